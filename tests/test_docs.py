@@ -165,6 +165,7 @@ def run_or_call(command: list[str], folder: Path) -> subprocess.CompletedProcess
     return call_main(command[1:], folder=folder, OFFSETBOOK_FLEET=None, OFFSETBOOK_SANDBOX=None)
 
 
+@pytest.mark.slow("every command in the docs")
 @pytest.mark.starts("brokers")
 def test_every_command_in_the_docs_runs(workplace: Path) -> None:
     """The commands of the pages succeed on one sandbox, in a folder with the notebooks."""
@@ -181,6 +182,7 @@ def test_every_command_in_the_docs_runs(workplace: Path) -> None:
     assert 2 == len(list(workplace.glob("runs/*/result.json")))
 
 
+@pytest.mark.slow("two clusters")
 @pytest.mark.starts("brokers")
 def test_the_demonstration_finds_the_leftovers_and_leaves_nothing(workplace: Path) -> None:
     """The demo ends well, prints the seeded leftovers and three reports, and stops everything."""

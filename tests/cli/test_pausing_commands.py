@@ -27,6 +27,8 @@ from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import Cluster, Group, GroupState, HoldNote, TopicPartition
 from toolkit.storage.operator import Operator
 
+pytestmark = pytest.mark.live("consumers and keepers run")
+
 Command = Callable[..., "CompletedProcess[str]"]
 
 

@@ -147,6 +147,7 @@ def test_what_each_role_may_change(
         assert verb in MAY[role] or f"the ACL {NEEDS.get(verb, 'Read')} on the group" in why
 
 
+@pytest.mark.live("consumers run")
 def test_who_may_pause_and_move_a_live_group(
     as_role: Callable[[str], ob.Session], secured: Secured, live_group: Any
 ) -> None:

@@ -189,6 +189,7 @@ def test_a_rescue_and_a_restore(ends: FrontEnds) -> None:
     assert all(same(answers, 0).fingerprint for answers in (rescued, restored))
 
 
+@pytest.mark.live("consumers run")
 def test_a_live_group(ends: FrontEnds, desk: Desk, apps: Applications) -> None:
     """A live group is not reset; it is moved, and its partitions are paused."""
     # It has read everything: a member with lag is called slow once its commit is old enough.

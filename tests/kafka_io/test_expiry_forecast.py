@@ -35,7 +35,7 @@ from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.unsubscribed.group_facts import group_facts
 from toolkit.sandbox.broker import start_broker
 
-pytestmark = pytest.mark.starts("a broker")
+pytestmark = [pytest.mark.slow("waits for offsets to expire"), pytest.mark.starts("a broker")]
 
 RETENTION_S = 60
 CHECK_S = 1

@@ -24,7 +24,10 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds
 from toolkit.sandbox.broker import start_broker
 
-pytestmark = pytest.mark.starts("a broker")
+pytestmark = [
+    pytest.mark.slow("waits for a time that broker metrics count"),
+    pytest.mark.starts("a broker"),
+]
 
 KEPT_FOR_A_MINUTE = {
     "offsets.retention.minutes": "1",

@@ -213,12 +213,15 @@ def test_an_operator_pauses_and_resumes_it(app: StreamsApplication, tmp_path: Pa
         kill_keepers(path)
 
 
+@pytest.mark.default("one of each group protocol")
 def test_without_a_keeper_it_is_resumed_from_anywhere(
     app: StreamsApplication, channel: GroupChannel, tmp_path: Path
 ) -> None:
     """By somebody who has neither its state nor its keeper; done is when tasks are assigned."""
     run_recipe(new_hold().capture(everything(app)), channel)
     desk = Desk(app.cluster, tmp_path / "elsewhere")
+    (group,) = desk.look(app.group).groups
+    assert everything(app) <= group.paused.keys()
 
     outcome = desk.apply(resuming(desk, app), "foreign-hold")
 

@@ -44,11 +44,14 @@ pytestmark = pytest.mark.live("consumers and keepers run")
 Eventually = Callable[[Callable[[], object]], object]
 Places = frozenset[TopicPartition]
 
-LIVE = ("librdkafka-consumer", "librdkafka-range")
+EACH_PROTOCOL = [
+    pytest.param(kind, marks=pytest.mark.default("one of each group protocol"))
+    for kind in ("librdkafka-consumer", "librdkafka-range", "librdkafka-cooperative-sticky")
+]
 SHORT = timedelta(seconds=3)
 
 
-@pytest.mark.parametrize("kind", LIVE)
+@pytest.mark.parametrize("kind", EACH_PROTOCOL)
 def test_pause_and_resume(
     holder: Callable[[str], Holder], kind: str, eventually: Eventually
 ) -> None:
@@ -270,7 +273,7 @@ def press_ctrl_c(one: Holder, channel: GroupChannel, is_cut: threading.Event) ->
 
 
 # kafka-python keeps its position in a partition that it is assigned again by a mere rebalance.
-@pytest.mark.parametrize("kind", [*LIVE, "kafka-python-range"])
+@pytest.mark.parametrize("kind", [*EACH_PROTOCOL, "kafka-python-range"])
 def test_offsets_of_a_live_group_are_moved(
     holder: Callable[[str], Holder], kind: str, eventually: Eventually
 ) -> None:

@@ -16,6 +16,8 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
 from toolkit.spark.spark_session import start_session
 
+pytestmark = pytest.mark.slow("waits for offsets to expire")
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 LONGER_THAN_RETENTION = "8d"  # brokers keep offsets for seven days
 DONE = ("done", 0)

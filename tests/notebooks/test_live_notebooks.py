@@ -25,7 +25,7 @@ from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
 from toolkit.storage.hold_files import HoldRecord, list_holds, read_hold
 
-pytestmark = pytest.mark.starts("a broker")
+pytestmark = [pytest.mark.live("consumers run"), pytest.mark.starts("a broker")]
 
 DONE, BLOCKED = ("done", 0), ("blocked", 3)
 STANDING = {"dry_run": False, "approve": "within limits"}

@@ -19,7 +19,7 @@ from toolkit.sandbox.require_sandbox import require_sandbox
 from toolkit.sandbox.seed import LEFT_AT, POISON, POISON_OFFSET
 from toolkit.storage import audit
 
-pytestmark = pytest.mark.starts("a broker")
+pytestmark = [pytest.mark.slow("the whole tour, twice"), pytest.mark.starts("a broker")]
 
 NOTEBOOK = NOTEBOOKS / "00_tour.ipynb"
 

@@ -38,6 +38,7 @@ def stuck_for(cluster: Cluster) -> timedelta:
     return found.taken_at - at if at else timedelta()
 
 
+@pytest.mark.live("consumers run")
 def test_a_stuck_partition_and_its_record(room: Room, cluster: Cluster) -> None:
     """It names the stuck partition, shows the record, and the commands that help can be run."""
     before = read_snapshot(cluster).groups

@@ -50,6 +50,7 @@ def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -
         assert "offsets.retention.minutes" in read_group_settings(connection, "g")
 
 
+@pytest.mark.live("consumers run")
 def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any) -> None:
     """Where an owner would be evicted, the rate is measured; a lossless capture needs none."""
     live: LiveGroup = live_group(bare_cluster, "librdkafka-consumer", per_second=20)

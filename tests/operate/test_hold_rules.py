@@ -23,6 +23,8 @@ from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.planning.holds.hold_context import HoldTerms
 
+pytestmark = pytest.mark.live("consumers and keepers run")
+
 UNTIL_RESUMED = HoldTerms()
 FOR_AN_HOUR = HoldTerms(pause_for=timedelta(hours=1))
 

@@ -123,6 +123,7 @@ def test_a_consumer_without_membership_that_stands_still(
     assert "running assign() consumer" in refusal.problem
 
 
+@pytest.mark.live("a consumer runs")
 def test_a_consumer_without_membership_at_work(
     desk: Desk, apps: Applications, payments: str, orders: Orders
 ) -> None:

@@ -90,6 +90,7 @@ def test_data_properties_and_address_outlive_a_restart(
         first.stop()
 
 
+@pytest.mark.slow("seeds a sandbox")
 def test_oldest_version_starts_is_seeded_and_goes_down(tmp_path: Path) -> None:
     """
     Apache Kafka 3.9.1 shows every problem except those of group types it does not have.

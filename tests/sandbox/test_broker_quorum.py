@@ -15,7 +15,7 @@ from toolkit.sandbox.broker_quorum import brokers_in
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.storage.fleet_file import load_fleet
 
-pytestmark = pytest.mark.starts("brokers")
+pytestmark = [pytest.mark.slow("a cluster of three brokers"), pytest.mark.starts("brokers")]
 
 
 def test_every_problem_is_seen_also_while_a_broker_is_lost(tmp_path: Path) -> None:

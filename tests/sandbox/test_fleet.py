@@ -72,6 +72,7 @@ def test_fleet_file_names_what_runs(bare: Sandbox) -> None:
     }
 
 
+@pytest.mark.slow("seeds a sandbox")
 def test_up_replaces_a_killed_broker(bare: Sandbox) -> None:
     """A broker that was killed is seen as stopped, and up starts it at the same address."""
     (before,) = bare.status()
@@ -94,6 +95,7 @@ def test_down_after_a_killed_broker(bare: Sandbox) -> None:
     assert bare.down() == []
 
 
+@pytest.mark.slow("seeds a sandbox")
 def test_signs_of_the_dead_are_not_believed(bare: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where applications were killed, up goes on until all signs have held for a while."""
     record = bare.state_dir / "eu" / "applications.process"
@@ -117,6 +119,7 @@ def test_signs_of_the_dead_are_not_believed(bare: Sandbox, monkeypatch: pytest.M
     assert 0 <= last_at - missing_at - fleet.STEADY_S < 1
 
 
+@pytest.mark.slow("seeds a sandbox")
 def test_up_after_a_problem_was_solved(bare: Sandbox) -> None:
     """Solved problems do not keep a sandbox from starting again; a fresh one has them back."""
     steps: list[str] = []

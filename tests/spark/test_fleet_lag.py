@@ -29,6 +29,7 @@ from toolkit.spark.tasks import AdminTask
 
 # Of a cluster that is down.
 pytestmark = [
+    pytest.mark.slow("many Spark jobs"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.usefixtures("lost_sockets"),
 ]
@@ -66,6 +67,7 @@ def quiet(exclusive_apps: Applications) -> Quiet:
     return Quiet(apps.cluster, frozenset(groups))
 
 
+@pytest.mark.default("one Spark run")
 def test_the_numbers_are_those_of_a_snapshot_also_beside_a_cluster_that_is_down(
     session: SparkSession, quiet: Quiet
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from applications import eventually
 from desks import Desk
 from live_groups import LiveGroup
@@ -17,6 +18,8 @@ from pyspark.sql import SparkSession
 from toolkit.model import Cluster, GroupState
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.spark.fleet_lag import fleet_lag
+
+pytestmark = pytest.mark.live("consumers and keepers run")
 
 KINDS = ("librdkafka-range", "librdkafka-consumer")
 

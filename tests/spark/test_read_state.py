@@ -46,6 +46,7 @@ from toolkit.spark.read_state import (
 from toolkit.spark.schemas import SOURCE_BLOCKS
 
 pytestmark = [
+    pytest.mark.slow("many Spark jobs"),
     pytest.mark.starts("a broker"),
     # Of a cluster that is down.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),

@@ -31,6 +31,8 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.spark import fleet_lag
 from toolkit.spark.java import java_home
 
+pytestmark = pytest.mark.slow("a Spark cluster")
+
 PASSWORD = "right"  # noqa: S105 - of the test's own broker
 FACTS = [
     *("cluster", "group", "topic", "partition", "committed", "log_start", "log_end", "lag"),

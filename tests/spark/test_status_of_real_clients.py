@@ -38,7 +38,7 @@ from toolkit.spark.arrow import as_frame
 from toolkit.spark.fleet_lag import fleet_lag
 from toolkit.spark.fleet_options import FleetOptions
 
-pytestmark = pytest.mark.starts("a broker")
+pytestmark = [pytest.mark.live("consumers run"), pytest.mark.starts("a broker")]
 
 # A member commits each second, and the log keeps sixteen of its commits.
 OF_GROUP = {"STOP": "ERR", "STALL": "ERR", "REWIND": "ERR"}  # as in Burrow

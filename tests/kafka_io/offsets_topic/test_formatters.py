@@ -181,6 +181,7 @@ def lively(exclusive_apps: Any, streams_app: Callable[..., Any]) -> Cluster:
     return apps.cluster
 
 
+@pytest.mark.slow("every record, by Kafka's own tool")
 @pytest.mark.since("4.2")
 def test_real_records_are_what_kafka_prints(
     lively: Cluster, streams_jvm: Any, tmp_path: Path

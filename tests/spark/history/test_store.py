@@ -24,6 +24,8 @@ from toolkit.spark.history.files import HistoryFiles
 from toolkit.spark.history.parts import HistoryRun
 from toolkit.spark.history.store import FOLDER, History, folder_of
 
+pytestmark = pytest.mark.slow("many Spark jobs")
+
 DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 NAMES = [StructField("cluster", StringType())]

@@ -155,10 +155,11 @@ def test_values_arrive_as_given(
     A hostile text arrives in the notebook exactly as it was given.
 
     The folder is named for notebook, time and cluster, and stays where it belongs; beside it the
-    run makes no file, neither while it lasts nor afterwards.
+    run makes no file, neither while it lasts nor afterwards. Sockets have short paths, also where
+    the folder for temporary files has a long one.
     """
     hostile = "007\"'\\\n{x} $HOME <img> grün \u202e"
-    here, temporary = tmp_path / "here", tmp_path / "tmp"
+    here, temporary = tmp_path / "here", tmp_path / ("temporary" * 10)
     here.mkdir()
     temporary.mkdir()
     monkeypatch.chdir(here)

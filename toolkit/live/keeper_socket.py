@@ -11,7 +11,6 @@ The answer has `ok`, and `words` where something went wrong.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import socket
@@ -25,8 +24,8 @@ from typing import Any, NamedTuple, Self
 
 from toolkit.errors import HoldLost, PrerequisiteMissing
 from toolkit.model import TopicPartition
+from toolkit.storage.formats.private_files import folder_for_sockets
 
-LONGEST_FOLDER = 107 - len("/offsetbook-12345678/keeper")  # the name of a socket has 107 bytes
 LONGEST_LINE = 1_000_000
 PATIENCE_S = 2.0  # for one request: heartbeats wait meanwhile
 ANSWER_WITHIN_S = 120.0  # a capture may take 30 s, and another one may be going on
@@ -41,12 +40,6 @@ class KeeperRequest(NamedTuple):
 
     do: str
     partitions: frozenset[TopicPartition] | None = None
-
-
-def _short_folder() -> str:
-    """Return the folder for temporary files; not one that makes a socket's name too long."""
-    folder = tempfile.gettempdir()
-    return folder if len(os.fsencode(folder)) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - mkdtemp makes a private folder in it
 
 
 def _remove(path: str) -> None:
@@ -68,7 +61,7 @@ class KeeperSocket:
         """
         _remove(after)
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="offsetbook-", dir=_short_folder()))
+            self._folder = Path(tempfile.mkdtemp(prefix="offsetbook-", dir=folder_for_sockets()))
             self.path = self._folder / "keeper"
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(str(self.path))

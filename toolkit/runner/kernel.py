@@ -26,6 +26,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from toolkit.model.times import format_duration
 from toolkit.runner.time_limits import TimeLimits
+from toolkit.storage.formats.private_files import folder_for_sockets
 
 _KERNEL_CLASS = "--IPKernelApp.kernel_class=toolkit.runner.interruptible_kernel.InterruptibleKernel"
 # Ctrl-C reaches every process of a terminal, and who started this one may pass it on as well.
@@ -78,9 +79,10 @@ class Interruption:
                 interruption._kernel = self
                 # Socket files in a folder of our own, and not TCP: no other user of the host can
                 # connect. Without a folder they would be made where the caller stands.
-                self.sockets = TemporaryDirectory(prefix="offsetbook-")
+                folder = folder_for_sockets()
+                self.sockets = TemporaryDirectory(prefix="offsetbook-", dir=folder)
                 self.transport = "ipc"
-                self.ip = f"{self.sockets.name}/k"  # short: a socket's path has 100 characters
+                self.ip = f"{self.sockets.name}/k"
                 self.connection_file = f"{self.sockets.name}/connection.json"
                 # A yaml.py where the caller stands is not what a notebook imports.
                 options["env"] = {**os.environ, "PYTHONSAFEPATH": "1", **environment}

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+# The path of a socket has at most 107 bytes on Linux, and 103 on macOS.
+LONGEST_SOCKET_FOLDER = 103 - len("/offsetbook-12345678/keeper")
 
 
 def private_mode(path: Path) -> int:
@@ -26,6 +30,12 @@ def make_private(folder: Path) -> None:
     # The group that a shared directory hands down stays.
     inherited = folder.stat().st_mode & stat.S_ISGID
     folder.chmod(private_mode(folder) | inherited)
+
+
+def folder_for_sockets() -> str:
+    """Return the folder for temporary files, or `/tmp` where paths of sockets would be too long."""
+    folder = tempfile.gettempdir()
+    return folder if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER else "/tmp"  # noqa: S108 - who uses it makes a private folder in it
 
 
 def open_private(path: Path | str, flags: int) -> int:

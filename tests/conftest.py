@@ -34,6 +34,7 @@ pytest_plugins = [
     "shells",
     "secured",
     "live_groups",
+    "recipe_holds",
     "holding",
     "operators",
     "streams_app",

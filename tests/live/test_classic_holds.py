@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any
 from weakref import WeakSet
 
 import pytest
-from deliveries.analysis import delivered_during, first_after, last_before, repeats, two_at_once
-from deliveries.log import Delivery
-from desks import once_at_rest
+from deliveries.analysis import delivered_during, first_after, repeats, two_at_once
 from kafka.protocol.consumer import LeaveGroupRequest
-from live_groups import LiveGroup
 from processes import suspend
+from recipe_holds import RecipeHold, assert_resumed_in_place
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.client.connection import Connection
@@ -28,7 +24,6 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     DescribeClassic,
-    DescribedClassicMember,
     Leave,
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
@@ -39,8 +34,6 @@ from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import (
     HOLDER_CLIENT_ID,
     CaptureMode,
-    Cluster,
-    GroupState,
     HoldNote,
     TopicPartition,
 )
@@ -52,110 +45,13 @@ MORE = 20  # records: two seconds
 LATE_S = 0.2
 
 
-class Held:
-    """A hold on a live group, and when what happened to it."""
-
-    def __init__(self, live: LiveGroup, channel: GroupChannel) -> None:
-        """Hold nothing yet."""
-        self.live, self.channel = live, channel
-        self.hold = ClassicHold(note=HoldNote(who="ann", reason="repair"))
-
-    def capture(self, *wanted: TopicPartition) -> float:
-        """Capture partitions, and return when that was done."""
-        once_at_rest(lambda: run_recipe(self.hold.capture(frozenset(wanted)), self.channel))
-        return time.time()
-
-    def release(self, *some: TopicPartition) -> float:
-        """Release partitions, wait until they are delivered, and return when they were released."""
-        released = time.time()
-        run_recipe(self.hold.release(frozenset(some)), self.channel)
-        self.until_delivered(*some, since=released)
-        return released
-
-    def until(self, condition: Callable[[list[Delivery]], object]) -> None:
-        """Go on holding until something is true of the deliveries."""
-
-        def is_so(deliveries: list[Delivery]) -> object:
-            if self.hold.held:
-                run_recipe(self.hold.keep(), self.channel)
-            return condition(deliveries)
-
-        self.live.applications.until(is_so)
-
-    def until_delivered(self, *places: TopicPartition, since: float, records: int = 1) -> None:
-        """Go on holding until so many records of each of some partitions have been delivered."""
-
-        def is_so(deliveries: list[Delivery]) -> bool:
-            found = Counter(one.place for one in deliveries if one.at > since)
-            return all(found[place] >= records for place in places)
-
-        self.until(is_so)
-
-    def facts(self) -> ClassicFacts:
-        """Return the group as it is now."""
-        found: ClassicFacts = self.channel.ask(DescribeClassic())
-        return found
-
-    def holders(self) -> list[DescribedClassicMember]:
-        """Return the members of ours."""
-        return [one for one in self.facts().members if one.client_id == HOLDER_CLIENT_ID]
-
-    def owners(self) -> dict[str, frozenset[TopicPartition]]:
-        """Return what each application has."""
-        return {
-            one.client_id: frozenset(assignment_from_bytes(one.assignment))
-            for one in self.facts().members
-            if one.client_id != HOLDER_CLIENT_ID
-        }
-
-    def until_stable(self) -> None:
-        """Go on holding until the group is Stable."""
-        self.until(lambda _: self.facts().state == GroupState.STABLE)
-
-    def others(self, *held: TopicPartition) -> list[TopicPartition]:
-        """Return the partitions that are not held."""
-        return sorted(set(self.live.places) - set(held))
-
-
-@pytest.fixture
-def held(
-    bare_cluster: Cluster, live_group: Callable[..., LiveGroup]
-) -> Iterator[Callable[..., Held]]:
-    """Return a function that makes a live group and a hold for it."""
-    with ExitStack() as ending:
-
-        def make(kind: str, **wanted: object) -> Held:
-            live = live_group(bare_cluster, kind, **wanted)
-            return Held(live, ending.enter_context(GroupChannel(bare_cluster, live.group)))
-
-        yield make
-
-
-@pytest.fixture
-def shared_hold(
-    bare_cluster: Cluster, shared_group: Callable[[Cluster, str], LiveGroup]
-) -> Iterator[Callable[[str], Held]]:
-    """Return a function that makes a hold for a live group that tests here share, at rest."""
-    with ExitStack() as ending:
-
-        def make(kind: str) -> Held:
-            live = shared_group(bare_cluster, kind)
-            return Held(live, ending.enter_context(GroupChannel(bare_cluster, live.group)))
-
-        yield make
-
-
-def assert_resumed_in_place(
-    deliveries: list[Delivery], place: TopicPartition, released: float
-) -> None:
-    """Check that reading goes on after a hold exactly where it stopped."""
-    before, after = (
-        last_before(deliveries, place, released),
-        first_after(deliveries, place, released),
-    )
-    assert before
-    assert after
-    assert before.offset + 1 == after.offset
+def owners(group: RecipeHold) -> dict[str, frozenset[TopicPartition]]:
+    """Return what each application has."""
+    return {
+        one.client_id: frozenset(assignment_from_bytes(one.assignment))
+        for one in group.facts().members
+        if one.client_id != HOLDER_CLIENT_ID
+    }
 
 
 def _shows_a_hold(group: ClassicFacts) -> bool:
@@ -164,7 +60,7 @@ def _shows_a_hold(group: ClassicFacts) -> bool:
 
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE, "kafka-python-sticky"])
 def test_members_come_and_go_while_partitions_are_held(
-    held: Callable[..., Held], kind: str
+    held: Callable[..., RecipeHold], kind: str
 ) -> None:
     """Nothing of them is delivered, all the others are, and reading goes on in place."""
     group = held(kind)
@@ -209,7 +105,7 @@ def test_members_come_and_go_while_partitions_are_held(
     ],
 )
 def test_clients_of_all_kinds_are_held_and_read_on(
-    held: Callable[..., Held], kind: str, slow: dict[str, int]
+    held: Callable[..., RecipeHold], kind: str, slow: dict[str, int]
 ) -> None:
     """
     Nothing of what is held is delivered, and nothing at all is delivered twice.
@@ -231,7 +127,7 @@ def test_clients_of_all_kinds_are_held_and_read_on(
         assert_resumed_in_place(log, place, released)
 
 
-def test_an_owner_that_fell_out_of_the_group_is_waited_for(held: Callable[..., Held]) -> None:
+def test_an_owner_that_fell_out_of_the_group_is_waited_for(held: Callable[..., RecipeHold]) -> None:
     """It hangs in the capture, and reads what it has fetched before it notices that it was out."""
     group = held(EAGER)
     (wanted,) = group.live.places_of(1)
@@ -261,7 +157,7 @@ def test_an_owner_that_fell_out_of_the_group_is_waited_for(held: Callable[..., H
     assert [] == delivered_during(log, [wanted], captured, released)
 
 
-def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Held]) -> None:
+def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., RecipeHold]) -> None:
     """While a cooperative group is captured quietly, the others are read all the time."""
     group = held("java-cooperative-sticky")
     group.hold = ClassicHold(note=HoldNote(who="ann"), prefer=CaptureMode.QUIET)
@@ -294,7 +190,10 @@ def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Held
     ],
 )
 def test_cooperative_members_keep_what_they_had(
-    held: Callable[..., Held], kind: str, shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    held: Callable[..., RecipeHold],
+    kind: str,
+    shape: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
     All let go of everything for a moment, and nobody is removed who has not committed.
@@ -312,9 +211,9 @@ def test_cooperative_members_keep_what_they_had(
     (wanted,) = group.live.places_of(1)
     for _ in range(5):
         faster.clear()
-        before = group.owners()
+        before = owners(group)
         captured = group.capture(wanted)
-        held_then = group.owners()
+        held_then = owners(group)
         group.until_delivered(*group.others(wanted), since=captured)
         released = group.release(wanted)
         log = group.live.applications.deliveries()
@@ -328,7 +227,7 @@ def test_cooperative_members_keep_what_they_had(
     assert [] == repeats(log) or kind != COOPERATIVE
 
 
-def test_partitions_of_a_cooperative_leader_are_held(held: Callable[..., Held]) -> None:
+def test_partitions_of_a_cooperative_leader_are_held(held: Callable[..., RecipeHold]) -> None:
     """It is the one that is removed: it claims them, though it has let go of them."""
     group = held(COOPERATIVE, consumers=("a",))
     wanted = sorted(group.live.places_of(1, 4))
@@ -348,7 +247,7 @@ def test_partitions_of_a_cooperative_leader_are_held(held: Callable[..., Held]) 
 
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE])
 def test_more_is_captured_some_is_released_and_another_process_takes_over(
-    held: Callable[..., Held], kind: str
+    held: Callable[..., RecipeHold], kind: str
 ) -> None:
     """Static members of two topics: each partition is held and given back alone."""
     group = held(kind, topics=2, static=True)
@@ -360,7 +259,7 @@ def test_more_is_captured_some_is_released_and_another_process_takes_over(
     released = group.release(two)
 
     with GroupChannel(group.live.cluster, group.live.group) as channel:
-        other = Held(group.live, channel)
+        other = RecipeHold(group.live, channel)
         other.hold = ClassicHold.from_state(group.hold.state(), note=group.hold.note)
         other.until_delivered(*group.others(one, three), since=time.time(), records=MORE)
         end = other.release(one, three)
@@ -375,7 +274,7 @@ def test_more_is_captured_some_is_released_and_another_process_takes_over(
 
 
 def test_what_somebody_else_resumed_is_not_captured_again(
-    shared_hold: Callable[[str], Held],
+    shared_hold: Callable[[str], RecipeHold],
 ) -> None:
     """A hold of others is not broken into; one that was resumed is lost, and says so."""
     group = shared_hold(EAGER)
@@ -395,7 +294,7 @@ def test_what_somebody_else_resumed_is_not_captured_again(
 
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE])
 def test_a_capture_whose_join_arrives_late(
-    shared_hold: Callable[[str], Held], monkeypatch: pytest.MonkeyPatch, kind: str
+    shared_hold: Callable[[str], RecipeHold], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """It waits for the join that the coordinator answers, also where others overtake that join."""
     used, left, ask = WeakSet[Connection](), [], Connection._ask
@@ -420,7 +319,7 @@ def test_a_capture_whose_join_arrives_late(
 
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE])
 def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
-    shared_hold: Callable[[str], Held], kind: str
+    shared_hold: Callable[[str], RecipeHold], kind: str
 ) -> None:
     """While members of ours are in the group, Ctrl-C has them leave, and everything is read."""
     group, began = shared_hold(kind), time.time()

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from applications import PATIENCE_S, Applications, eventually
-from deliveries.analysis import delivered_during, first_after, last_before, repeats, two_at_once
+from deliveries.analysis import delivered_during, repeats, two_at_once
 from deliveries.log import Delivery
-from desks import once_at_rest
-from live_groups import COMMITS_SOON, LiveGroup
+from live_groups import COMMITS_SOON
+from recipe_holds import RecipeHold, assert_resumed_in_place
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.consumer import (
-    ConsumerFacts,
-    DescribeConsumer,
-    DescribedConsumerMember,
-)
 from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, FetchGroupConfig
 from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.member_pool import leave
 from toolkit.live.recipe_steps import run_recipe
-from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, Cluster, HoldNote, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 pytestmark = pytest.mark.live("consumers run")
 
@@ -39,103 +32,13 @@ KIND = "librdkafka-consumer"
 MORE = 30  # records: three seconds
 
 
-class Held:
-    """A hold on a live group, and when what happened to it."""
-
-    def __init__(self, live: LiveGroup, channel: GroupChannel) -> None:
-        """Hold nothing yet."""
-        self.live, self.channel = live, channel
-        self.hold = ConsumerHold(patience_s=PATIENCE_S)
-
-    def capture(self, *wanted: TopicPartition, prefer: CaptureMode = CaptureMode.LOSSLESS) -> float:
-        """Capture partitions, and return when that was done."""
-        self.hold.prefer = prefer
-        once_at_rest(lambda: run_recipe(self.hold.capture(frozenset(wanted)), self.channel))
-        return time.time()
-
-    def release(self, *some: TopicPartition) -> float:
-        """Release partitions, wait until they are delivered, and return when they were released."""
-        released = time.time()
-        run_recipe(self.hold.release(frozenset(some)), self.channel)
-        self.until_delivered(*some, since=released)
-        return released
-
-    def until(self, condition: Callable[[list[Delivery]], object]) -> None:
-        """Go on holding until something is true of the deliveries."""
-
-        def is_so(deliveries: list[Delivery]) -> object:
-            run_recipe(self.hold.keep(), self.channel)
-            return condition(deliveries)
-
-        self.live.applications.until(is_so)
-
-    def until_delivered(self, *places: TopicPartition, since: float, records: int = 1) -> None:
-        """Go on holding until so many records of each of some partitions have been delivered."""
-
-        def is_so(deliveries: list[Delivery]) -> bool:
-            found = Counter(one.place for one in deliveries if one.at > since)
-            return all(found[place] >= records for place in places)
-
-        self.until(is_so)
-
-    def facts(self) -> ConsumerFacts:
-        """Return the group as it is now."""
-        found: ConsumerFacts = self.channel.ask(DescribeConsumer())
-        return found
-
-    def holders(self) -> list[DescribedConsumerMember]:
-        """Return the members of ours that are in the group now."""
-        return [member for member in self.facts().members if member.client_id == HOLDER_CLIENT_ID]
-
-    def others(self, *held: TopicPartition) -> list[TopicPartition]:
-        """Return the partitions that are not held."""
-        return sorted(set(self.live.places) - set(held))
-
-
-@pytest.fixture
-def held(
-    bare_cluster: Cluster, live_group: Callable[..., LiveGroup]
-) -> Iterator[Callable[..., Held]]:
-    """Return a function that makes a live group and a hold for it."""
-    with ExitStack() as ending:
-
-        def make(**wanted: object) -> Held:
-            live = live_group(bare_cluster, KIND, **wanted)
-            return Held(live, ending.enter_context(GroupChannel(bare_cluster, live.group)))
-
-        yield make
-
-
-@pytest.fixture
-def shared_hold(
-    bare_cluster: Cluster, shared_group: Callable[[Cluster, str], LiveGroup]
-) -> Iterator[Held]:
-    """Return a hold for the live group that tests here share, which is at rest."""
-    live = shared_group(bare_cluster, KIND)
-    with GroupChannel(bare_cluster, live.group) as channel:
-        yield Held(live, channel)
-
-
 @pytest.fixture
 def spare(apps: Applications) -> None:
     """Create a topic that nobody reads, of as many partitions as a quiet capture needs."""
     apps.create_topic(apps.name("spare"), partitions=12)
 
 
-def assert_resumed_in_place(
-    deliveries: list[Delivery], place: TopicPartition, released: float
-) -> None:
-    """Check that reading goes on after a hold exactly where it stopped."""
-    before, after = (
-        last_before(deliveries, place, released),
-        first_after(deliveries, place, released),
-    )
-    assert before
-    assert after
-    assert before.offset + 1 == after.offset
-
-
-def released_in_order(group: Held, wanted: TopicPartition, *, since: float) -> list[Delivery]:
+def released_in_order(group: RecipeHold, wanted: TopicPartition, *, since: float) -> list[Delivery]:
     """Release a partition that nobody read `since`, with nothing missing, and nothing left set."""
     group.until_delivered(*group.others(wanted), since=since, records=MORE)
     config = group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,)))
@@ -148,9 +51,9 @@ def released_in_order(group: Held, wanted: TopicPartition, *, since: float) -> l
     return log
 
 
-def test_members_come_and_go_while_partitions_are_held(held: Callable[..., Held]) -> None:
+def test_members_come_and_go_while_partitions_are_held(held: Callable[..., RecipeHold]) -> None:
     """Nothing of them is delivered, all the others are, nothing twice, and it goes on in place."""
-    group = held()
+    group = held(KIND)
     wanted = sorted(group.live.places_of(1, 4))
     others = group.others(*wanted)
     group.hold.note = HoldNote(who="ann", reason="repair")
@@ -187,10 +90,10 @@ def test_members_come_and_go_while_partitions_are_held(held: Callable[..., Held]
 
 
 def test_more_is_captured_some_is_released_and_another_process_takes_over(
-    held: Callable[..., Held],
+    held: Callable[..., RecipeHold],
 ) -> None:
     """Members subscribe by a pattern; each partition of two topics is held and given back alone."""
-    group = held(topics=2, by_pattern=True)
+    group = held(KIND, topics=2, by_pattern=True)
     one, two = sorted(group.live.places_of(1, 2))
     (three,) = group.live.places_of(4, topic=1)
     first = group.capture(one)
@@ -199,7 +102,7 @@ def test_more_is_captured_some_is_released_and_another_process_takes_over(
     released = group.release(two)
 
     with GroupChannel(group.live.cluster, group.live.group) as channel:
-        other = Held(group.live, channel)
+        other = RecipeHold(group.live, channel)
         other.hold = ConsumerHold.from_state(group.hold.state())
         other.until_delivered(*group.others(one, three), since=time.time(), records=MORE)
         end = other.release(one, three)
@@ -213,9 +116,9 @@ def test_more_is_captured_some_is_released_and_another_process_takes_over(
         assert_resumed_in_place(log, place, since)
 
 
-def test_static_and_classic_members_in_one_group(held: Callable[..., Held]) -> None:
+def test_static_and_classic_members_in_one_group(held: Callable[..., RecipeHold]) -> None:
     """Members with instance ids, which are sorted first, and a classic one hand partitions over."""
-    group = held(static=True)
+    group = held(KIND, static=True)
     group.live.applications.start("c", kind="librdkafka-cooperative-sticky")
     group.live.applications.until(lambda all_: "c" in {one.consumer for one in all_})
     wanted = sorted(group.live.places_of(0, 5))
@@ -233,9 +136,9 @@ def test_static_and_classic_members_in_one_group(held: Callable[..., Held]) -> N
         assert_resumed_in_place(log, place, released)
 
 
-def test_a_group_of_the_range_assignor_keeps_it(held: Callable[..., Held]) -> None:
+def test_a_group_of_the_range_assignor_keeps_it(held: Callable[..., RecipeHold]) -> None:
     """A group whose members ask for range is held, and is on range afterwards."""
-    group = held(**{"group.remote.assignor": "range"})
+    group = held(KIND, **{"group.remote.assignor": "range"})
     (wanted,) = group.live.places_of(3)
 
     captured = group.capture(wanted)
@@ -250,10 +153,10 @@ def test_a_group_of_the_range_assignor_keeps_it(held: Callable[..., Held]) -> No
 
 @pytest.mark.parametrize("owner", ["a", "b"])
 def test_a_member_that_is_busy_with_a_record_does_not_stop_the_others(
-    held: Callable[..., Held], owner: str
+    held: Callable[..., RecipeHold], owner: str
 ) -> None:
     """It lets nothing go, be it the owner or not, and is evicted: others get what they wait for."""
-    group = held(**COMMITS_SOON)
+    group = held(KIND, **COMMITS_SOON)
     group.hold = ConsumerHold(patience_s=5)
     owned = {one.client_id: one.assigned for one in group.facts().members}
     wanted = min(owned[owner])
@@ -276,21 +179,22 @@ def test_a_member_that_is_busy_with_a_record_does_not_stop_the_others(
 @pytest.mark.usefixtures("spare")
 @pytest.mark.parametrize("prefer", [CaptureMode.QUIET, CaptureMode.FAST])
 def test_an_owner_that_is_evicted_repeats_only_its_own(
-    shared_hold: Held, prefer: CaptureMode
+    shared_hold: Callable[[str], RecipeHold], prefer: CaptureMode
 ) -> None:
     """Late deliveries end before the capture does; nothing is left out, nor set."""
-    group, began = shared_hold, time.time()
+    group, began = shared_hold(KIND), time.time()
     (wanted,) = group.live.places_of(1)
     (owner,) = (one for one in group.facts().members if wanted in one.assigned)
 
-    captured = group.capture(wanted, prefer=prefer)
+    group.hold.prefer = prefer
+    captured = group.capture(wanted)
     log = released_in_order(group, wanted, since=captured)
     assert owner.assigned >= {one.place for one in repeats(log, start=began)}
 
 
-def test_a_fast_capture_that_comes_too_late(shared_hold: Held) -> None:
+def test_a_fast_capture_that_comes_too_late(shared_hold: Callable[[str], RecipeHold]) -> None:
     """What another reader got before members of ours did is captured without an eviction."""
-    group = shared_hold
+    group = shared_hold(KIND)
     (wanted,) = group.live.places_of(0)  # what a reader keeps longest when it has to share
     (owner,) = (one for one in group.facts().members if wanted in one.assigned)
 
@@ -318,9 +222,11 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: Held) -> None:
     released_in_order(group, wanted, since=time.time())
 
 
-def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: Held) -> None:
+def test_what_somebody_else_resumed_is_not_captured_again(
+    shared_hold: Callable[[str], RecipeHold],
+) -> None:
     """A hold of others is not broken into; one that was resumed is lost, and says so."""
-    group = shared_hold
+    group = shared_hold(KIND)
     wanted = sorted(group.live.places_of(1, 4))
     group.capture(*wanted)
     with pytest.raises(NotCaptured, match="is already held"):
@@ -347,9 +253,9 @@ def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: Held) -> 
     group.release(wanted[0])
 
 
-def test_of_two_captures_at_once_one_holds(shared_hold: Held) -> None:
+def test_of_two_captures_at_once_one_holds(shared_hold: Callable[[str], RecipeHold]) -> None:
     """Two people who pause the same group at the same time do not get half of it each."""
-    group = shared_hold
+    group = shared_hold(KIND)
     wanted = group.live.places_of(1, 4)
     holds = [ConsumerHold(patience_s=PATIENCE_S) for _ in range(2)]
     refused: list[str] = []
@@ -377,10 +283,10 @@ def test_of_two_captures_at_once_one_holds(shared_hold: Held) -> None:
 @pytest.mark.usefixtures("spare")
 @pytest.mark.parametrize("prefer", CaptureMode)
 def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
-    shared_hold: Held, prefer: CaptureMode
+    shared_hold: Callable[[str], RecipeHold], prefer: CaptureMode
 ) -> None:
     """While members of ours are in the group, Ctrl-C has them leave, and everything is read."""
-    group, began = shared_hold, time.time()
+    group, began = shared_hold(KIND), time.time()
 
     def check() -> None:
         ours = group.holders()
@@ -402,9 +308,12 @@ def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
     eventually(lambda: not group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
 
 
-def test_a_fast_capture_that_is_interrupted_after_the_eviction(shared_hold: Held) -> None:
+def test_a_fast_capture_that_is_interrupted_after_the_eviction(
+    shared_hold: Callable[[str], RecipeHold],
+) -> None:
     """The evicted owner comes back, no record is lost, and no setting of the group is left."""
-    group, wanted = shared_hold, shared_hold.live.places_of(1)
+    group = shared_hold(KIND)
+    wanted = group.live.places_of(1)
 
     def check() -> None:
         # They subscribe in the same go in which the owner is evicted.

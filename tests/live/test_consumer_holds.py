@@ -27,7 +27,6 @@ from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartitio
 
 pytestmark = pytest.mark.live("consumers run")
 
-Places = frozenset[TopicPartition]
 KIND = "librdkafka-consumer"
 MORE = 30  # records: three seconds
 

@@ -42,7 +42,6 @@ from toolkit.storage.hold_files import HoldStatus, has_live_keeper
 pytestmark = pytest.mark.live("consumers and keepers run")
 
 Eventually = Callable[[Callable[[], object]], object]
-Places = frozenset[TopicPartition]
 
 EACH_PROTOCOL = [
     pytest.param(kind, marks=pytest.mark.default("one of each group protocol"))

@@ -24,7 +24,7 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import Change, Plan, Position, Severity
-from toolkit.planning.changes.clamp import STREAM_TIME_CLEARED, land
+from toolkit.planning.changes.clamp import METADATA_CLEARED, land
 from toolkit.planning.changes.restore import plan_restore
 
 IDLE = Group("g", GroupType.CLASSIC, GroupState.EMPTY)
@@ -189,7 +189,7 @@ LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))
         (
             Position(4, 0, STREAM_TIME),
             Position(5, 0),
-            f"clamped to the log start offset 5: 4 is before it; {STREAM_TIME_CLEARED}",
+            f"clamped to the log start offset 5: 4 is before it; {METADATA_CLEARED}",
         ),
         (
             Position(4, 0, OTHER_BYTES),

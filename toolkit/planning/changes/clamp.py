@@ -1,19 +1,24 @@
 """
-Clamp an offset to a log, and adjust its leader epoch and metadata.
+What is committed at an offset of a log: the leader epoch and the metadata that belong to it.
 
-Metadata is kept if an offset moves, except that of Kafka Streams, which contains the stream time of
-the old position: with an older offset it would make the application drop records as late.
+Commit metadata belongs to its offset, and is kept only with it. Applications write there which
+records after the offset are done, or how far stream time has come: with another offset they would
+leave out records that they have not processed.
 """
 
 from __future__ import annotations
-
-from base64 import b64decode
 
 from toolkit.model import LogOffsets
 from toolkit.plan import Position
 
 FIRST_EPOCH = 0
-STREAM_TIME_CLEARED = "Kafka Streams commit metadata (stream time) cleared"
+METADATA_CLEARED = "commit metadata cleared"
+
+
+def moved_to(offset: int, held: Position | None, log: LogOffsets) -> tuple[Position, str]:
+    """Return what to commit at an offset that is not the one in `held`, and what is not kept."""
+    note = METADATA_CLEARED if held and held.metadata else ""
+    return Position(offset, leader_epoch_at(log, offset)), note
 
 
 def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
@@ -29,29 +34,12 @@ def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
         if _can_have(wanted.leader_epoch, log):
             return wanted, ""
         why = f"the log has no leader epoch {wanted.leader_epoch}: the topic was re-created"
-        return wanted._replace(leader_epoch=leader_epoch_at(log, offset)), why
-    where = (
-        (f"the log start offset {start}") if wanted.offset < start else f"the log end offset {end}"
-    )
-    side = "before" if wanted.offset < start else "past"
-    why = f"clamped to {where}: {wanted.offset} is {side} it"
-    if is_stream_time(wanted.metadata):
-        return Position(offset, leader_epoch_at(log, offset)), f"{why}; {STREAM_TIME_CLEARED}"
-    return Position(offset, leader_epoch_at(log, offset), wanted.metadata), why
-
-
-def is_stream_time(metadata: str) -> bool:
-    """
-    Return whether commit metadata was written by Kafka Streams, under either group protocol.
-
-    It is Base64 of a version (1 or 2), the stream time in 8 bytes and, from 2 on, more
-    (Kafka's `TopicPartitionMetadata`).
-    """
-    try:
-        raw = b64decode(metadata, validate=True)
-    except ValueError:
-        return False
-    return len(raw) >= 9 and raw[0] in {1, 2}
+    elif wanted.offset < start:
+        why = f"clamped to the log start offset {start}: {wanted.offset} is before it"
+    else:
+        why = f"clamped to the log end offset {end}: {wanted.offset} is past it"
+    position, cleared = moved_to(offset, wanted, log)
+    return position, "; ".join(filter(None, [why, cleared]))
 
 
 def _can_have(leader_epoch: int | None, log: LogOffsets) -> bool:

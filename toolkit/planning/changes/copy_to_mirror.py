@@ -25,12 +25,7 @@ from typing import NamedTuple
 from toolkit.errors import UsageError
 from toolkit.model import Commit, LogOffsets, Snapshot, TimedOffset, TopicPartition
 from toolkit.plan import NEW_GROUP, Intent, Plan, Position
-from toolkit.planning.changes.clamp import (
-    STREAM_TIME_CLEARED,
-    is_stream_time,
-    land,
-    leader_epoch_at,
-)
+from toolkit.planning.changes.clamp import land, leader_epoch_at, moved_to
 from toolkit.planning.changes.copy import about_source, is_new, uncommitted, why_no_source
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
@@ -115,12 +110,10 @@ class ByTime:
         return self._at(both, spot.offset, why)
 
     def _at(self, both: MirroredCommit, offset: int | None, why: str) -> tuple[Position, str]:
-        metadata = both.commit.metadata
-        if is_stream_time(metadata):
-            metadata, why = "", f"{why}; {STREAM_TIME_CLEARED}"
-        position, moved = land(Position(offset or 0, None, metadata), both.log)
-        epoch = leader_epoch_at(both.log, position.offset)
-        return Position(position.offset, epoch, metadata), f"{why}; {moved}" if moved else why
+        landed, clamped = land(Position(offset or 0), both.log)
+        # An offset of another log, even where the number is the same.
+        position, cleared = moved_to(landed.offset, Position.of(both.commit), both.log)
+        return position, "; ".join(filter(None, [why, clamped, cleared]))
 
 
 def plan_copy_between(

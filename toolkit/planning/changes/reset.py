@@ -2,8 +2,8 @@
 Plan a reset of committed offsets: to the log start or end, an offset, a time, or given offsets.
 
 A target that is out of range is clamped to the log, and the change says so. Metadata and leader
-epoch are kept if the offset stays; if it moves, the epoch is that of the new offset and metadata is
-kept, except what `toolkit.planning.changes.clamp` says of Kafka Streams.
+epoch are kept if the offset stays; if it moves, the epoch is that of the new offset, and metadata is
+cleared (`toolkit.planning.changes.clamp`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolkit.model import Commit, Group, GroupType, LogOffsets, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
-from toolkit.planning.changes.clamp import (
-    STREAM_TIME_CLEARED,
-    is_stream_time,
-    land,
-    leader_epoch_at,
-)
+from toolkit.planning.changes.clamp import land, moved_to
 from toolkit.planning.changes.offsets_target import narrow
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace
 from toolkit.planning.selection.group_selection import (
@@ -174,17 +169,11 @@ def _after(
     """Return the position to commit, and why it differs from the wanted one."""
     if isinstance(wanted, Position):
         return land(wanted, place.log)
-    offset, note = wanted, ""
-    if not place.log_start <= wanted <= place.log_end:
-        landed, note = land(Position(wanted), place.log)
-        offset = landed.offset
-    if held and held.offset == offset:
-        return held, note
-    metadata = held.metadata if held else ""
-    if metadata and (place.group.type is GroupType.STREAMS or is_stream_time(metadata)):
-        metadata = ""
-        note = f"{note}; {STREAM_TIME_CLEARED}" if note else STREAM_TIME_CLEARED
-    return Position(offset, leader_epoch_at(place.log, offset), metadata), note
+    landed, clamped = land(Position(wanted), place.log)
+    if held and held.offset == landed.offset:
+        return held, clamped
+    after, cleared = moved_to(landed.offset, held, place.log)
+    return after, "; ".join(filter(None, [clamped, cleared]))
 
 
 def _offset(wanted: int | Position) -> int:

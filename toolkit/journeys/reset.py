@@ -56,9 +56,9 @@ def target(
     """
     Return where offsets go: `target("to-offset", "20")`, `target("by-duration", "P1D")`.
 
-    Modes: to-earliest, to-latest, to-current, to-offset, shift-by, to-datetime, by-duration, and
-    from-file and from-group with a path or a group as value. `past_end` is what becomes of a
-    partition without a record that young: keep, latest or fail. Raises UsageError.
+    Modes: to-earliest, to-latest, to-current, clear-metadata, to-offset, shift-by, to-datetime,
+    by-duration, and from-file and from-group with a path or a group as value. `past_end` is what
+    becomes of a partition without a record that young: keep, latest or fail. Raises UsageError.
     """
     if mode == FROM_GROUP:
         return RequestedTarget(FromGroup(value), mode, value)

@@ -49,6 +49,11 @@ MODE_FLAGS = (
         "flag of this name also commits where nothing is committed.",
     ),
     click.option(
+        "--clear-metadata",
+        is_flag=True,
+        help="Keep every offset, and clear the commit metadata beside it.",
+    ),
+    click.option(
         "--from-file",
         type=click.Path(path_type=Path, dir_okay=False),
         help="Reset to the offsets in FILE: CSV (topic,partition,offset or "
@@ -76,7 +81,7 @@ SCOPE = (
 )
 MODES = (
     *("to-earliest", "to-latest", "to-offset", "shift-by", "to-datetime", "by-duration"),
-    *("to-current", "from-file", "from-group"),
+    *("to-current", "clear-metadata", "from-file", "from-group"),
 )
 
 

@@ -54,7 +54,9 @@ Intentional differences from the Kafka tool:
   --from-file    Rejects a line without an offset (Kafka tool: 0), duplicate
                  lines, and three columns for several groups. Lists missing
                  partitions up front.
-  Metadata       Commit metadata is kept (the Kafka tool clears it).
+  Metadata       Commit metadata is cleared where the offset changes, and kept
+                 where it stays, unless --clear-metadata is given (the Kafka
+                 tool always clears it).
   LAG            Counts existing records only: from the log start offset if
                  the committed offset is before it; - if it is past the log
                  end offset.

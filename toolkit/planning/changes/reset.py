@@ -2,8 +2,7 @@
 Plan a reset of committed offsets: to the log start or end, an offset, a time, or given offsets.
 
 A target that is out of range is clamped to the log, and the change says so. Metadata and leader
-epoch are kept if the offset stays; if it moves, the epoch is that of the new offset, and metadata is
-cleared (`toolkit.planning.changes.clamp`).
+epoch are kept if the offset stays; `toolkit.planning.changes.clamp` says what a new offset gets.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from toolkit.errors import UsageError
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.targets import (
+    ClearMetadata,
     ShiftBy,
     Target,
     ToCurrent,
@@ -22,6 +23,7 @@ WITHOUT_VALUE: dict[str, Callable[[], Target]] = {
     "to-earliest": ToEarliest,
     "to-latest": ToLatest,
     "to-current": ToCurrent,
+    "clear-metadata": ClearMetadata,
 }
 WITH_NUMBER: dict[str, Callable[[int], Target]] = {"to-offset": ToOffset, "shift-by": ShiftBy}
 BY_TIME = ("to-datetime", "by-duration")

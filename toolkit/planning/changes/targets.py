@@ -109,6 +109,20 @@ class ToCurrent(Target):
 
 
 @dataclass(frozen=True, slots=True)
+class ClearMetadata(Target):
+    """Commit every offset again without its metadata, as Kafka's tool does with to-current."""
+
+    words: str = "clear-metadata"
+
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
+        """Return the committed offset and leader epoch."""
+        if place.commit is None:
+            return TargetOffset(None, "no committed offset, so no metadata", "no-commit")
+        kept = Position(place.commit.offset, place.commit.leader_epoch)
+        return TargetOffset(kept, "the same offset, commit metadata cleared")
+
+
+@dataclass(frozen=True, slots=True)
 class ToOffset(Target):
     """Reset every partition to one offset; raises UsageError if it is negative."""
 

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from applications import Applications
 from desks import Desk
 
+from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, GroupState, TopicPartition
-from toolkit.plan import Action, ChangeStatus, Plan, Position, Result, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Position, Result, StepOutcome
 from toolkit.planning.changes.copy import plan_copy, plan_rename
+from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
+from toolkit.planning.changes.targets import (
+    ClearMetadata,
+    ShiftBy,
+    Target,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+)
+from toolkit.planning.frames.review_frame import review_frame
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 
 TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
+DONE_AFTER_7 = "bwAAABj/D/A="  # a library's note of the records after offset 7 that are done
+FIRST_RECORD = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 Orders = tuple[TopicPartition, TopicPartition]
@@ -32,7 +47,7 @@ def test_a_reset_arrives_whole(
     applications: Callable[[Cluster], Applications],
     tmp_path: Path,
 ) -> None:
-    """Offset, leader epoch and metadata are on the cluster as planned, and read back."""
+    """Offset and leader epoch are on the cluster as planned, and read back; metadata is gone."""
     desk = Desk(request.getfixturevalue(version), tmp_path)
     apps = applications(desk.cluster)
     group = apps.name("payments")
@@ -42,11 +57,48 @@ def test_a_reset_arrives_whole(
 
     outcome = desk.apply(desk.reset(group, to=3))
 
-    expected = {first: Position(3, 0, "a note"), second: Position(3, 0)}
+    expected = {first: Position(3, 0), second: Position(3, 0)}
     assert {group: expected} == desk.held(group)
     results = tuple(Result(p, ChangeStatus.DONE, "", position) for p, position in expected.items())
     assert (StepOutcome(group, Action.COMMIT, ChangeStatus.DONE, "", results),) == outcome.steps
     assert outcome.is_done
+
+
+@pytest.mark.parametrize(
+    ("target", "after"),
+    [
+        (ToOffset(2), Position(2, 0)),
+        (ShiftBy(-5), Position(2, 0)),
+        (ToEarliest(), Position(0, 0)),
+        (ToLatest(), Position(9, 0)),
+        (ToDatetime(FIRST_RECORD, PastEnd.FAIL, "to-datetime"), Position(0, 0)),
+        (ClearMetadata(), Position(7, 0)),
+        (ToOffset(7), Position(7, 0, DONE_AFTER_7)),
+        (ToCurrent(), Position(7, 0, DONE_AFTER_7)),
+    ],
+    ids=lambda value: str(getattr(value, "words", "")),
+)
+def test_metadata_belongs_to_its_offset(
+    desk: Desk, apps: Applications, target: Target, after: Position
+) -> None:
+    """It stays only where the offset stays, the plan says so, and undo brings it back."""
+    group = apps.name("payments")
+    topic = apps.create_topic(apps.name("orders"), records=9)
+    place, before = TopicPartition(topic, 0), Position(7, 0, DONE_AFTER_7)
+    desk.commit(group, {place: before})
+
+    def applied(change: PlannedChange) -> Outcome:
+        return desk.apply(change.plan, *(f.rule for f in change.findings if f.blocks))
+
+    change = desk.session.reset([group], to=target)
+    outcome = applied(change)
+
+    assert {group: {place: after}} == desk.held(group)
+    cleared = ["removed"] if after != before else []
+    assert cleared == review_frame(change.plan)["metadata"].tolist()
+    if cleared:
+        applied(desk.session.undo(outcome.run_id))
+        assert {group: {place: before}} == desk.held(group)
 
 
 def test_what_a_run_leaves_behind(desk: Desk, apps: Applications, orders: Orders) -> None:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 
 import click
 from click.shell_completion import CompletionItem
 
 from toolkit.cli.output import echo_error, without_colour
-from toolkit.errors import ToolkitError
+from toolkit.errors import ToolkitError, UsageError
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 
 # name: (module, one line of help). The help stands here so that --help imports nothing else.
@@ -125,7 +127,10 @@ class LazyGroup(click.Group):
             from toolkit.cli.familiar_words import unknown_command
 
             raise unknown_command(args[0], COMMANDS)
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command and not ctx.resilient_parsing:
+            refuse_repeated(command, rest, ctx)
+        return name, command, rest
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options before the command; those of Kafka's own tool lead to its drop-in."""
@@ -151,6 +156,25 @@ class LazyGroup(click.Group):
         for title, names in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), COMMANDS[name][1]) for name in names])
+
+
+def refuse_repeated(command: click.Command, args: Sequence[str], parent: click.Context) -> None:
+    """Raise UsageError for an option that takes one value and has several: click takes the last."""
+    context = command.context_class(command, parent=parent, **command.context_settings)
+    try:
+        _, rest, given = command.make_parser(context).parse_args(list(args))
+    except click.UsageError:
+        return  # click tells what is wrong when it parses the command
+    for option, times in Counter(one for one in given if isinstance(one, click.Option)).items():
+        if times > 1 and not (option.multiple or option.count):
+            name = max(option.opts, key=len)
+            raise UsageError(f"{name} is given {times} times", hint="give it once")
+    if (
+        isinstance(command, click.Group)
+        and rest
+        and (inner := command.get_command(context, rest[0]))
+    ):
+        refuse_repeated(inner, rest[1:], context)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

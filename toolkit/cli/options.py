@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
@@ -25,6 +26,17 @@ class CommandScope:
 
 
 Option = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+class WholeNumber(click.IntRange):
+    """A number in ASCII digits: Python's int() also takes `1_0` and the digits of other scripts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; a usage error names what is none."""
+        if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]+", value):
+            self.fail(f"{value!r} is not a whole number.", param, ctx)
+        return super().convert(value, param, ctx)
+
 
 FLEET: Option = click.option(
     "--fleet",

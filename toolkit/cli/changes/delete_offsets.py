@@ -9,7 +9,7 @@ import click
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.command_target import CommandTarget
-from toolkit.cli.options import topics_option
+from toolkit.cli.options import WholeNumber, topics_option
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -34,7 +34,7 @@ OPTIONS = (
     click.option(
         "--seen-in-runs",
         "in_runs",
-        type=click.IntRange(min=0),
+        type=WholeNumber(min=0),
         default=0,
         metavar="N",
         help="With --unsubscribed: only topics seen unsubscribed in N consecutive runs, this one "

@@ -11,7 +11,7 @@ import click
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.command_target import CommandTarget
-from toolkit.cli.options import topics_option
+from toolkit.cli.options import WholeNumber, topics_option
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,10 +25,12 @@ MODE_FLAGS = (
         is_flag=True,
         help="Reset to the log end offset, or the last stable offset while a transaction is open.",
     ),
-    click.option("--to-offset", type=int, metavar="N", help="Reset every partition to offset N."),
+    click.option(
+        "--to-offset", type=WholeNumber(), metavar="N", help="Reset every partition to offset N."
+    ),
     click.option(
         "--shift-by",
-        type=int,
+        type=WholeNumber(),
         metavar="N",
         help="Shift the committed offset by N; negative N moves it back.",
     ),

@@ -11,7 +11,7 @@ from toolkit.cli.change_command import APPROVAL, TARGET_OPTIONS
 from toolkit.cli.changes.pause import HOLD_FOR, PREFER
 from toolkit.cli.changes.reset import MODE_FLAGS, MODES, SCOPE
 from toolkit.cli.changes.resume import FORCE
-from toolkit.cli.options import Option, group_names_option, topics_option
+from toolkit.cli.options import Option, WholeNumber, group_names_option, topics_option
 from toolkit.errors import UsageError
 
 
@@ -39,7 +39,7 @@ CONNECTION = (
     ),
     click.option(
         "--timeout",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         metavar="MS",
         help="Limit in milliseconds to connect and log in, and for each request. Default: 15000.",
     ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.options import OUTPUT
+from toolkit.cli.options import OUTPUT, WholeNumber
 from toolkit.cli.output import write_frame
 from toolkit.cli.progress_line import ProgressLine
 
@@ -48,7 +48,7 @@ def compact(root: str) -> None:
 
 @command.command("expire")
 @ROOT
-@click.option("--keep-days", type=click.IntRange(min=1), required=True)
+@click.option("--keep-days", type=WholeNumber(min=1), required=True)
 def expire(root: str, keep_days: int) -> None:
     """Delete results older than --keep-days."""
     days = _history(root).expire(keep_days=keep_days, now=datetime.now(UTC))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.complete_names import complete_groups
-from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, topics_option
+from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, WholeNumber, topics_option
 from toolkit.cli.output import printable, write_frame
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ FIRST = ("topic", "partition", "offset", "place", "value", "key", "at")
     "--group", required=True, metavar="NAME", shell_complete=complete_groups, help="Group name."
 )
 @topics_option(" Default: the partitions with the largest lag, at most 5.")
-@click.option("--before", type=click.IntRange(0, 50), default=1, show_default=True)
-@click.option("--after", type=click.IntRange(1, 50), default=2, show_default=True)
+@click.option("--before", type=WholeNumber(0, 50), default=1, show_default=True)
+@click.option("--after", type=WholeNumber(1, 50), default=2, show_default=True)
 @OUTPUT
 @QUIET
 def command(  # noqa: PLR0913 - click hands every option over by name

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from toolkit.cli.options import WholeNumber
 from toolkit.errors import UsageError
 
 TOUR = "00_tour.ipynb"
@@ -20,7 +21,7 @@ TOUR = "00_tour.ipynb"
 @click.option(
     "--sandbox", "with_sandbox", is_flag=True, help="Start the sandbox, and open the tour of it."
 )
-@click.option("--port", type=click.IntRange(1, 65535), default=8888, show_default=True)
+@click.option("--port", type=WholeNumber(1, 65535), default=8888, show_default=True)
 @click.option("--no-browser", is_flag=True, help="Print the address instead of opening it.")
 def command(
     *, directory: str, options: tuple[str, ...], with_sandbox: bool, port: int, no_browser: bool

@@ -9,19 +9,22 @@ wins.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from toolkit.errors import UsageError
 from toolkit.model import Group, TopicPartition
 from toolkit.plan import Change, Finding, Position
 from toolkit.planning.changes.clamp import land, leader_epoch_at
+from toolkit.planning.changes.targets import LARGEST_OFFSET
 from toolkit.planning.selection.plan_parts import block
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 def check_position(words: str) -> None:
     """Raise UsageError unless it is "earliest", "latest" or an offset."""
-    if words not in {"earliest", "latest"} and not words.isdecimal():
+    is_offset = re.fullmatch(r"[0-9]{1,19}", words) and int(words) <= LARGEST_OFFSET
+    if words not in {"earliest", "latest"} and not is_offset:
         raise UsageError(
             f"unknown position {words!r} for partitions without a committed offset",
             hint="use earliest, latest or an offset",

@@ -16,6 +16,8 @@ from toolkit.model import Commit, Group, LogOffsets, TopicPartition
 from toolkit.plan import Finding, Position, Severity
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
+LARGEST_OFFSET = 2**63 - 1
+
 
 class TargetPlace(NamedTuple):
     """One partition of one group: committed offset, log start and log end offset."""
@@ -55,6 +57,11 @@ class Target(Protocol):
     def findings(self, _index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield findings about the target as a whole."""
         return iter(())
+
+
+def _check_size(number: int) -> None:
+    if number > LARGEST_OFFSET:
+        raise UsageError(f"{number} is more than the largest offset, {LARGEST_OFFSET}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +136,11 @@ class ToOffset(Target):
     offset: int
 
     def __post_init__(self) -> None:
-        """Reject a negative offset, which Kafka's tool takes for 0 (R08)."""
+        """Reject a negative offset, which Kafka's tool takes for 0 (R08), and one of no log."""
         if self.offset < 0:
             hint = "use 0 or more; shift-by moves back from the committed offset"
             raise UsageError(f"an offset cannot be negative: {self.offset}", hint=hint)
+        _check_size(self.offset)
 
     @property
     def words(self) -> str:
@@ -152,7 +160,8 @@ class ShiftBy(Target):
     why: str = field(init=False)  # once, for a million partitions
 
     def __post_init__(self) -> None:
-        """Word the reason."""
+        """Word the reason; reject a distance that no two offsets have."""
+        _check_size(abs(self.records))
         way = "back" if self.records < 0 else "forward"
         object.__setattr__(self, "why", f"{abs(self.records):,} {way}")  # it is frozen
 

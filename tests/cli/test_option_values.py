@@ -1,4 +1,4 @@
-"""An option that takes one value is given once: click would take the last without a word."""
+"""What click itself would take: the last of two values, and numbers as Python reads them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from toolkit.cli import cli, refuse_repeated
 from toolkit.errors import UsageError
+from toolkit.journeys.reset import target
+from toolkit.planning.changes.first_commits import check_position
 
 
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -50,3 +52,41 @@ def test_a_command_with_two_targets_does_not_begin() -> None:
 
     assert isinstance(done.exception, UsageError)
     assert "--to-offset is given 2 times. Try: give it once" == str(done.exception)
+
+
+@pytest.mark.parametrize("number", ["1_0", "\u0661\u0660", "\uff19", "0x10", "1.0", ""])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("reset", "--to-offset"),
+        ("reset", "--shift-by"),
+        ("consumer-groups", "--timeout"),
+        ("peek", "--before"),
+        ("lab", "--port"),
+        ("fleet-history", "expire", "--keep-days"),
+    ],
+    ids=lambda words: words[-1],
+)
+def test_a_number_has_ascii_digits(words: tuple[str, ...], number: str) -> None:
+    """Anything else is a usage error, before the command looks for a cluster or a folder."""
+    option = f"{words[-1]}={number}"
+    group = ["--group", "payments"] * (words[0] in {"reset", "peek"})
+    done = CliRunner().invoke(cli, [*words[:-1], option, *group])
+
+    assert 2 == done.exit_code
+    assert f"{number!r} is not a whole number" in done.output
+
+
+@pytest.mark.parametrize("mode", ["to-offset", "shift-by"])
+@pytest.mark.parametrize("number", [str(2**63), str(-(2**63)), "\u0661", "1_0"])
+def test_a_target_is_an_offset_that_a_log_can_have(mode: str, number: str) -> None:
+    """Notebooks and Python callers write it as text, and get the same rule."""
+    with pytest.raises(UsageError):
+        target(mode, number)
+
+
+@pytest.mark.parametrize("position", ["\u0661", "-1", "1_0", str(2**63), "first"])
+def test_a_position_to_commit_first_is_an_offset(position: str) -> None:
+    """So is what is committed before a pause where nothing is."""
+    with pytest.raises(UsageError, match="earliest, latest or an offset"):
+        check_position(position)

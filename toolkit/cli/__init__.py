@@ -17,7 +17,7 @@ from contextlib import closing
 import click
 from click.shell_completion import CompletionItem
 
-from toolkit.cli.output import echo_error, without_colour
+from toolkit.cli.output import echo_error, replace_what_cannot_be_written, without_colour
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 
@@ -196,6 +196,7 @@ def main() -> None:
     # A million facts are kept to the end: to look through them for cycles again and again takes a
     # third of the time.
     gc.set_threshold(50_000, 20, 100)
+    replace_what_cannot_be_written()
     try:
         cli(prog_name="offsetbook")
     except ToolkitError as exc:

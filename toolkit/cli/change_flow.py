@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.cluster_options import is_watched
-from toolkit.cli.output import printable, write_frame
+from toolkit.cli.output import after_a_change, printable, write_frame
 from toolkit.cli.output_file import STDOUT, name_of, write_output_file
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.cli.run_notices import print_notices
@@ -102,27 +102,30 @@ def apply_decided(
 
 def print_result(outcome: ChangeOutcome, command: CommandTarget) -> int:
     """Write an outcome to stdout and stderr, and return the exit code."""
-    if outcome.outcome is not None:
-        frame = outcome.results
-        if command.output == "table":
-            frame = frame[frame["status"] != "done"]
-        if command.output != "table" or len(frame):
-            write_frame(frame, command.output, is_whole=True)
+    with after_a_change():
+        if outcome.outcome is not None:
+            frame = outcome.results
+            if command.output == "table":
+                frame = frame[frame["status"] != "done"]
+            if command.output != "table" or len(frame):
+                write_frame(frame, command.output, is_whole=True)
     return print_outcome(outcome)
 
 
 def print_outcome(outcome: ChangeOutcome) -> int:
     """Say an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
-    print_notices(outcome.notices)
-    if outcome.outcome is None:
-        return BLOCKED
-    for step in outcome.outcome.steps:
-        if step.why:
-            name = printable(step.group_id)
-            click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
-    click.echo(f"{outcome.outcome.summary}, read back from the cluster", err=True)
-    if outcome.can_be_undone:
-        click.echo(f"run {outcome.run_id}; 'offsetbook undo {outcome.run_id}' undoes it", err=True)
+    with after_a_change():
+        print_notices(outcome.notices)
+        if outcome.outcome is None:
+            return BLOCKED
+        for step in outcome.outcome.steps:
+            if step.why:
+                name = printable(step.group_id)
+                click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
+        click.echo(f"{outcome.outcome.summary}, read back from the cluster", err=True)
+        if outcome.can_be_undone:
+            undo = f"'offsetbook undo {outcome.run_id}' undoes it"
+            click.echo(f"run {outcome.run_id}; {undo}", err=True)
     if outcome.is_done:
         return 0
     return PARTLY if outcome.changed_anything else FAILED

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -63,7 +67,7 @@ def write_frame(
     if output == "json":
         # Numbers with decimals as pandas writes them.
         text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
-        echo_data(f"{text}\n")
+        echo_data(f"{text}\n", is_json=True)
     else:
         write_rows(rows_of(frame), output, important=important, is_whole=is_whole)
 
@@ -82,7 +86,7 @@ def write_rows(
         _write_table(table, important, is_whole=is_whole)
         return
     for text in json_texts(table) if output == "json" else csv_texts(table):
-        echo_data(text)
+        echo_data(text, is_json=output == "json")
 
 
 def write_problems(snapshots: Iterable[Snapshot]) -> None:
@@ -138,12 +142,49 @@ def echo_error(error: ToolkitError) -> None:
     click.echo(f"{head} {printable(error)}", err=True, color=False if without_colour() else None)
 
 
-def echo_data(text: str) -> None:
-    """Write data as it is, but to a terminal without the control characters it would obey."""
+def echo_data(text: str, *, is_json: bool = False) -> None:
+    """
+    Write data as it is, but to a terminal without the control characters it would obey.
+
+    JSON has an escape for what the encoding of stdout lacks; anything else is UTF-8.
+    """
     if sys.stdout.isatty():
         text = "\n".join(printable(line) for line in text.split("\n"))
+    elif is_json and not _fits(text, sys.stdout.encoding):
+        text = re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
+    elif not is_json and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     # Without `color` click would take escape sequences out of names on their way into a file.
     click.echo(text, nl=False, color=True)
+
+
+def _fits(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def replace_what_cannot_be_written() -> None:
+    """Write a `?` for a character that the encoding of stdout or stderr lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+@contextmanager
+def after_a_change() -> Iterator[None]:
+    """Let a full disk or a closed pipe not turn the exit code: the change was made."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as exc:
+        with suppress(OSError):
+            click.echo(f"the result could not be written: {exc.strerror}", err=True)
+        nowhere = os.open(os.devnull, os.O_WRONLY)  # for what is buffered, and follows
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> None:

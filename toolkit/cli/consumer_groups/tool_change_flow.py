@@ -23,7 +23,7 @@ from toolkit.cli.change_flow import (
 )
 from toolkit.cli.command_target import ApprovalOptions
 from toolkit.cli.consumer_groups.connection_flags import command_target_of
-from toolkit.cli.output import write_frame
+from toolkit.cli.output import after_a_change, write_frame
 from toolkit.cli.run_notices import print_notices
 from toolkit.errors import Blocked
 
@@ -76,7 +76,8 @@ def apply_tool_change(tool_change: ToolChange, given: dict[str, Any]) -> int:
         hint = "add --execute --reason TEXT, or --dry-run to only look"
         raise Blocked("not approved: nothing was changed", hint=hint)
     outcome = apply_decided(approved(decision, consent), command)
-    _show(tool_change, command, outcome)
+    with after_a_change():
+        _show(tool_change, command, outcome)
     return print_outcome(outcome) or code
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
-from toolkit.cli.output import printable
+from toolkit.cli.output import echo_data, printable
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
 
@@ -158,7 +158,8 @@ def _print_step(step: CellStep) -> None:
 
 def _print_result(result: RunResult, output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(result.as_dict(), indent=2, ensure_ascii=False))
+        text = json.dumps(result.as_dict(), indent=2, ensure_ascii=False)
+        echo_data(f"{text}\n", is_json=True)
         return
     click.echo(f"{result.status}: {printable(result.message)}".rstrip(": "))
     # Without a report, the directory still has the executed notebook.

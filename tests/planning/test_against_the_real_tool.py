@@ -193,13 +193,7 @@ CASES = (
         logs=(CUT, WHOLE, WHOLE),
     ),
     Case("R24 R25", rows(7, 8, 9), (7, 8, 9), topics=()),
-    Case(
-        "R28",
-        rows(7, 8, 9, 1),
-        (50, 50, 50),
-        findings=("no-such-partition",),
-        topics=(),
-    ),
+    Case("R28", rows(7, 8, 9, 1), (50, 50, 50), findings=("no-such-partition",), topics=()),
     Case(
         "R29 R29b",
         rows(10, 1000, 50),
@@ -264,13 +258,7 @@ CASES = (
         "a partition named twice is named",
         topics=("ta:0,0",),
     ),
-    Case(
-        "R41",
-        ToLatest(),
-        (50, 50, 50),
-        findings=("no-such-group",),
-        groups=("nope",),
-    ),
+    Case("R41", ToLatest(), (50, 50, 50), findings=("no-such-group",), groups=("nope",)),
     Case(
         "R42 R36 R56",
         ToLatest(),
@@ -357,11 +345,7 @@ def committed_after(case: Case, plan: Plan) -> Offsets:
 def test_a_reset_beside_the_real_tool(case: Case) -> None:
     """A plan does what the real tool does, or what the reason says, and reports it by rule."""
     plan = plan_reset(
-        facts(case),
-        case.target,
-        groups=case.groups,
-        topics=case.topics,
-        new_topics=case.new_topics,
+        facts(case), case.target, groups=case.groups, topics=case.topics, new_topics=case.new_topics
     )
 
     assert case.ours == committed_after(case, plan)
@@ -371,10 +355,7 @@ def test_a_reset_beside_the_real_tool(case: Case) -> None:
 
 def test_a_pending_commit_and_metadata_beside_the_real_tool() -> None:
     """R52: the tool writes over what a transaction is about to commit. R58: it erases metadata."""
-    commits = (
-        Commit("g", "ta", 0, 5, pending=True),
-        Commit("g", "ta", 1, 50, metadata="mine"),
-    )
+    commits = (Commit("g", "ta", 0, 5, pending=True), Commit("g", "ta", 1, 50, metadata="mine"))
     made = snapshot(EMPTY, commits=commits, logs={("ta", n): (0, 100) for n in range(2)})
     plan = plan_reset(made, ToEarliest(), groups=["g"])
 

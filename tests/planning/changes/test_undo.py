@@ -81,10 +81,7 @@ def rules(findings: tuple[Finding, ...]) -> list[tuple[str, Severity]]:
 
 
 positions = st.builds(
-    Position,
-    st.integers(0, 10**12),
-    st.none() | st.integers(0, 100),
-    st.text(max_size=5),
+    Position, st.integers(0, 10**12), st.none() | st.integers(0, 100), st.text(max_size=5)
 )
 partitions = st.builds(TopicPartition, st.sampled_from(["orders", "payments"]), st.integers(0, 2))
 helds = st.dictionaries(
@@ -160,9 +157,7 @@ def test_what_was_done_of_a_plan_is_undone(case: tuple[Held, Plan], data: st.Dat
 
 def test_an_offset_that_moved_on_is_left_and_said() -> None:
     """What somebody committed since blocks, so that nobody's progress is undone by accident."""
-    reset = plan(
-        step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, AT_10, AT_20)),
-    )
+    reset = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, AT_10, AT_20)))
     undo = plan_undo(reset, facts_of({"g": {ORDERS: AT_30, PAYMENTS: AT_20}}))
 
     why = "committed offset is 30, not 20 as left by this run"
@@ -283,9 +278,7 @@ def test_the_new_group_of_a_rename_stays_while_the_old_one_cannot_come_back() ->
 
 def test_a_live_group_is_not_put_back_but_loses_what_nobody_reads() -> None:
     """Commits are blocked by members; offsets of unsubscribed topics are deleted while it runs."""
-    done = plan(
-        step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, None, AT_20)),
-    )
+    done = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, None, AT_20)))
     facts = replace(
         facts_of({"g": {ORDERS: AT_20, PAYMENTS: AT_20}}), groups=(live("g", member("orders")),)
     )

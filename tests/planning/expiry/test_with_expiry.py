@@ -275,18 +275,12 @@ def test_if_the_group_stopped(
             "subscription unknown: the group could not be described",
         ),
         ({"committed_at": None}, "group has no members; commit time unknown"),
-        (
-            {**CLASSIC, "committed_at": None},
-            "no member subscribes; commit time unknown",
-        ),
+        ({**CLASSIC, "committed_at": None}, "no member subscribes; commit time unknown"),
         (
             {**CLASSIC, **EMPTY, "committed_at": None},
             "group has no members; unknown when the group became Empty",
         ),
-        (
-            {"retention_s": None},
-            "group has no members; offsets.retention.minutes unknown",
-        ),
+        ({"retention_s": None}, "group has no members; offsets.retention.minutes unknown"),
         ({"retention_s": 2**40}, "group has no members; the date is out of range"),
     ],
 )

@@ -33,11 +33,7 @@ from guardrail_examples import (
 )
 
 from toolkit.errors import UsageError
-from toolkit.model import (
-    GroupState,
-    LogOffsets,
-    Policy,
-)
+from toolkit.model import GroupState, LogOffsets, Policy
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Finding, Severity
 from toolkit.planning.guardrails.check_context import EarlierSightings

@@ -34,10 +34,7 @@ CASES = {
     # what Burrow says of these too
     "caught up": ({**steps(every_s=5, by=50), "log_end": 1000}, "OK"),
     "committed a moment ago": ({**steps(every_s=5, by=50), "log_end": 1040}, "OK"),
-    "large lag, steady": (
-        {**steps(every_s=5, by=50), **GROWS, "earlier_end": 8600},
-        "OK",
-    ),
+    "large lag, steady": ({**steps(every_s=5, by=50), **GROWS, "earlier_end": 8600}, "OK"),
     "catching up": ({**steps(every_s=5, by=500), **GROWS, "earlier_end": 8900}, "OK"),
     "stalled": ({**steps(**STANDS), **WAITS}, "STALL"),
     "hung": ({**steps(**STANDS, last_s=120), **WAITS}, "STOP"),
@@ -95,10 +92,7 @@ CASES = {
         {**steps(**STANDS), "log_end": 1001, "time_lag_s": 1.0},
         "OK",
     ),
-    "commits every ten minutes": (
-        {**steps(every_s=600, by=50, last_s=500), **WAITS},
-        "OK",
-    ),
+    "commits every ten minutes": ({**steps(every_s=600, by=50, last_s=500), **WAITS}, "OK"),
     # nobody in the group by nature
     "admin commits, lag": ({**commits((9000, 100)), **WAITS, **SIMPLE}, "STOP"),
     "assign() that reads": (

@@ -150,10 +150,7 @@ def test_an_empty_cluster_gives_empty_tables_with_their_columns() -> None:
     """Nothing at all is an answer, in the same form as any other."""
     found = find_unsubscribed(snapshot())
 
-    assert (list(ROW_COLUMNS), list(LEFT_OUT_COLUMNS)) == (
-        list(found.rows),
-        list(found.left_out),
-    )
+    assert (list(ROW_COLUMNS), list(LEFT_OUT_COLUMNS)) == (list(found.rows), list(found.left_out))
     assert found.by_group.empty
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from facts import NOON, live, member, rules, snapshot
+from facts import NOON, changes, idle, live, member, rules, snapshot
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -16,7 +16,6 @@ from toolkit.model import (
     Commit,
     EpochEnd,
     Group,
-    GroupState,
     GroupType,
     LogOffsets,
     Snapshot,
@@ -35,7 +34,7 @@ from toolkit.planning.changes.copy_to_mirror import (
 
 ORDERS, MIRRORED = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
 PAIR = MirrorPair("g", "g", prefix="eu.")
-IDLE = Group("g", GroupType.CONSUMER, GroupState.EMPTY)
+IDLE = idle(kind=GroupType.CONSUMER)
 STREAM_TIME = b64encode(b"\x01" + 8 * b"\x02").decode()
 
 
@@ -53,7 +52,7 @@ def mirror(start: int = 0, end: int = 100, *groups: Group) -> Snapshot:
 
 def after(plan: Plan) -> list[tuple[TopicPartition, Position | None]]:
     """Return what a plan commits."""
-    return [(change.partition, change.after) for _, change in plan.changes]
+    return [(change.partition, change.after) for change in changes(plan)]
 
 
 def test_equal_offsets_go_to_the_mirrored_topic() -> None:
@@ -88,7 +87,7 @@ def test_an_offset_that_the_mirror_lacks_is_moved(
     """It goes to the nearest that exists, and says so."""
     plan = plan_copy_between(source(40), mirror(start, end), pair=PAIR, by=ByOffset())
 
-    (change,) = (change for _, change in plan.changes)
+    (change,) = changes(plan)
     assert (Position(offset, None, "m"), why) == (change.after, change.why)
 
 
@@ -128,7 +127,7 @@ def test_the_record_of_the_same_time(rule: ByTime, offset: int, why: str) -> Non
     """The group goes to its next record, or repeats its last, or waits for it at the end."""
     plan = plan_copy_between(source(40), mirror(), pair=PAIR, by=rule)
 
-    (change,) = (change for _, change in plan.changes)
+    (change,) = changes(plan)
     assert Position(offset, None, "m") == change.after
     assert why == change.why[: len(why)]
     assert plan.request.endswith(", by time")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pytest
-from facts import NOON, live, member, rules, snapshot
+from facts import NOON, changes, idle, live, member, rules, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,8 +17,6 @@ from toolkit.model import (
     Commit,
     EpochEnd,
     Group,
-    GroupState,
-    GroupType,
     LogOffsets,
     Snapshot,
     TopicPartition,
@@ -27,7 +25,7 @@ from toolkit.plan import Change, Position, Severity
 from toolkit.planning.changes.clamp import STREAM_TIME_CLEARED, land
 from toolkit.planning.changes.restore import plan_restore
 
-IDLE = Group("g", GroupType.CLASSIC, GroupState.EMPTY)
+IDLE = idle()
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 1)
 OTHER_BYTES = b64encode(b"\x07" + 8 * b"\x02").decode()
 STREAM_TIME = b64encode(b"\x01" + 8 * b"\x02").decode()
@@ -49,11 +47,7 @@ SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
 
 def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
     """Return a cluster with records 5 to 40 in both partitions."""
-    logs: dict[tuple[str, int], tuple[int | None, int | None]] = {
-        ("orders", 0): (5, 40),
-        ("audit", 1): (5, 40),
-    }
-    return snapshot(*groups, commits=commits, logs=logs)
+    return snapshot(*groups, commits=commits, logs=dict.fromkeys((ORDERS, AUDIT), (5, 40)))
 
 
 def test_a_restore_is_exact() -> None:
@@ -62,7 +56,7 @@ def test_a_restore_is_exact() -> None:
     plan = plan_restore(facts(IDLE, commits=now), SAVED)
 
     change = Change(ORDERS, Position(30, 4, "other"), Position(10, 3, "mine"), "as saved")
-    assert [change] == [change for _, change in plan.changes]
+    assert [change] == changes(plan)
     assert ((), "restore all of 2026-03-01 12:00 UTC") == (plan.findings, plan.request)
 
 
@@ -112,7 +106,7 @@ def test_partitions_outside_the_topics_asked_for_stay() -> None:
     """A topic that the backup does not have is not passed over in silence."""
     plan = plan_restore(facts(IDLE), SAVED, topics=["audit", "other"])
 
-    assert [AUDIT] == [change.partition for _, change in plan.changes]
+    assert [AUDIT] == [change.partition for change in changes(plan)]
     assert ("no-row", "block") in rules(plan)
     more = (Commit("g", *ORDERS, 7),)
     assert () == plan_restore(facts(IDLE, commits=more), SAVED, topics=["other"]).steps
@@ -124,7 +118,7 @@ def test_another_cluster_blocks() -> None:
     plan = plan_restore(replace(facts(IDLE), topic_ids={"orders": "id2"}), saved)
 
     assert [("other-cluster", "block")] == rules(plan)
-    assert 2 == len(list(plan.changes))
+    assert 2 == len(changes(plan))
 
 
 def test_a_topic_that_was_made_anew_blocks() -> None:
@@ -135,7 +129,7 @@ def test_a_topic_that_was_made_anew_blocks() -> None:
 
     found = [(f.rule, f.group_id, f.topic) for f in plan.findings if f.severity is Severity.BLOCK]
     assert [("topic-recreated", "h", "audit")] == found
-    assert 2 == len(list(plan.changes))
+    assert 2 == len(changes(plan))
     assert {"orders": "id1", "audit": "id3"} == plan.topic_ids
 
 
@@ -145,7 +139,7 @@ def test_what_was_committed_beyond_the_backup_stays() -> None:
     plan = plan_restore(facts(IDLE, commits=more), SAVED)
 
     assert [("not-in-backup", "note")] == rules(plan)
-    assert {ORDERS, AUDIT} == {change.partition for _, change in plan.changes}
+    assert {ORDERS, AUDIT} == {change.partition for change in changes(plan)}
 
 
 def test_a_live_group_blocks() -> None:

@@ -32,6 +32,11 @@ def word(**facts: Any) -> str | None:
     return None if pd.isna(status) else status
 
 
+SEEN = {**SILENT, "log_end": 5000}
+SHORT = {**steps(every_s=1, number=16), **WAITS}
+SELDOM = {"log_end": 5000, "time_lag_s": 3000.0}
+DUE = {"every_s": 300, "number": 5, "by": 50}
+
 CASES = {
     # what Burrow says of these too
     "caught up": ({**READS, "log_end": 1000}, "OK"),
@@ -126,6 +131,19 @@ CASES = {
     ),
     "perhaps paused, but reads": ({**READS, **WAITS, "hold_unread": "no answer"}, "OK"),
     "reads, earlier end unknown": ({**READS, **WAITS}, "OK"),
+    # a member that commits every five minutes is silent after a quarter of an hour
+    "commits seldom, not yet due": ({**SELDOM, **steps(**DUE, last_s=890)}, "OK"),
+    "commits seldom, overdue": ({**SELDOM, **steps(**DUE, last_s=910)}, "STOP"),
+    # sixteen commits of a second each prove no minute, but the first of that offset does
+    "short series": (SHORT, "OK"),
+    "short series, first commit a minute ago": ({**SHORT, "max_committed_at": ago(70)}, "STALL"),
+    # a record that was unread when the log end was looked up has waited since then at least
+    "unread at the earlier end": ({**SEEN, "earlier_at": ago(90), "earlier_end": 4000}, "STOP"),
+    "read at the earlier end": ({**SEEN, "earlier_at": ago(90), "earlier_end": 1000}, None),
+    "read at a young earlier end": ({**SEEN, "earlier_at": ago(30), "earlier_end": 1000}, "OK"),
+    # an uncertain wait counts with the least it can be
+    "waits 70 s at most 5 s less": ({**SEEN, "time_lag_s": 70.0, "time_lag_error_s": 5.0}, "STOP"),
+    "waits 70 s at most 20 s less": ({**SEEN, "time_lag_s": 70.0, "time_lag_error_s": 20.0}, "OK"),
 }
 
 
@@ -243,39 +261,6 @@ def test_a_commit_that_waits_in_a_transaction_is_told() -> None:
 
     assert "a commit is pending in an open transaction" in row["status_why"]
     assert "open transaction" in judge(log_end=5, pending=True)["status_why"]
-
-
-def test_patience_is_stretched_for_who_commits_seldom() -> None:
-    """A member that commits every five minutes is silent after a quarter of an hour, not before."""
-    due = {"every_s": 300, "number": 5, "by": 50}
-
-    assert "OK" == word(**steps(**due, last_s=890), log_end=5000, time_lag_s=3000.0)
-    assert "STOP" == word(**steps(**due, last_s=910), log_end=5000, time_lag_s=3000.0)
-
-
-def test_a_stall_is_told_though_the_series_is_short() -> None:
-    """Sixteen commits of a second each prove no minute, but the first of that offset does."""
-    facts = {**steps(every_s=1, number=16), **WAITS}
-
-    assert "OK" == word(**facts)
-    assert "STALL" == word(**{**facts, "max_committed_at": ago(70)})
-
-
-def test_where_the_wait_is_not_told_the_earlier_end_bounds_it() -> None:
-    """A record that was unread when the log end was looked up has waited since then at least."""
-    hung = {**SILENT, "log_end": 5000, "earlier_at": ago(90)}
-
-    assert "STOP" == word(**hung, earlier_end=4000)
-    assert word(**hung, earlier_end=1000) is None
-    assert "OK" == word(**{**hung, "earlier_at": ago(30)}, earlier_end=1000)
-
-
-def test_an_uncertain_wait_counts_with_the_least_it_can_be() -> None:
-    """A wait of 70 seconds give or take 20 may be shorter than patience."""
-    hung = {**SILENT, "log_end": 5000, "time_lag_s": 70.0}
-
-    assert "STOP" == word(**hung, time_lag_error_s=5.0)
-    assert "OK" == word(**hung, time_lag_error_s=20.0)
 
 
 def test_nobody_is_silent_only_because_reading_took_long() -> None:

@@ -439,6 +439,10 @@ def test_a_resume_of_what_is_not_there() -> None:
         (STREAMS_HELD, [], ALICE, [], [0, 1, 2, 3]),
         (STREAMS_HELD, ["orders:1"], ALICE, ["releases-more"], [1]),
     ],
+    ids=[
+        *("foreign", "part of a foreign classic hold", "whole foreign classic hold"),
+        *("part of our classic hold", "whole Streams hold", "part of a Streams hold"),
+    ],
 )
 def test_what_a_resume_needs_to_override(
     about: Group, topics: list[str], by: tuple[str, str], rules: list[str], planned: list[int]

@@ -164,7 +164,7 @@ MADE = plan(step(Action.COMMIT, Change(ORDERS, None, AT_10), state=None), intent
 DELETED = plan(step(Action.DELETE_GROUP, Change(ORDERS, AT_10, None)))
 
 
-@pytest.mark.parametrize(("done", "before"), [(RESET, AT_10), (MADE, None)])
+@pytest.mark.parametrize(("done", "before"), [(RESET, AT_10), (MADE, None)], ids=["moved", "added"])
 def test_an_offset_that_moved_on_goes_back_where_that_is_wanted(
     done: Plan, before: Position | None
 ) -> None:

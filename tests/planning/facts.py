@@ -41,8 +41,9 @@ def live(name: str, *members: Member, **changes: object) -> Group:
 
 
 def idle(name: str = "g", kind: GroupType = GroupType.CLASSIC) -> Group:
-    """Return a group that is Empty."""
-    return Group(name, kind, GroupState.EMPTY, "consumer")
+    """Return a group that is Empty; a simple group never had a member, so it has no protocol."""
+    protocol_type = None if kind is GroupType.SIMPLE else "consumer"
+    return Group(name, kind, GroupState.EMPTY, protocol_type)
 
 
 def snapshot(

@@ -133,10 +133,7 @@ def test_durations_long_and_short(text: str, expected: timedelta) -> None:
         ("-1d", "has a sign"),
         ("PT0S", "the duration 'PT0S' is zero"),
         ("0m", "is zero"),
-        (
-            "P1M",
-            "duration 'P1M' uses months or years, which have no fixed length. Try: use days",
-        ),
+        ("P1M", "duration 'P1M' uses months or years, which have no fixed length. Try: use days"),
         ("P1Y", "uses months or years"),
         ("P1Y2M3D", "uses months or years"),
         ("1M", "uses months or years"),

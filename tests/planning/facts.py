@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from toolkit.model import (
     Commit,
@@ -15,6 +17,7 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
+from toolkit.plan import Change, Plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -37,10 +40,16 @@ def live(name: str, *members: Member, **changes: object) -> Group:
     return Group(name, **fields)  # type: ignore[arg-type] # a test names the fields it means
 
 
+def idle(name: str = "g", kind: GroupType = GroupType.CLASSIC) -> Group:
+    """Return a group that is Empty; a simple group never had a member, so it has no protocol."""
+    protocol_type = None if kind is GroupType.SIMPLE else "consumer"
+    return Group(name, kind, GroupState.EMPTY, protocol_type)
+
+
 def snapshot(
     *groups: Group,
     commits: tuple[Commit, ...] = (),
-    logs: dict[tuple[str, int], tuple[int | None, int | None]] | None = None,
+    logs: Mapping[Any, tuple[int | None, int | None]] | None = None,
 ) -> Snapshot:
     """Return a snapshot of a cluster named eu; logs are (start, end), everything stable."""
     return Snapshot(
@@ -51,3 +60,13 @@ def snapshot(
         commits=commits,
         logs={TopicPartition(*p): LogOffsets(s, e, e) for p, (s, e) in (logs or {}).items()},
     )
+
+
+def changes(plan: Plan) -> list[Change]:
+    """Return every change of a plan."""
+    return [change for _, change in plan.changes]
+
+
+def rules(plan: Plan) -> list[tuple[str, str]]:
+    """Return rule and severity of each finding of a plan."""
+    return [(finding.rule, str(finding.severity)) for finding in plan.findings]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from facts import NOON, snapshot
+from facts import NOON, idle, snapshot
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
@@ -15,13 +15,9 @@ from toolkit.planning.holds.hold_context import HoldFacts
 ORDERS = TopicPartition("orders", 0)
 OTHERS = TopicPartition("orders", 1)
 BILLS = TopicPartition("bills", 0)
-IDLE = Group("g", GroupType.CLASSIC, GroupState.EMPTY, protocol_type="consumer")
+IDLE = idle()
 SECOND = timedelta(seconds=1)
-LOGS: dict[tuple[str, int], tuple[int | None, int | None]] = {
-    ORDERS: (0, 20),
-    OTHERS: (0, 20),
-    BILLS: (0, 20),
-}
+LOGS = dict.fromkeys((ORDERS, OTHERS, BILLS), (0, 20))
 
 
 def commit(

@@ -8,34 +8,14 @@ from typing import Any, NamedTuple
 
 import held
 from facts import NOON, live, member
-from guardrail_cases import (
-    BILLS,
-    IDLE,
-    OTHERS,
-    case,
-    change,
-    commit,
-    facts,
-    plan,
-    step,
-)
+from guardrail_cases import BILLS, IDLE, OTHERS, case, change, commit, facts, plan, step
 
-from toolkit.model import (
-    CaptureMode,
-    Group,
-    GroupState,
-    GroupType,
-    Policy,
-    Problem,
-    Snapshot,
-)
+from toolkit.model import CaptureMode, Group, GroupState, GroupType, Policy, Problem, Snapshot
 from toolkit.model.sightings import Sighting
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent
 from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import EarlierSightings
-from toolkit.planning.guardrails.registry import (
-    CheckContext,
-)
+from toolkit.planning.guardrails.registry import CheckContext
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
 
 HOUR = timedelta(hours=1)
@@ -233,17 +213,12 @@ EXAMPLES = {
         ("g", None, None),
     ),
     "too-many-groups": Example(
-        case(
-            plan(step(), step(group_id="h"), step(group_id="h")),
-            policy=Policy(max_groups=1),
-        ),
+        case(plan(step(), step(group_id="h"), step(group_id="h")), policy=Policy(max_groups=1)),
         "2 groups; max_groups is 1",
         case(plan(step(), step()), policy=Policy(max_groups=1)),
     ),
     "too-many-partitions": Example(
-        limited(max_partitions=1),
-        "2 partitions; max_partitions is 1",
-        limited(max_partitions=2),
+        limited(max_partitions=1), "2 partitions; max_partitions is 1", limited(max_partitions=2)
     ),
     "too-many-records": Example(
         limited(max_records_skipped=4),

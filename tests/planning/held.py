@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from facts import NOON, live, snapshot
+from facts import NOON, changes, live, snapshot
 
 from toolkit.model import (
     HOLDER_CLIENT_ID,
@@ -18,7 +18,7 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
-from toolkit.plan import Change, Plan, Severity
+from toolkit.plan import Plan, Severity
 
 PARTITIONS = tuple(TopicPartition("orders", number) for number in range(4))
 ALICE = ("alice", "desk")
@@ -54,10 +54,7 @@ def facts(of: Group, *, committed: int = 10, end: int = 20, age_s: float = 1.0) 
     """Return a snapshot of one group that committed all four partitions so many seconds ago."""
     at = NOON - timedelta(seconds=age_s)
     commits = tuple(Commit("g", *p, committed, committed_at=at) for p in PARTITIONS)
-    logs: dict[tuple[str, int], tuple[int | None, int | None]] = {
-        (p.topic, p.partition): (0, end) for p in PARTITIONS
-    }
-    return snapshot(of, commits=commits, logs=logs)
+    return snapshot(of, commits=commits, logs=dict.fromkeys(PARTITIONS, (0, end)))
 
 
 def without_commits(about: Snapshot, *numbers: int) -> Snapshot:
@@ -79,11 +76,6 @@ def blocks(plan: Plan) -> list[str]:
 def notes(plan: Plan) -> list[str]:
     """Return the rules that only tell."""
     return [finding.rule for finding in plan.findings if finding.severity is Severity.NOTE]
-
-
-def changes(plan: Plan) -> list[Change]:
-    """Return every change of a plan."""
-    return [change for _, change in plan.changes]
 
 
 def numbers(plan: Plan) -> list[int]:

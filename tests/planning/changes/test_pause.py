@@ -11,7 +11,6 @@ from facts import NOON, snapshot
 from guardrail_cases import reviewed
 from held import (
     ALICE,
-    NOTE,
     PARTITIONS,
     blocks,
     changes,
@@ -35,13 +34,12 @@ from toolkit.model import (
     GroupState,
     GroupType,
     HoldNote,
-    Member,
     Problem,
     Snapshot,
     Subscription,
     TopicPartition,
 )
-from toolkit.plan import Action, Intent, Plan, Severity
+from toolkit.plan import Action, Intent, Plan
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
 
@@ -134,27 +132,33 @@ def test_what_is_paused_already_is_no_change() -> None:
     """It is said, by whom and since when, and what is left is planned."""
     held = group(reader("a", 0), reader("b", 2, 3), holder(1), state=GroupState.RECONCILING)
 
-    plan = pause(held, "orders:0-1")
-    assert [0] == numbers(plan)
-    assert told(plan, "already-paused").startswith("orders:1 is already paused by alice @ desk")
-    plan = pause(held, "orders:1")
-    assert ((), [], ["already-paused"]) == (plan.steps, blocks(plan), notes(plan))
+    more = pause(held, "orders:0-1")
+    assert [0] == numbers(more)
+    assert told(more, "already-paused").startswith("orders:1 is already paused by alice @ desk")
+    same = pause(held, "orders:1")
+    assert ((), [], ["already-paused"]) == (same.steps, blocks(same), notes(same))
 
 
-def test_what_is_not_there() -> None:
+NO_BILLS = Problem("topic", "the topic does not exist", topic="bills")
+UNLISTED = Problem("groups of broker 2", "nobody answers")
+
+
+@pytest.mark.parametrize(
+    ("about", "topic", "rule", "planned"),
+    [
+        (group(), "orders:1,9", "no-such-partition", [1]),
+        (replace(facts(group()), problems=(NO_BILLS,)), "bills:0", "no-such-partition", []),
+        (group(state=GroupState.DEAD), "orders", "no-such-group", []),
+        (snapshot(), "orders", "no-such-group", []),
+        (replace(snapshot(), problems=(UNLISTED,)), "orders", "unreadable", []),
+    ],
+)
+def test_what_is_not_there(
+    about: Snapshot | Group, topic: str, rule: str, planned: list[int]
+) -> None:
     """Unknown groups, topics and partitions are named and block."""
-    assert ["no-such-partition"] == blocks(pause(group(), "orders:1,9"))
-    assert ["no-such-group"] == blocks(plan_pause(facts(group()), group="x", topics=["orders"]))
-    gone = Problem("topic", "the topic does not exist", topic="bills")
-    plan = pause(replace(facts(group()), problems=(gone,)), "bills:0")
-    assert (["no-such-partition"], ()) == (blocks(plan), plan.steps)
-    dead = group(state=GroupState.DEAD)
-    assert ["no-such-group"] == blocks(pause(dead))
-    unlisted = Problem("groups of broker 2", "nobody answers")
-    plan = plan_pause(snapshot(), group="g", topics=["orders"])
-    assert ["no-such-group"] == blocks(plan)
-    plan = plan_pause(replace(snapshot(), problems=(unlisted,)), group="g", topics=["orders"])
-    assert ["unreadable"] == blocks(plan)
+    plan = pause(about, topic)
+    assert ([rule], planned) == (blocks(plan), numbers(plan))
 
 
 UNREADABLE = Subscription(unreadable="the member's subscription could not be parsed")
@@ -211,15 +215,6 @@ def test_a_streams_application_is_paused_as_a_whole() -> None:
     assert "within about 29 s after resume" in costs["stops"]
     assert "all members are evicted, again every 23 s" in costs["disturbs"]
     assert "some after 23 s, all after a session timeout more" in costs["survives"]
-
-
-def test_a_streams_application_is_resumed_as_a_whole() -> None:
-    """Whoever paused it: no part of it can be."""
-    held = group(
-        reader("a"), holder(0, 1, 2, 3), type=GroupType.STREAMS, state=GroupState.ASSIGNING
-    )
-    assert [] == blocks(resume(held, by=ALICE))
-    assert ["releases-more"] == blocks(resume(held, "orders:1", by=ALICE))
 
 
 def test_an_unreadable_group_is_not_held() -> None:
@@ -295,50 +290,40 @@ def test_a_member_that_may_be_busy_with_one_record_is_told_where_it_is_waited_fo
     assert "slow-member" not in notes(pause(busy, terms=QUIET))
 
 
+LOSSLESS = HoldTerms()
+TWO_DAYS, MONTH = HoldTerms(pause_for=2 * DAY), HoldTerms(pause_for=25 * DAY)
+USUAL, KEEPS_A_DAY = HoldSettings(), HoldSettings(retention=DAY)
+HELD_AT_1 = group(holder(1), state=GroupState.RECONCILING)
+
+
 @pytest.mark.parametrize(
     ("rule", "severity", "about", "terms", "settings"),
     [
-        ("slow-group", Severity.NOTE, group(), HoldTerms(), HoldSettings(heartbeat_s=15)),
-        ("hold-too-long", Severity.BLOCK, group(), HoldTerms(pause_for=25 * DAY), HoldSettings()),
-        ("retention", Severity.NOTE, group(), HoldTerms(), HoldSettings(retention=DAY)),
-        (
-            "retention",
-            Severity.BLOCK,
-            group(holder(1), state=GroupState.RECONCILING),
-            HoldTerms(pause_for=2 * DAY),
-            HoldSettings(retention=DAY),
-        ),
-        ("group-size", Severity.BLOCK, group(), HoldTerms(), HoldSettings(max_size=6)),
-        ("group-size", Severity.BLOCK, classic(), HoldTerms(), HoldSettings(max_size=3)),
-        ("no-choice", Severity.NOTE, classic(), QUIET, HoldSettings()),
-        ("no-choice", Severity.NOTE, classic(assignor="stream"), HoldTerms(), HoldSettings()),
+        ("slow-group", "note", group(), LOSSLESS, HoldSettings(heartbeat_s=15)),
+        ("slow-group", None, group(), LOSSLESS, HoldSettings(heartbeat_s=5)),
+        ("hold-too-long", "block", group(), MONTH, USUAL),
+        ("hold-too-long", None, group(), HoldTerms(pause_for=24 * DAY), USUAL),
+        ("hold-too-long", None, classic(), MONTH, USUAL),
+        ("retention", "note", group(), LOSSLESS, KEEPS_A_DAY),
+        ("retention", "block", HELD_AT_1, TWO_DAYS, KEEPS_A_DAY),
+        ("retention", None, group(), HoldTerms(pause_for=DAY), KEEPS_A_DAY),
+        ("retention", None, classic(), LOSSLESS, KEEPS_A_DAY),
+        ("group-size", "block", group(), LOSSLESS, HoldSettings(max_size=6)),
+        ("group-size", None, group(), LOSSLESS, HoldSettings(max_size=7)),
+        ("group-size", "block", classic(), LOSSLESS, HoldSettings(max_size=3)),
+        ("group-size", None, classic(), LOSSLESS, HoldSettings(max_size=4)),
+        ("no-choice", "note", classic(), QUIET, USUAL),
+        ("no-choice", "note", classic(assignor="stream"), LOSSLESS, USUAL),
+        ("no-choice", None, group(), QUIET, USUAL),
     ],
 )
 def test_limits(
-    rule: str, severity: Severity, about: Group, terms: HoldTerms, settings: HoldSettings
+    rule: str, severity: str | None, about: Group, terms: HoldTerms, settings: HoldSettings
 ) -> None:
-    """Each limit of the group, its brokers or the recipe is found by its rule."""
+    """A limit of the group, its brokers or the recipe is found by its rule; right at it nothing."""
     plan = pause(about, "orders:0", terms=terms, settings=settings)
-    assert [severity] == [f.severity for f in plan.findings if f.rule == rule]
-
-
-@pytest.mark.parametrize(
-    ("rule", "about", "terms", "settings"),
-    [
-        ("slow-group", group(), HoldTerms(), HoldSettings(heartbeat_s=5)),
-        ("hold-too-long", group(), HoldTerms(pause_for=24 * DAY), HoldSettings()),
-        ("hold-too-long", classic(), HoldTerms(pause_for=25 * DAY), HoldSettings()),
-        ("retention", group(), HoldTerms(pause_for=DAY), HoldSettings(retention=DAY)),
-        ("retention", classic(), HoldTerms(), HoldSettings(retention=DAY)),
-        ("group-size", group(), HoldTerms(), HoldSettings(max_size=7)),
-        ("group-size", classic(), HoldTerms(), HoldSettings(max_size=4)),
-        ("no-choice", group(), QUIET, HoldSettings()),
-    ],
-)
-def test_within_limits(rule: str, about: Group, terms: HoldTerms, settings: HoldSettings) -> None:
-    """Right at a limit nothing is said."""
-    plan = pause(about, "orders:0", terms=terms, settings=settings)
-    assert rule not in [f.rule for f in plan.findings]
+    expected = [] if severity is None else [severity]
+    assert expected == [f.severity for f in plan.findings if f.rule == rule]
 
 
 def test_another_hold() -> None:
@@ -405,6 +390,9 @@ def test_what_is_added_to_a_hold_ends_with_it(
 
 
 HELD = (reader("a", 0), reader("b", 2), holder(1, 3))
+STREAMS_HELD = group(
+    reader("a"), holder(0, 1, 2, 3), type=GroupType.STREAMS, state=GroupState.ASSIGNING
+)
 
 
 def test_a_resume_is_one_step() -> None:
@@ -412,12 +400,8 @@ def test_a_resume_is_one_step() -> None:
     plan = resume(group(*HELD), "orders:1", by=ALICE)
 
     (step,) = plan.steps
-    assert (Intent.RESUME, Action.RELEASE, [1], []) == (
-        plan.intent,
-        step.action,
-        numbers(plan),
-        list(plan.findings),
-    )
+    assert (Intent.RESUME, Action.RELEASE) == (plan.intent, step.action)
+    assert ([1], ()) == (numbers(plan), plan.findings)
     assert ["held by alice @ desk since 2026-03-01 12:00:00 UTC"] == [c.why for c in changes(plan)]
     assert "resume g orders:1" == plan.request
 
@@ -429,14 +413,11 @@ def test_a_resume_without_a_topic_is_of_all_that_is_paused() -> None:
 
 def test_what_is_not_paused_needs_no_resume() -> None:
     """It is said, and success."""
-    plan = resume(group(*HELD), "orders:0-1")
-    assert ([1], [], "orders:0 is not paused") == (
-        numbers(plan),
-        blocks(plan),
-        told(plan, "not-paused"),
-    )
-    plan = resume(group())
-    assert ((), [], ["not-paused"]) == (plan.steps, blocks(plan), notes(plan))
+    part = resume(group(*HELD), "orders:0-1")
+    assert ([1], []) == (numbers(part), blocks(part))
+    assert "orders:0 is not paused" == told(part, "not-paused")
+    nothing = resume(group())
+    assert ((), [], ["not-paused"]) == (nothing.steps, blocks(nothing), notes(nothing))
 
 
 def test_a_resume_of_what_is_not_there() -> None:
@@ -448,35 +429,41 @@ def test_a_resume_of_what_is_not_there() -> None:
     assert [0] == numbers(resume(group(reader("a", 0), member), "bills:0"))
 
 
-def test_a_foreign_hold_is_resumed_by_force_only() -> None:
-    """Who holds may have a reason; --force overrides that, and it is recorded."""
-    plan = resume(group(*HELD), "orders:1", by=BOB)
-    assert (["foreign-hold"], [1]) == (blocks(plan), numbers(plan))
-
-
-def test_a_foreign_classic_hold_ends_as_a_whole() -> None:
-    """One member holds all of a classic group: to evict it resumes everything it holds."""
-    assert ["foreign-hold", "releases-more"] == blocks(resume(classic(*HELD), "orders:1", by=BOB))
-    assert ["foreign-hold"] == blocks(resume(classic(*HELD), by=BOB))
-    assert [] == blocks(resume(classic(*HELD), "orders:1", by=ALICE))
-
-
-SOME_GROUPS: list[Callable[..., Group]] = [group, classic]
-
-
-@given(
-    make=st.sampled_from(SOME_GROUPS),
-    held=st.sets(st.integers(0, 3)),
-    asked=st.sets(st.integers(0, 3), min_size=1),
+@pytest.mark.parametrize(
+    ("about", "topics", "by", "rules", "planned"),
+    [
+        (group(*HELD), ["orders:1"], BOB, ["foreign-hold"], [1]),
+        (classic(*HELD), ["orders:1"], BOB, ["foreign-hold", "releases-more"], [1]),
+        (classic(*HELD), [], BOB, ["foreign-hold"], [1, 3]),
+        (classic(*HELD), ["orders:1"], ALICE, [], [1]),
+        (STREAMS_HELD, [], ALICE, [], [0, 1, 2, 3]),
+        (STREAMS_HELD, ["orders:1"], ALICE, ["releases-more"], [1]),
+    ],
+    ids=[
+        *("foreign", "part of a foreign classic hold", "whole foreign classic hold"),
+        *("part of our classic hold", "whole Streams hold", "part of a Streams hold"),
+    ],
 )
+def test_what_a_resume_needs_to_override(
+    about: Group, topics: list[str], by: tuple[str, str], rules: list[str], planned: list[int]
+) -> None:
+    """
+    A foreign hold is resumed by force only, and a hold of one member as a whole.
+
+    One member holds all of a classic group; of a Streams application no part can be resumed.
+    """
+    plan = resume(about, *topics, by=by)
+    assert (rules, planned) == (blocks(plan), numbers(plan))
+
+
+@pytest.mark.parametrize("make", [group, classic])
+@given(held=st.sets(st.integers(0, 3)), asked=st.sets(st.integers(0, 3), min_size=1))
 def test_pause_and_resume_are_each_others_other(
     make: Callable[..., Group], held: set[int], asked: set[int]
 ) -> None:
     """Of what is asked for a pause plans what is not held, a resume what is; nothing is lost."""
     free = tuple(sorted(set(range(4)) - held))
-    members: list[Member] = [reader("a", *free)]
-    members += [holder(*sorted(held), note=NOTE)] if held else []
-    about = make(*members, state=GroupState.STABLE)
+    about = make(reader("a", *free), *([holder(*sorted(held))] if held else []))
     scope = f"orders:{','.join(map(str, asked))}"
 
     assert sorted(asked - held) == numbers(pause(about, scope, by=ALICE))

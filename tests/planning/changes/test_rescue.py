@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from facts import live, member, snapshot
+from facts import changes, idle, live, member, rules, snapshot
 
-from toolkit.model import Commit, Group, GroupState, GroupType, Problem, TopicPartition
-from toolkit.plan import Action, Change, Plan, Position, Severity
+from toolkit.model import Commit, Group, GroupType, Problem, TopicPartition
+from toolkit.plan import Action, Change, Position
 from toolkit.planning.changes.rescue import plan_rescue
 
 COMMIT = Commit("g", "orders", 0, 10, 3, "mine")
 SAME = Position(10, 3, "mine")
-
-
-def rules(plan: Plan) -> list[tuple[str, Severity]]:
-    """Return rule and severity of a plan's findings."""
-    return [(finding.rule, finding.severity) for finding in plan.findings]
 
 
 @pytest.mark.parametrize(
@@ -31,8 +27,8 @@ def rules(plan: Plan) -> list[tuple[str, Severity]]:
 )
 def test_each_type_has_its_own_clock(group_type: GroupType, action: Action) -> None:
     """The same position is committed again, or a member of ours joins and leaves."""
-    group = Group("g", group_type, GroupState.EMPTY)
-    plan = plan_rescue(snapshot(group, commits=(COMMIT,)), groups=["g"], retention_s=604_800)
+    facts = snapshot(idle(kind=group_type), commits=(COMMIT,))
+    plan = plan_rescue(facts, groups=["g"], retention_s=604_800)
 
     (step,) = plan.steps
     why = "re-committed unchanged to reset retention: expires 7 d after the rescue at the earliest"
@@ -60,7 +56,7 @@ def test_a_live_group_is_not_rescued_from_outside(group: Group, rule: str, says:
     """What it subscribes to does not expire, and the rest only a member could commit."""
     plan = plan_rescue(snapshot(group, commits=(COMMIT,)), groups=["*"])
 
-    assert ([(rule, Severity.NOTE)], ()) == (rules(plan), plan.steps)
+    assert ([(rule, "note")], ()) == (rules(plan), plan.steps)
     assert says in plan.findings[0].why
 
 
@@ -72,31 +68,35 @@ def test_a_live_group_without_offsets_is_not_spoken_of() -> None:
 @pytest.mark.parametrize("group_type", [GroupType.CLASSIC, GroupType.SHARE, GroupType.SIMPLE])
 def test_an_idle_group_without_offsets_has_nothing_to_rescue(group_type: GroupType) -> None:
     """An empty group, and a share group at any time."""
-    plan = plan_rescue(snapshot(Group("g", group_type, GroupState.EMPTY)), groups=["g"])
+    plan = plan_rescue(snapshot(idle(kind=group_type)), groups=["g"])
 
-    assert ([("no-commit", Severity.NOTE)], ()) == (rules(plan), plan.steps)
+    assert ([("no-commit", "note")], ()) == (rules(plan), plan.steps)
 
 
 def test_a_pending_commit_is_left_to_its_transaction() -> None:
     """It does not expire meanwhile, and a commit could make the transaction's offset lost."""
-    group = Group("g", GroupType.SIMPLE, GroupState.EMPTY)
+    group = idle(kind=GroupType.SIMPLE)
     other = replace(COMMIT, partition=1, pending=True)
     plan = plan_rescue(snapshot(group, commits=(COMMIT, other)), groups=["g"])
 
-    assert [("pending-transaction", Severity.NOTE)] == rules(plan)
-    assert [0] == [change.partition.partition for _, change in plan.changes]
+    assert [("pending-transaction", "note")] == rules(plan)
+    assert [0] == [change.partition.partition for change in changes(plan)]
 
 
-def test_what_could_not_be_read_blocks() -> None:
+@pytest.mark.parametrize(
+    ("changed", "name", "rule"),
+    [
+        (
+            {"problems": (Problem("committed offset", "denied", "g", "orders", 1),)},
+            "g",
+            "unreadable",
+        ),
+        ({"groups": (idle(kind=GroupType.UNKNOWN),)}, "g", "unreadable"),
+        ({}, "h", "no-such-group"),
+    ],
+)
+def test_what_could_not_be_read_blocks(changed: dict[str, Any], name: str, rule: str) -> None:
     """Offsets that were not read, types that are not known, and missing groups are said."""
-    group = Group("g", GroupType.SIMPLE, GroupState.EMPTY)
-    facts = snapshot(group, commits=(COMMIT,))
-    unread = Problem("committed offset", "not authorised", "g", "orders", 1)
+    facts = replace(snapshot(idle(kind=GroupType.SIMPLE), commits=(COMMIT,)), **changed)
 
-    assert [("unreadable", Severity.BLOCK)] == rules(
-        plan_rescue(replace(facts, problems=(unread,)), groups=["g"])
-    )
-    assert [("unreadable", Severity.BLOCK)] == rules(
-        plan_rescue(replace(facts, groups=(replace(group, type=GroupType.UNKNOWN),)), groups=["g"])
-    )
-    assert [("no-such-group", Severity.BLOCK)] == rules(plan_rescue(facts, groups=["h"]))
+    assert [(rule, "block")] == rules(plan_rescue(facts, groups=[name]))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from facts import NOON, live, member, snapshot
+from facts import NOON, changes, idle, live, member, rules, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,11 +24,12 @@ from toolkit.model import (
     TimedOffset,
     TopicPartition,
 )
-from toolkit.plan import NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
+from toolkit.plan import NEW_TOPICS, Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
+    ClearMetadata,
     ShiftBy,
     Target,
     ToCurrent,
@@ -38,12 +39,6 @@ from toolkit.planning.changes.targets import (
 )
 
 ORDERS = TopicPartition("orders", 0)
-STREAM_TIME = "AgAAAZVMjgAA"  # version 2, a stream time, nothing more
-
-
-def idle(name: str = "g", kind: GroupType = GroupType.CLASSIC) -> Group:
-    """Return an Empty group."""
-    return Group(name, kind, GroupState.EMPTY, "consumer")
 
 
 def facts(
@@ -59,16 +54,6 @@ def facts(
 
 
 AT_50 = Commit("g", "orders", 0, 50, 3, "mine")
-
-
-def changes(plan: Plan) -> list[Change]:
-    """Return every change of a plan."""
-    return [change for _, change in plan.changes]
-
-
-def rules(plan: Plan) -> list[tuple[str, str]]:
-    """Return each finding's rule and severity."""
-    return [(finding.rule, str(finding.severity)) for finding in plan.findings]
 
 
 def only(plan: Plan) -> Change:
@@ -90,7 +75,12 @@ def test_a_plan_is_one_step_a_group() -> None:
         Action.COMMIT,
         (
             Change(TopicPartition("audit", 1), Position(7), Position(0), "the log start"),
-            Change(ORDERS, Position(50, 3, "mine"), Position(0, None, "mine"), "the log start"),
+            Change(
+                ORDERS,
+                Position(50, 3, "mine"),
+                Position(0),
+                "the log start; commit metadata cleared",
+            ),
         ),
         GroupType.CLASSIC,
         GroupState.EMPTY,
@@ -109,6 +99,7 @@ def test_a_plan_is_one_step_a_group() -> None:
         (ToEarliest(), "to-earliest"),
         (ToLatest(), "to-latest"),
         (ToCurrent(), "to-current"),
+        (ClearMetadata(), "clear-metadata"),
         (ToOffset(7), "to-offset 7"),
         (ShiftBy(-7), "shift-by -7"),
         (ToDatetime(NOON), "to-datetime 2026-03-01 12:00:00 UTC (past the end: keep)"),
@@ -129,72 +120,100 @@ def test_an_offset_that_stays_is_no_change() -> None:
     assert ((), ()) == (plan.steps, plan.findings)
 
 
-def test_the_epoch_goes_with_the_new_offset() -> None:
-    """A moved offset gets the leader epoch of its new place, and keeps its metadata."""
-    log = LogOffsets(0, 100, 100, (EpochEnd(0, 40), EpochEnd(4, 100)))
-    targets = [ToOffset(30), ToOffset(60)]
-    planned = [only(plan_reset(facts(AT_50, log=log), t, groups=["g"])).after for t in targets]
+WHOLE = LogOffsets(0, 100, 100)
+WITH_EPOCHS = LogOffsets(0, 100, 100, (EpochEnd(0, 40), EpochEnd(4, 100)))
 
-    assert [Position(30, 0, "mine"), Position(60, 4, "mine")] == planned
+
+def row(written: int | Position, *, group: str | None = "g") -> Target:
+    """Return the target of a file with one row, for orders:0."""
+    return from_offsets({(group, ORDERS): written}, source="x")
 
 
 @pytest.mark.parametrize(
-    ("kind", "metadata", "kept"),
+    ("target", "log", "after"),
     [
-        (GroupType.STREAMS, "anything", ""),
-        (GroupType.CLASSIC, STREAM_TIME, ""),
-        (GroupType.CLASSIC, "mine", "mine"),
-        (GroupType.CLASSIC, "AQ==", "AQ=="),
-        (GroupType.CLASSIC, "not/base64?", "not/base64?"),
-        (GroupType.CLASSIC, "AwAAAZVMjgAA", "AwAAAZVMjgAA"),
+        (ToOffset(30), WITH_EPOCHS, Position(30, 0)),
+        (ToOffset(60), WITH_EPOCHS, Position(60, 4)),
+        (ToLatest(), LogOffsets(0, 100), Position(100)),
+        (row(10, group=None), WHOLE, Position(10)),
+        (row(Position(20, 2, "saved")), WHOLE, Position(20, 2, "saved")),
+        (row(Position(50, 3, "saved")), WHOLE, Position(50, 3, "saved")),
+        (row(Position(20, 7, "saved")), WITH_EPOCHS, Position(20, 0)),
+    ],
+    ids=[
+        "epoch of the record before it",
+        "epoch of a later record",
+        "latest without a last stable offset",
+        "a bare offset has no metadata",
+        "a position brings epoch and metadata",
+        "only the metadata differs",
+        "an epoch that the log cannot have",
     ],
 )
-def test_the_stream_time_of_the_old_position_goes(
-    kind: GroupType, metadata: str, kept: str
+def test_a_change_has_epoch_and_metadata(target: Target, log: LogOffsets, after: Position) -> None:
+    """A moved offset gets the leader epoch of its new place, and only the metadata of the file."""
+    assert after == only(plan_reset(facts(AT_50, log=log), target, groups=["g"])).after
+
+
+def test_metadata_is_cleared_where_nothing_moves() -> None:
+    """Offset and leader epoch stay; what has no metadata is no change."""
+    bare = Commit("g", "audit", 0, 7)
+    plan = plan_reset(facts(AT_50, bare), ClearMetadata(), groups=["g"])
+    why = "the same offset, commit metadata cleared"
+
+    assert [(Position(50, 3), why)] == [(c.after, c.why) for c in changes(plan)]
+
+
+@pytest.mark.parametrize(
+    ("target", "start", "after", "change_why", "finding"),
+    [
+        (
+            ToOffset(5),
+            40,
+            Position(40),
+            "offset 5; clamped to the log start offset 40: 5 is before it; commit metadata cleared",
+            (
+                "before-log-start: offset 5 is before the log start offset 40: those records are "
+                "deleted"
+            ),
+        ),
+        (
+            ShiftBy(-70),
+            0,
+            Position(0),
+            "70 back; clamped to the log start offset 0: -20 is before it; commit metadata cleared",
+            "clamped: requested offset -20, effective offset 0: the log start offset",
+        ),
+        (
+            row(Position(200, 7, "saved")),
+            0,
+            Position(100),
+            (
+                "as given in the input; clamped to the log end offset 100: 200 is past it; "
+                "commit metadata cleared"
+            ),
+            "clamped: requested offset 200, effective offset 100: the log end offset",
+        ),
+    ],
+    ids=["deleted records", "no record is before offset 0", "a row past the end"],
+)
+def test_a_target_outside_the_log_is_clamped(
+    target: Target, start: int, after: Position, change_why: str, finding: str
 ) -> None:
-    """Kafka Streams' metadata is cleared where the offset moves, under either protocol."""
-    commit = replace(AT_50, metadata=metadata)
-    change = only(plan_reset(facts(commit, groups=(idle(kind=kind),)), ToOffset(9), groups=["g"]))
+    """The offset goes to the nearest end of the log; the change and a note tell why."""
+    plan = plan_reset(facts(AT_50, log=LogOffsets(start, 100, 100)), target, groups=["g"])
 
-    assert Position(9, None, kept) == change.after
-    assert (not kept) == ("stream time" in change.why)
-
-
-def test_a_target_before_the_log_is_moved_and_noted() -> None:
-    """Records that are gone are said to be gone, by the change and by a finding."""
-    log = LogOffsets(40, 100, 100)
-    plan = plan_reset(facts(AT_50, log=log), ToOffset(5), groups=["g"])
-
-    assert ["offset 5; clamped to the log start offset 40: 5 is before it"] == [
-        change.why for change in changes(plan)
-    ]
-    assert [("before-log-start", "note")] == rules(plan)
-
-
-def test_nothing_is_gone_from_before_offset_0() -> None:
-    """Going back further than a log that begins at 0 loses nothing, and a note says where to."""
-    plan = plan_reset(facts(AT_50), ShiftBy(-70), groups=["g"])
-    (change,) = changes(plan)
-
-    assert [("clamped", "note")] == rules(plan)
-    assert "requested offset -20, effective offset 0: the log start offset" == plan.findings[0].why
-    assert "70 back; clamped to the log start offset 0: -20 is before it" == change.why
+    assert [(after, change_why)] == [(change.after, change.why) for change in changes(plan)]
+    rule, why = finding.split(": ", 1)
+    assert (Finding(rule, Severity.NOTE, why, "g", *ORDERS),) == plan.findings
 
 
 def test_latest_stops_at_an_open_transaction() -> None:
     """A read_committed reader placed behind the last stable offset would miss records."""
     change = only(plan_reset(facts(AT_50, log=LogOffsets(0, 100, 90)), ToLatest(), groups=["g"]))
 
-    assert change.after is not None
-    assert 90 == change.after.offset
+    assert Position(90) == change.after
     assert "a transaction is open; log end offset is 100" in change.why
-
-
-def test_latest_is_the_log_end_where_nothing_else_is_known() -> None:
-    """Without a last stable offset the log end is all there is to go by."""
-    change = only(plan_reset(facts(AT_50, log=LogOffsets(0, 100)), ToLatest(), groups=["g"]))
-
-    assert Position(100, None, "mine") == change.after
 
 
 @pytest.mark.parametrize("target", [ShiftBy(5), ToCurrent()])
@@ -207,12 +226,27 @@ def test_a_partition_without_a_commit_is_a_note(target: Target) -> None:
     assert [1] == [change.partition.partition for change in changes(plan)]
 
 
-def test_a_commit_that_a_transaction_will_change_blocks() -> None:
-    """An open transaction would write over the reset."""
-    plan = plan_reset(facts(replace(AT_50, pending=True)), ToEarliest(), groups=["g"])
+@pytest.mark.parametrize(
+    ("about", "rule", "planned"),
+    [
+        (facts(replace(AT_50, pending=True)), "pending-transaction", 1),
+        (facts(AT_50, groups=(idle(kind=GroupType.SHARE),)), "share-group", 0),
+        (facts(AT_50, groups=(replace(idle(), state=GroupState.DEAD),)), "no-such-group", 0),
+        (facts(AT_50, groups=(idle(kind=GroupType.UNKNOWN),)), "unreadable", 1),
+        (facts(AT_50, problems=(Problem("committed offsets", "no answer", "g"),)), "unreadable", 0),
+        (facts(AT_50, problems=(Problem("members", "no answer", "g"),)), "unreadable", 1),
+        (replace(facts(AT_50), logs={}), "unreadable", 0),
+    ],
+    ids=[
+        *("open transaction", "share group", "dead group", "unknown group type"),
+        *("commits unread: nothing could be undone", "members unread", "log unread"),
+    ],
+)
+def test_what_blocks_a_reset(about: Snapshot, rule: str, planned: int) -> None:
+    """One finding blocks, and the change is planned all the same where its start is known."""
+    plan = plan_reset(about, ToLatest(), groups=["g"])
 
-    assert [("pending-transaction", "block")] == rules(plan)
-    assert 1 == len(changes(plan))
+    assert ([(rule, "block")], planned) == (rules(plan), len(changes(plan)))
 
 
 def test_a_live_group_is_planned_and_blocked() -> None:
@@ -234,29 +268,12 @@ def test_a_reset_of_paused_partitions_moves_them_while_the_group_lives() -> None
     held = live("g", member("orders", owns=(free,)), holds)
     about = facts(AT_50, replace(AT_50, partition=1), groups=(held,))
 
-    plan = plan_reset(about, ToEarliest(), groups=["g"], topics=["orders:0"])
-    assert ([], [Action.MOVE]) == (rules(plan), [step.action for step in plan.steps])
-    plan = plan_reset(about, ToEarliest(), groups=["g"])
-    assert ([("group-live", "block")], [Action.COMMIT]) == (
-        rules(plan),
-        [step.action for step in plan.steps],
-    )
-    assert "; orders:1 is not paused. Pause" in plan.findings[0].why
-
-
-def test_many_members_are_not_all_named() -> None:
-    """Five names and a number are enough."""
-    group = live("g", *(replace(member(), client_id=f"app-{n}") for n in range(7)))
-    plan = plan_reset(facts(AT_50, groups=(group,)), ToLatest(), groups=["g"])
-
-    assert "app-4 @ /10.0.0.1 and 2 more" in plan.findings[0].why
-
-
-def test_a_share_group_has_nothing_to_reset() -> None:
-    """Share groups keep no committed offsets."""
-    plan = plan_reset(facts(groups=(idle(kind=GroupType.SHARE),)), ToLatest(), groups=["g"])
-
-    assert (("share-group", "block"),) == tuple(rules(plan))
+    moved = plan_reset(about, ToEarliest(), groups=["g"], topics=["orders:0"])
+    assert ([], [Action.MOVE]) == (rules(moved), [step.action for step in moved.steps])
+    kept = plan_reset(about, ToEarliest(), groups=["g"])
+    assert [("group-live", "block")] == rules(kept)
+    assert [Action.COMMIT] == [step.action for step in kept.steps]
+    assert "; orders:1 is not paused. Pause" in kept.findings[0].why
 
 
 @pytest.mark.parametrize("name", ["nope", "nope*"])
@@ -266,16 +283,6 @@ def test_a_group_that_does_not_exist(name: str) -> None:
 
     assert [("no-such-group", name)] == [(f.rule, f.group_id) for f in plan.findings]
     assert ("g",) == plan.group_ids
-
-
-def test_a_dead_group_does_not_exist() -> None:
-    """A group that is Dead is gone, whatever the listing still says."""
-    plan = plan_reset(
-        facts(AT_50, groups=(replace(idle(), state=GroupState.DEAD),)), ToLatest(), groups=["g"]
-    )
-
-    assert [("no-such-group", "block")] == rules(plan)
-    assert () == plan.steps
 
 
 def test_an_incomplete_list_of_groups_is_not_taken_for_whole() -> None:
@@ -292,32 +299,6 @@ def test_no_group_is_a_usage_error() -> None:
     """No name never means all groups."""
     with pytest.raises(UsageError, match="no group given"):
         plan_reset(facts(), ToLatest(), groups=[])
-
-
-@pytest.mark.parametrize(("what", "steps"), [("committed offsets", 0), ("members", 1)])
-def test_a_group_that_could_not_be_read_blocks(what: str, steps: int) -> None:
-    """Without its commits nothing is planned at all, because nothing could be put back."""
-    problem = Problem(what, "coordinator is not available", "g")
-    plan = plan_reset(facts(AT_50, problems=(problem,)), ToLatest(), groups=["g"])
-
-    assert [("unreadable", "block")] == rules(plan)
-    assert steps == len(plan.steps)
-
-
-def test_a_type_of_group_that_is_not_known_blocks() -> None:
-    """What a new type of group does with its offsets is not known here."""
-    plan = plan_reset(
-        facts(AT_50, groups=(idle(kind=GroupType.UNKNOWN),)), ToLatest(), groups=["g"]
-    )
-
-    assert [("unreadable", "block")] == rules(plan)
-
-
-def test_a_log_that_could_not_be_read_blocks() -> None:
-    """The findings about partitions that are meant come with the plan."""
-    made = replace(facts(AT_50), logs={})
-
-    assert [("unreadable", "block")] == rules(plan_reset(made, ToLatest(), groups=["g"]))
 
 
 def test_several_groups_and_patterns_in_one_plan() -> None:
@@ -356,11 +337,9 @@ def test_to_the_first_record_at_or_after_a_time() -> None:
     found = TimedOffset(30, AN_HOUR_AGO + timedelta(milliseconds=1500))
     change = only(plan_reset(at_time(found), ToDatetime(AN_HOUR_AGO), groups=["g"]))
 
-    assert Position(30, None, "mine") == change.after
-    assert (
-        "first record at or after 2026-03-01 11:00:00 UTC has timestamp 2026-03-01 11:00:01.500 UTC"
-        == change.why
-    )
+    assert Position(30) == change.after
+    why = "first record at or after 2026-03-01 11:00:00 UTC has timestamp"
+    assert f"{why} 2026-03-01 11:00:01.500 UTC; commit metadata cleared" == change.why
 
 
 def test_a_time_from_before_the_log_is_noted() -> None:
@@ -388,22 +367,21 @@ def test_a_time_past_the_last_record(past_end: PastEnd, severity: str, goes_to: 
     assert goes_to == [change.after.offset for change in changes(plan) if change.after]
 
 
-def test_a_time_that_is_still_to_come_blocks() -> None:
-    """It is said once, and no partition is planned."""
-    made = at_time(None, at=NOON + timedelta(hours=1))
-    target = ToDatetime(NOON + timedelta(hours=1), PastEnd.LATEST)
-    plan = plan_reset(made, target, groups=["g"])
+@pytest.mark.parametrize(
+    ("later", "found", "planned"),
+    [
+        (timedelta(hours=1), [("in-the-future", "block")], ()),
+        (timedelta(0), [("past-end", "note")], ("g",)),
+    ],
+)
+def test_only_a_time_after_the_reading_is_in_the_future(
+    later: timedelta, found: list[tuple[str, str]], planned: tuple[str, ...]
+) -> None:
+    """A future time is one finding without a plan; the instant of the reading is not future."""
+    target = ToDatetime(NOON + later, PastEnd.LATEST)
+    plan = plan_reset(at_time(None, at=NOON + later), target, groups=["g"])
 
-    assert [("in-the-future", "block")] == rules(plan)
-    assert () == plan.steps
-
-
-def test_now_is_not_still_to_come() -> None:
-    """The instant at which the facts were read is not in the future."""
-    plan = plan_reset(at_time(None, at=NOON), ToDatetime(NOON, PastEnd.LATEST), groups=["g"])
-
-    assert [("past-end", "note")] == rules(plan)
-    assert ("g",) == plan.group_ids
+    assert (found, planned) == (rules(plan), plan.group_ids)
 
 
 def test_a_time_that_was_not_looked_up_blocks() -> None:
@@ -415,46 +393,6 @@ def test_a_time_that_was_not_looked_up_blocks() -> None:
 
     assert [[("unreadable", "block")]] * 2 == [rules(plan) for plan in plans]
     assert plans[0].findings[0].why.endswith("is unknown: it is too busy")
-
-
-def test_what_was_written_down_comes_back_as_it_was() -> None:
-    """A position brings epoch and metadata along; a bare offset keeps what is there."""
-    partition = TopicPartition("orders", 1)
-    made = facts(AT_50, Commit("g", "orders", 1, 60, 5, "theirs"))
-    written = from_offsets(
-        {("g", ORDERS): Position(20, 2, "saved"), (None, partition): 10}, source="from-file a.csv"
-    )
-    planned = changes(plan_reset(made, written, groups=["g"]))
-
-    assert [Position(20, 2, "saved"), Position(10, None, "theirs")] == [c.after for c in planned]
-
-
-def test_a_position_differs_by_its_metadata_alone() -> None:
-    """The same offset with other metadata is a change."""
-    written = from_offsets({("g", ORDERS): Position(50, 3, "saved")}, source="x")
-    change = only(plan_reset(facts(AT_50), written, groups=["g"]))
-
-    assert Position(50, 3, "saved") == change.after
-
-
-def test_an_epoch_that_the_log_cannot_have_is_not_written() -> None:
-    """After a topic was made anew, an old leader epoch would make clients mistrust their log."""
-    log = LogOffsets(0, 100, 100, (EpochEnd(0, 40), EpochEnd(1, 100)))
-    written = from_offsets({("g", ORDERS): Position(20, 7, "saved")}, source="x")
-    change = only(plan_reset(facts(AT_50, log=log), written, groups=["g"]))
-
-    assert Position(20, 0, "saved") == change.after
-
-
-def test_a_written_position_outside_the_log_is_moved() -> None:
-    """It goes to the nearest offset, with its metadata and not with its epoch."""
-    written = from_offsets({("g", ORDERS): Position(200, 7, "saved")}, source="x")
-    plan = plan_reset(facts(AT_50), written, groups=["g"])
-    (change,) = changes(plan)
-
-    assert [("clamped", "note")] == rules(plan)
-    assert Position(100, None, "saved") == change.after
-    assert "as given in the input; clamped to the log end offset 100: 200 is past it" == change.why
 
 
 def test_a_groups_own_row_comes_first() -> None:
@@ -487,10 +425,8 @@ def test_topics_narrow_what_was_written_down() -> None:
     )
 
     assert [("other-partitions", "note"), ("no-row", "block"), ("no-row", "block")] == rules(plan)
-    assert ["for orders:1", "for more"] == [
-        f.why[-len(w) :]
-        for f, w in zip(plan.findings[1:], ("for orders:1", "for more"), strict=True)
-    ]
+    assert plan.findings[1].why.endswith("for orders:1")
+    assert plan.findings[2].why.endswith("for more")
     assert [ORDERS] == [change.partition for change in changes(plan)]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import held as paused_groups
 import pytest
-from facts import NOON, live, member, snapshot
+from facts import NOON, changes, idle, live, member, rules, snapshot
 from held import group, holder, notes, reader, without_commits
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 from toolkit.model import (
     NO_SUCH_GROUP,
     Commit,
-    Group,
     GroupState,
     GroupType,
     Problem,
@@ -35,15 +35,14 @@ PAYMENTS = TopicPartition("payments", 0)
 AT_10, AT_20, AT_30 = Position(10, 4, "mine"), Position(20, 5), Position(30)
 
 
-def facts_of(held: Held, *, group_type: GroupType = GroupType.CLASSIC) -> Snapshot:
+def facts_of(held: Held) -> Snapshot:
     """Return a snapshot in which idle groups hold offsets."""
-    groups = [Group(name, group_type, GroupState.EMPTY) for name in held]
     commits = [
         Commit(name, *partition, position.offset, position.leader_epoch, position.metadata)
         for name, positions in held.items()
         for partition, position in positions.items()
     ]
-    return snapshot(*groups, commits=tuple(commits))
+    return snapshot(*map(idle, held), commits=tuple(commits))
 
 
 def plan(*steps: Step, intent: Intent = Intent.RESET) -> Plan:
@@ -75,16 +74,8 @@ def apply_to(held: Held, done: Plan) -> Held:
     return {name: positions for name, positions in after.items() if positions}
 
 
-def rules(findings: tuple[Finding, ...]) -> list[tuple[str, Severity]]:
-    """Return rule and severity of findings."""
-    return [(finding.rule, finding.severity) for finding in findings]
-
-
 positions = st.builds(
-    Position,
-    st.integers(0, 10**12),
-    st.none() | st.integers(0, 100),
-    st.text(max_size=5),
+    Position, st.integers(0, 10**12), st.none() | st.integers(0, 100), st.text(max_size=5)
 )
 partitions = st.builds(TopicPartition, st.sampled_from(["orders", "payments"]), st.integers(0, 2))
 helds = st.dictionaries(
@@ -160,23 +151,28 @@ def test_what_was_done_of_a_plan_is_undone(case: tuple[Held, Plan], data: st.Dat
 
 def test_an_offset_that_moved_on_is_left_and_said() -> None:
     """What somebody committed since blocks, so that nobody's progress is undone by accident."""
-    reset = plan(
-        step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, AT_10, AT_20)),
-    )
+    reset = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, AT_10, AT_20)))
     undo = plan_undo(reset, facts_of({"g": {ORDERS: AT_30, PAYMENTS: AT_20}}))
 
     why = "committed offset is 30, not 20 as left by this run"
     assert (Finding("moved-since", Severity.BLOCK, why, "g", *ORDERS),) == undo.findings
-    assert [Change(PAYMENTS, AT_20, AT_10, "as it was before")] == [c for _, c in undo.changes]
+    assert [Change(PAYMENTS, AT_20, AT_10, "as it was before")] == changes(undo)
 
 
-def test_an_offset_that_moved_on_goes_back_where_that_is_wanted() -> None:
-    """With `restore`, what was there before the run is put back over what came after it."""
-    reset = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_20)))
-    undo = plan_undo(reset, facts_of({"g": {ORDERS: AT_30}}), moved=IfMoved.RESTORE)
+RESET = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_20)))
+MADE = plan(step(Action.COMMIT, Change(ORDERS, None, AT_10), state=None), intent=Intent.COPY)
+DELETED = plan(step(Action.DELETE_GROUP, Change(ORDERS, AT_10, None)))
 
-    (change,) = (change for _, change in undo.changes)
-    assert (AT_30, AT_10, ()) == (change.before, change.after, undo.findings)
+
+@pytest.mark.parametrize(("done", "before"), [(RESET, AT_10), (MADE, None)], ids=["moved", "added"])
+def test_an_offset_that_moved_on_goes_back_where_that_is_wanted(
+    done: Plan, before: Position | None
+) -> None:
+    """With `restore`, the state before the run replaces whatever was committed after it."""
+    undo = plan_undo(done, facts_of({"g": {ORDERS: AT_30}}), moved=IfMoved.RESTORE)
+
+    (change,) = changes(undo)
+    assert (AT_30, before, ()) == (change.before, change.after, undo.findings)
 
 
 def test_a_deleted_group_comes_back_as_a_simple_one() -> None:
@@ -189,7 +185,7 @@ def test_a_deleted_group_comes_back_as_a_simple_one() -> None:
 
     (back,) = undo.steps
     assert (Action.COMMIT, True, 2) == (back.action, back.creates, len(back.changes))
-    assert [("comes-back-simple", Severity.NOTE)] == rules(undo.findings)
+    assert [("comes-back-simple", "note")] == rules(undo)
     assert {"new-group"} == undo.allows
 
 
@@ -198,40 +194,25 @@ def test_a_deleted_group_without_offsets_cannot_come_back() -> None:
     undo = plan_undo(plan(step(Action.DELETE_GROUP)), facts_of({}))
 
     assert () == undo.steps
-    assert [("cannot-come-back", Severity.NOTE)] == rules(undo.findings)
+    assert [("cannot-come-back", "note")] == rules(undo)
 
 
-def test_a_group_that_was_made_and_used_since_stays() -> None:
-    """Somebody else's commits keep the group; only what the plan wrote is removed."""
-    made = plan(step(Action.COMMIT, Change(ORDERS, None, AT_10), state=None), intent=Intent.COPY)
-    undo = plan_undo(made, facts_of({"g": {ORDERS: AT_10, PAYMENTS: AT_20}}))
+@pytest.mark.parametrize(
+    ("positions", "changed"),
+    [
+        ({ORDERS: AT_10, PAYMENTS: AT_20}, {}),
+        ({ORDERS: AT_10}, {"problems": (Problem("committed offset", "denied", "g", *PAYMENTS),)}),
+        ({ORDERS: AT_10}, {"groups": (live("g", member("payments")),)}),
+    ],
+    ids=["used since", "not all commits could be read", "has members"],
+)
+def test_a_group_that_was_made_stays_where_others_may_need_it(
+    positions: dict[TopicPartition, Position], changed: dict[str, Any]
+) -> None:
+    """Only the offset that the plan wrote is removed."""
+    undo = plan_undo(MADE, replace(facts_of({"g": positions}), **changed))
 
     assert [(Action.DELETE_OFFSETS, ORDERS)] == [(s.action, c.partition) for s, c in undo.changes]
-
-
-MADE = plan(step(Action.COMMIT, Change(ORDERS, None, AT_10), state=None), intent=Intent.COPY)
-
-
-def test_a_group_that_was_made_and_could_not_be_read_stays() -> None:
-    """What else it has committed is not known, and would be lost with it."""
-    unread = Problem("committed offset", "not authorised", "g", *PAYMENTS)
-    undo = plan_undo(MADE, replace(facts_of({"g": {ORDERS: AT_10}}), problems=(unread,)))
-
-    assert [Action.DELETE_OFFSETS] == [one.action for one in undo.steps]
-
-
-def test_a_group_that_was_made_and_has_members_stays() -> None:
-    """Only the offset that nobody reads is removed."""
-    facts = replace(facts_of({"g": {ORDERS: AT_10}}), groups=(live("g", member("payments")),))
-
-    assert [Action.DELETE_OFFSETS] == [one.action for one in plan_undo(MADE, facts).steps]
-
-
-def test_an_added_offset_that_moved_on_is_removed_where_that_is_wanted() -> None:
-    """The change starts from what is committed now, which apply checks."""
-    undo = plan_undo(MADE, facts_of({"g": {ORDERS: AT_30}}), moved=IfMoved.RESTORE)
-
-    assert [(AT_30, None)] == [(change.before, change.after) for _, change in undo.changes]
 
 
 def test_a_rescue_has_nothing_to_undo() -> None:
@@ -245,9 +226,7 @@ def test_a_rescue_has_nothing_to_undo() -> None:
 
 def test_what_is_undone_already_is_said() -> None:
     """A second undo of the same run changes nothing."""
-    undo = plan_undo(
-        plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_20))), facts_of({"g": {ORDERS: AT_10}})
-    )
+    undo = plan_undo(RESET, facts_of({"g": {ORDERS: AT_10}}))
 
     assert () == undo.steps
     assert ["everything is already as before the run"] == [finding.why for finding in undo.findings]
@@ -278,14 +257,12 @@ def test_the_new_group_of_a_rename_stays_while_the_old_one_cannot_come_back() ->
     undo = plan_undo(RENAME, facts_of({"new": {ORDERS: AT_10}, "old": {ORDERS: AT_30}}))
 
     assert () == undo.steps
-    assert [("moved-since", Severity.BLOCK), ("kept", Severity.NOTE)] == rules(undo.findings)
+    assert [("moved-since", "block"), ("kept", "note")] == rules(undo)
 
 
 def test_a_live_group_is_not_put_back_but_loses_what_nobody_reads() -> None:
     """Commits are blocked by members; offsets of unsubscribed topics are deleted while it runs."""
-    done = plan(
-        step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, None, AT_20)),
-    )
+    done = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, None, AT_20)))
     facts = replace(
         facts_of({"g": {ORDERS: AT_20, PAYMENTS: AT_20}}), groups=(live("g", member("orders")),)
     )
@@ -293,7 +270,7 @@ def test_a_live_group_is_not_put_back_but_loses_what_nobody_reads() -> None:
 
     expected = [(Action.COMMIT, ORDERS), (Action.DELETE_OFFSETS, PAYMENTS)]
     assert expected == [(s.action, c.partition) for s, c in undo.changes]
-    assert [("group-live", Severity.BLOCK)] == rules(undo.findings)
+    assert [("group-live", "block")] == rules(undo)
 
 
 def test_a_subscribed_topic_stays_when_its_offset_was_added() -> None:
@@ -303,7 +280,7 @@ def test_a_subscribed_topic_stays_when_its_offset_was_added() -> None:
     undo = plan_undo(done, facts)
 
     assert () == undo.steps
-    assert [("subscribed", Severity.BLOCK)] == rules(undo.findings)
+    assert [("subscribed", "block")] == rules(undo)
 
 
 @pytest.mark.parametrize(
@@ -317,9 +294,7 @@ def test_a_subscribed_topic_stays_when_its_offset_was_added() -> None:
 )
 def test_what_is_not_known_blocks(problem: Problem, rule: str) -> None:
     """An offset, topic or group that could not be read is not taken for a missing one."""
-    deletion = plan(step(Action.DELETE_GROUP, Change(ORDERS, AT_10, None)))
-    facts = replace(facts_of({}, group_type=GroupType.SIMPLE), problems=(problem,))
-    undo = plan_undo(deletion, facts)
+    undo = plan_undo(DELETED, replace(facts_of({}), problems=(problem,)))
 
     blocking = [f.rule for f in undo.findings if f.severity is Severity.BLOCK]
     assert ([rule] if rule else [], [] if rule else ["g"]) == (blocking, [*undo.group_ids])
@@ -338,11 +313,10 @@ def test_an_undo_is_for_the_cluster_of_its_plan() -> None:
 
 def test_an_offset_that_is_outside_the_log_comes_back_and_says_so() -> None:
     """An undo restores exactly, also what retention has overtaken."""
-    facts = replace(snapshot(logs={("orders", 0): (15, 40)}), commits=(), problems=())
-    undo = plan_undo(plan(step(Action.DELETE_GROUP, Change(ORDERS, AT_10, None))), facts)
+    undo = plan_undo(DELETED, snapshot(logs={ORDERS: (15, 40)}))
 
     why = "as it was before; offset 10 is out of range; the log is 15 to 40"
-    assert [Change(ORDERS, None, AT_10, why)] == [change for _, change in undo.changes]
+    assert [Change(ORDERS, None, AT_10, why)] == changes(undo)
 
 
 def test_offsets_of_a_topic_that_was_made_anew_block() -> None:
@@ -357,7 +331,7 @@ def test_offsets_of_a_topic_that_was_made_anew_block() -> None:
 
     blocking = [(f.rule, f.group_id, f.topic) for f in undo.findings]
     assert [("topic-recreated", "g", "orders")] == blocking
-    assert 3 == len(list(undo.changes))
+    assert 3 == len(changes(undo))
     assert {"orders": "id3", "payments": "id2"} == undo.topic_ids
     assert () == plan_undo(undo, replace(now, commits=committed(undo))).findings
 
@@ -384,15 +358,12 @@ def test_a_topic_of_which_the_id_is_not_known_is_taken_for_the_same(
     then: dict[str, str], now: dict[str, str]
 ) -> None:
     """Nothing tells that it is another."""
-    done = replace(plan(step(Action.DELETE_GROUP, Change(ORDERS, AT_10, None))), topic_ids=then)
-    undo = plan_undo(done, replace(facts_of({}), topic_ids=now))
+    undo = plan_undo(replace(DELETED, topic_ids=then), replace(facts_of({}), topic_ids=now))
 
-    assert [("comes-back-simple", Severity.NOTE)] == rules(undo.findings)
+    assert [("comes-back-simple", "note")] == rules(undo)
 
 
-def test_the_new_group_of_a_rename_goes_after_the_old_one_also_where_its_topic_was_made_anew() -> (
-    None
-):
+def test_a_rename_is_undone_in_order_where_a_topic_was_recreated() -> None:
     """An override lets both steps through, in their order."""
     both = [
         replace(one, changes=(*one.changes, one.changes[0]._replace(partition=PAYMENTS)))

@@ -78,41 +78,37 @@ def test_members_are_named_as_far_as_they_are_known_and_few() -> None:
     )
 
 
-def test_a_dead_group_is_gone() -> None:
-    """A reset would bring it back, and a copy may make it."""
-    came_back = facts(replace(DEAD, group_id="new"), commits=())
-
-    assert [("g", "group now does not exist, unlike when the plan was made")] == whys(
-        "facts-moved", case(RESET, facts(DEAD))
-    )
-    assert [] == rules(case(COPY, came_back))
+GONE_SINCE = "group now does not exist, unlike when the plan was made"
+NEW_SINCE = "group now exists, unlike when the plan was made"
+OTHER_TYPE = "it is a {} group now, and was classic when the plan was made"
+FIRST = plan(step(change(None, 5)))
 
 
-@pytest.mark.parametrize("made", [RESET, plan(step(change(None, 5))), DELETION, plan(step())])
-def test_a_plan_for_a_group_that_vanished_is_refused(made: Plan) -> None:
-    """Nothing brings it back, whatever the plan would change."""
-    why = "group now does not exist, unlike when the plan was made"
+@pytest.mark.parametrize(
+    ("made", "groups", "says"),
+    [
+        (RESET, [DEAD], ("g", GONE_SINCE)),
+        *(
+            (made, [live("h")], ("g", GONE_SINCE))
+            for made in (RESET, FIRST, DELETION, plan(step()))
+        ),
+        (COPY, [replace(IDLE, group_id="new")], ("new", NEW_SINCE)),
+        *(
+            (FIRST, [replace(IDLE, type=kind)], ("g", OTHER_TYPE.format(kind)))
+            for kind in sorted(set(GroupType) - {GroupType.CLASSIC})
+        ),
+    ],
+)
+def test_a_group_that_is_another_one_since_the_plan_is_refused(
+    made: Plan, groups: list[Group], says: tuple[str, str]
+) -> None:
+    """A group that vanished is not made, one that appeared not overwritten, whatever the change."""
+    assert [says] == whys("facts-moved", case(made, facts(*groups, commits=())))
 
-    assert [("g", why)] == whys("facts-moved", case(made, facts(live("h"), commits=())))
 
-
-def test_a_plan_for_a_new_group_is_refused_once_it_exists() -> None:
-    """Somebody made it since, even if it has committed nothing yet."""
-    about = case(COPY, facts(replace(IDLE, group_id="new"), commits=()))
-
-    assert [("new", "group now exists, unlike when the plan was made")] == whys(
-        "facts-moved", about
-    )
-
-
-@pytest.mark.parametrize("kind", sorted(set(GroupType) - {GroupType.CLASSIC}))
-def test_a_group_of_another_type_is_another_group(kind: GroupType) -> None:
-    """It was deleted and made anew, or converted; what changes it safely depends on its type."""
-    about = case(plan(step(change(None, 5))), facts(replace(IDLE, type=kind), commits=()))
-
-    assert [("g", f"it is a {kind} group now, and was classic when the plan was made")] == whys(
-        "facts-moved", about
-    )
+def test_a_copy_may_make_a_dead_group() -> None:
+    """A group that is Dead is gone."""
+    assert [] == rules(case(COPY, facts(replace(DEAD, group_id="new"), commits=())))
 
 
 @pytest.mark.parametrize("action", [Action.COMMIT, Action.DELETE_OFFSETS, Action.REJOIN])

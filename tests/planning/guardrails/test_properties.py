@@ -21,14 +21,7 @@ from guardrail_strategies import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model import (
-    Commit,
-    GroupState,
-    GroupType,
-    LogOffsets,
-    Policy,
-    Snapshot,
-)
+from toolkit.model import Commit, GroupState, GroupType, LogOffsets, Policy, Snapshot
 from toolkit.model.plurals import counted
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
 from toolkit.planning.guardrails.registry import RULES, CheckContext, FactsMissing, check

@@ -37,8 +37,7 @@ WITHOUT: dict[Needs, Callable[[CheckContext], CheckContext]] = {
     ),
     Needs.LOGS: lambda case: replace(case, facts=replace(case.facts, logs={})),
     Needs.SUBSCRIPTIONS: lambda case: replace(
-        case,
-        facts=replace(case.facts, groups=tuple(map(without_subscriptions, case.facts.groups))),
+        case, facts=replace(case.facts, groups=tuple(map(without_subscriptions, case.facts.groups)))
     ),
     Needs.COMMIT_TIMES: without_commit_times,
     Needs.OFFSETS_TOPIC: lambda case: replace(

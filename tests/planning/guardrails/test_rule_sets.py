@@ -25,8 +25,11 @@ FINAL = {
     *("group-size", "another-hold"),
     *("group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"),
 }
+# These judge nothing that is approved by its fingerprint.
 OF_APPROVALS = {"group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"}
+# A standing approval cannot override what its limits are about.
 BY_HAND = {"too-many-groups", "too-many-partitions", "too-many-records"}
+# Where one of these blocks, planning again does not help.
 LASTING = {"read-only", "protected-group", "wrong-cluster"}
 PLANNED = {
     *("missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"),
@@ -47,18 +50,10 @@ def test_the_rules_that_an_operator_may_override_are_these() -> None:
     assert registry.FINAL == FINAL
 
 
-def test_the_rules_that_only_a_fingerprint_may_override_are_these() -> None:
-    """A standing approval cannot override what its limits are about."""
+def test_the_rules_with_a_special_force_are_these() -> None:
+    """Rules overridden by hand only, rules of standing approvals, and rules no new plan passes."""
     assert {name for name, rule in RULES.items() if rule.override is Override.BY_HAND} == BY_HAND
-
-
-def test_the_rules_of_standing_approvals_are_these() -> None:
-    """They judge nothing that is approved by its fingerprint."""
     assert {name for name, rule in RULES.items() if rule.only_standing} == OF_APPROVALS
-
-
-def test_the_rules_that_no_new_plan_passes_are_these() -> None:
-    """Where one of them blocks, planning again does not help."""
     assert {name for name, rule in RULES.items() if rule.lasting} == LASTING
 
 

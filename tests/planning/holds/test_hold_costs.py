@@ -11,7 +11,7 @@ from held import classic, facts, group, notes, reader, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model import CaptureMode, Commit, Group, GroupType, Snapshot
+from toolkit.model import CaptureMode, Group, GroupType, Snapshot
 from toolkit.plan import Plan
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
@@ -33,10 +33,11 @@ def pause(
     *,
     pause_for: timedelta | None = None,
     end: int = 20,
+    age_s: float = 1.0,
     **rates: int,
 ) -> Plan:
     """Plan to pause orders:1 where records were written and read at some rate."""
-    now = facts(about, end=end)
+    now = facts(about, end=end, age_s=age_s)
     beside = HoldFacts(earlier=earlier(now, **rates) if rates else None)
     terms = HoldTerms(prefer, pause_for)
     return plan_pause(now, group="g", topics=["orders:1"], terms=terms, beside=beside)
@@ -71,7 +72,7 @@ def test_a_quiet_capture_stops_the_owner_alone() -> None:
 
 def test_an_eager_group_waits_for_slow_members_and_says_what_they_may_repeat() -> None:
     """Both have not committed for a minute, with ten unread records in each of two partitions."""
-    plan = plan_pause(facts(classic(), age_s=60), group="g", topics=["orders:1"])
+    plan = pause(classic(), age_s=60)
     assert "paused within about 17 s" in told(plan, "stops")
     assert told(plan, "repeats").endswith(
         "poll at least every 15 s; of those that may not, a @ /10.0.0.1, b @ /10.0.0.1, at most "
@@ -82,30 +83,33 @@ def test_an_eager_group_waits_for_slow_members_and_says_what_they_may_repeat() -
 
 def test_a_lossless_capture_names_whom_it_may_evict() -> None:
     """To say that nobody is evicted would contradict what it says about slow members."""
-    plan = plan_pause(facts(group(), age_s=60), group="g", topics=["orders:1"])
+    plan = pause(group(), age_s=60)
     assert "evicted if they revoke nothing for 15 s: a @ /10.0.0.1" in told(plan, "disturbs")
     assert "no member is evicted" not in told(plan, "disturbs")
 
 
-def test_a_group_that_catches_up_repeats_what_it_reads() -> None:
-    """Reading may be faster than writing, and it is what counts then."""
-    plan = pause(group(), CaptureMode.FAST, written=0, read=200)
-    assert "up to about 400 records" in told(plan, "repeats")
+STREAMS = classic(assignor="stream")
 
 
-def test_an_old_commit_makes_more_repeats() -> None:
-    """Everything since the last commit comes twice, however long ago that was."""
-    now = facts(group(), age_s=60)
-    beside = HoldFacts(earlier=earlier(now, written=100))
-    plan = plan_pause(
-        now, group="g", topics=["orders:1"], terms=HoldTerms(CaptureMode.FAST), beside=beside
-    )
-    assert "up to about 1,300 records" in told(plan, "repeats")
-
-
-def test_repeats_of_an_unknown_rate_are_not_known() -> None:
-    """With one snapshot alone no number is made up."""
-    assert "the number is unknown" in told(pause(group(), CaptureMode.QUIET), "repeats")
+@pytest.mark.parametrize(
+    ("about", "prefer", "rates", "said"),
+    [
+        # Reading may be faster than writing, and it is what counts then.
+        (group(), CaptureMode.FAST, {"written": 0, "read": 200}, "up to about 400 records"),
+        # Everything since the last commit comes twice, however long ago that was.
+        (group(), CaptureMode.FAST, {"written": 100, "age_s": 60}, "up to about 1,300 records"),
+        # With one snapshot alone no number is made up.
+        (group(), CaptureMode.QUIET, {}, "the number is unknown"),
+        # Every instance is evicted, and commits every 30 s only: four partitions, 10 a second.
+        (STREAMS, CaptureMode.LOSSLESS, {"written": 100}, "up to about 1,320 records"),
+    ],
+    ids=["catches up", "old commit", "rate unknown", "streams"],
+)
+def test_how_many_records_are_redelivered(
+    about: Group, prefer: CaptureMode, rates: dict[str, int], said: str
+) -> None:
+    """The number follows from the rate and from when members commit."""
+    assert said in told(pause(about, prefer, **rates), "repeats")
 
 
 def test_classic_groups_wait_as_a_whole() -> None:
@@ -126,11 +130,10 @@ def test_classic_groups_wait_as_a_whole() -> None:
     assert "no-choice" not in notes(quiet)
 
 
-def test_streams_commit_seldom() -> None:
-    """Every instance is evicted, and commits every 30 s only: four partitions, 10 a second."""
-    plan = pause(classic(assignor="stream"), written=100)
-    assert "3 other partitions stop for up to about 4 s" in told(plan, "stops")
-    assert "up to about 1,320 records" in told(plan, "repeats")
+def test_streams_stop_as_a_whole() -> None:
+    """Every instance is evicted."""
+    stops = told(pause(STREAMS, written=100), "stops")
+    assert "3 other partitions stop for up to about 4 s" in stops
 
 
 def test_what_happens_when_the_holder_dies() -> None:
@@ -180,4 +183,3 @@ def test_a_partition_without_facts_has_no_rate() -> None:
         beside=HoldFacts(earlier=before),
     )
     assert "the number is unknown" in told(plan, "repeats")
-    assert isinstance(now.commits[0], Commit)

@@ -63,10 +63,7 @@ def as_kafka_python_does(
 @pytest.mark.parametrize("name", sorted(KAFKA_PYTHON))
 @given(members_, counts_, paused_)
 def test_a_hold_assigns_what_the_client_library_does_and_cuts_what_is_paused(
-    name: str,
-    members: list[Subscriber],
-    counts: dict[str, int],
-    paused: frozenset[TopicPartition],
+    name: str, members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
 ) -> None:
     """So nothing but the paused partitions has another owner than without the hold."""
     if name == "roundrobin":  # with different subscriptions kafka-python 3.0.12 raises a KeyError

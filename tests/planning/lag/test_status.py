@@ -16,6 +16,8 @@ STANDS = {"every_s": 5, "number": 16, "by": 0}
 WAITS = {"log_end": 5000, "time_lag_s": 300.0}
 GROWS = {"log_end": 9000, "earlier_at": ago(40), "earlier_end": 7000, "time_lag_s": 300.0}
 EMPTY = {"state": "Empty", "members": 0, "empty_since": ago(0.5), "subscribed": False}
+READS = steps(every_s=5, by=50)
+STALLS, SILENT, IDLE = (steps(**STANDS, last_s=age_s) for age_s in (1, 120, 9000))
 SIMPLE = {"type": "simple", "state": "Empty", "protocol_type": None, "members": 0}
 
 
@@ -30,20 +32,22 @@ def word(**facts: Any) -> str | None:
     return None if pd.isna(status) else status
 
 
+SEEN = {**SILENT, "log_end": 5000}
+SHORT = {**steps(every_s=1, number=16), **WAITS}
+SELDOM = {"log_end": 5000, "time_lag_s": 3000.0}
+DUE = {"every_s": 300, "number": 5, "by": 50}
+
 CASES = {
     # what Burrow says of these too
-    "caught up": ({**steps(every_s=5, by=50), "log_end": 1000}, "OK"),
-    "committed a moment ago": ({**steps(every_s=5, by=50), "log_end": 1040}, "OK"),
-    "large lag, steady": (
-        {**steps(every_s=5, by=50), **GROWS, "earlier_end": 8600},
-        "OK",
-    ),
+    "caught up": ({**READS, "log_end": 1000}, "OK"),
+    "committed a moment ago": ({**READS, "log_end": 1040}, "OK"),
+    "large lag, steady": ({**READS, **GROWS, "earlier_end": 8600}, "OK"),
     "catching up": ({**steps(every_s=5, by=500), **GROWS, "earlier_end": 8900}, "OK"),
-    "stalled": ({**steps(**STANDS), **WAITS}, "STALL"),
-    "hung": ({**steps(**STANDS, last_s=120), **WAITS}, "STOP"),
-    "stopped": ({**steps(every_s=5, by=50), **WAITS, **EMPTY}, "STOP"),
+    "stalled": ({**STALLS, **WAITS}, "STALL"),
+    "hung": ({**SILENT, **WAITS}, "STOP"),
+    "stopped": ({**READS, **WAITS, **EMPTY}, "STOP"),
     # what Burrow gets wrong
-    "lag grows for ever": ({**steps(every_s=5, by=50), **GROWS}, "WARN"),
+    "lag grows for ever": ({**READS, **GROWS}, "WARN"),
     "lag grows since it was once caught up": (
         {
             **commits((95, 6000), (70, 6100), (40, 6200), (5, 6300)),
@@ -58,9 +62,9 @@ CASES = {
         {**steps(every_s=1, number=16, by=20), **GROWS, "earlier_at": ago(20)},
         "OK",
     ),
-    "beyond the end": ({**steps(every_s=5, by=50), "log_end": 0}, "ERR"),
+    "beyond the end": ({**READS, "log_end": 0}, "ERR"),
     "beyond the end of a dead group": ({**commits((9000, 15)), "log_end": 0, **EMPTY}, "ERR"),
-    "records lost": ({**steps(every_s=5, by=50), "log_start": 1200, "log_end": 2000}, "ERR"),
+    "records lost": ({**READS, "log_start": 1200, "log_end": 2000}, "ERR"),
     "rewound long ago": (
         {
             **steps(every_s=5, by=10),
@@ -80,25 +84,19 @@ CASES = {
         },
         "OK",
     ),
-    "topic left": ({**steps(**STANDS, last_s=9000), **WAITS, "subscribed": False}, "UNSUBSCRIBED"),
+    "topic left": ({**IDLE, **WAITS, "subscribed": False}, "UNSUBSCRIBED"),
     "topic left, and cut since": (
         {**commits((9000, 10)), "log_start": 50, "log_end": 90, "subscribed": False},
         "UNSUBSCRIBED",
     ),
     # idle is not silent
-    "idle": ({**steps(**STANDS, last_s=9000), "log_end": 1000}, "OK"),
-    "idle, a record has just come": (
-        {**steps(**STANDS, last_s=9000), "log_end": 1001, "time_lag_s": 1.0},
-        "OK",
-    ),
+    "idle": ({**IDLE, "log_end": 1000}, "OK"),
+    "idle, a record has just come": ({**IDLE, "log_end": 1001, "time_lag_s": 1.0}, "OK"),
     "idle Java client, a record has just come": (
-        {**steps(**STANDS), "log_end": 1001, "time_lag_s": 1.0},
+        {**STALLS, "log_end": 1001, "time_lag_s": 1.0},
         "OK",
     ),
-    "commits every ten minutes": (
-        {**steps(every_s=600, by=50, last_s=500), **WAITS},
-        "OK",
-    ),
+    "commits every ten minutes": ({**steps(every_s=600, by=50, last_s=500), **WAITS}, "OK"),
     # nobody in the group by nature
     "admin commits, lag": ({**commits((9000, 100)), **WAITS, **SIMPLE}, "STOP"),
     "assign() that reads": (
@@ -111,10 +109,7 @@ CASES = {
     ),
     "reset of an Empty group": ({**commits((5, 100)), **WAITS, **EMPTY}, "STOP"),
     # transactions
-    "waits at an open transaction": (
-        {**steps(**STANDS, last_s=120), **WAITS, "last_stable": 1000},
-        "WARN",
-    ),
+    "waits at an open transaction": ({**SILENT, **WAITS, "last_stable": 1000}, "WARN"),
     # nothing can be said
     "no commit": ({"log_end": 100}, None),
     "log unknown": ({**steps(every_s=5), "log_problem": "no leader"}, None),
@@ -128,22 +123,28 @@ CASES = {
     "commit times unknown": ({"committed": 100, "log_end": 200}, None),
     "commit times unknown, nothing to read": ({"committed": 200, "log_end": 200}, "OK"),
     "paused": ({**steps(**STANDS, last_s=900), **WAITS, "hold": "ann"}, "HELD"),
-    "paused, nothing to read": ({**steps(**STANDS), "log_end": 1000, "hold": "ann"}, "HELD"),
+    "paused, nothing to read": ({**STALLS, "log_end": 1000, "hold": "ann"}, "HELD"),
     "perhaps paused": ({**steps(**STANDS, last_s=900), **WAITS, "hold_unread": "no answer"}, None),
     "perhaps paused, nothing to read": (
-        {**steps(**STANDS), "log_end": 1000, "hold_unread": "no answer"},
+        {**STALLS, "log_end": 1000, "hold_unread": "no answer"},
         "OK",
     ),
-    "perhaps paused, but reads": (
-        {**steps(every_s=5, by=50), **WAITS, "hold_unread": "no answer"},
-        "OK",
-    ),
-    "reads, earlier end unknown": ({**steps(every_s=5, by=50), **WAITS}, "OK"),
+    "perhaps paused, but reads": ({**READS, **WAITS, "hold_unread": "no answer"}, "OK"),
+    "reads, earlier end unknown": ({**READS, **WAITS}, "OK"),
+    # a member that commits every five minutes is silent after a quarter of an hour
+    "commits seldom, not yet due": ({**SELDOM, **steps(**DUE, last_s=890)}, "OK"),
+    "commits seldom, overdue": ({**SELDOM, **steps(**DUE, last_s=910)}, "STOP"),
+    # sixteen commits of a second each prove no minute, but the first of that offset does
+    "short series": (SHORT, "OK"),
+    "short series, first commit a minute ago": ({**SHORT, "max_committed_at": ago(70)}, "STALL"),
+    # a record that was unread when the log end was looked up has waited since then at least
+    "unread at the earlier end": ({**SEEN, "earlier_at": ago(90), "earlier_end": 4000}, "STOP"),
+    "read at the earlier end": ({**SEEN, "earlier_at": ago(90), "earlier_end": 1000}, None),
+    "read at a young earlier end": ({**SEEN, "earlier_at": ago(30), "earlier_end": 1000}, "OK"),
+    # an uncertain wait counts with the least it can be
+    "waits 70 s at most 5 s less": ({**SEEN, "time_lag_s": 70.0, "time_lag_error_s": 5.0}, "STOP"),
+    "waits 70 s at most 20 s less": ({**SEEN, "time_lag_s": 70.0, "time_lag_error_s": 20.0}, "OK"),
 }
-
-
-def _times(times: list[datetime]) -> np.ndarray[Any, Any]:
-    return pd.DatetimeIndex(times).tz_localize(None).to_numpy()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -159,16 +160,16 @@ def test_each_behaviour_has_its_word(name: str) -> None:
 @pytest.mark.parametrize(
     ("facts", "state"),
     [
-        ({**steps(every_s=5, by=50), **WAITS}, "alive and committing"),
-        ({**steps(**STANDS), **WAITS}, "alive and committing"),
-        ({**steps(**STANDS, last_s=120), **WAITS}, "alive and silent"),
-        ({**steps(**STANDS, last_s=120), "log_end": 1000}, "alive and idle"),
-        ({**steps(**STANDS, last_s=120), **WAITS, "time_lag_s": 2.0}, "alive and idle"),
-        ({**steps(every_s=5, by=50), **WAITS, **EMPTY}, "gone"),
-        ({**steps(every_s=5, by=50), **WAITS, **SIMPLE}, None),
-        ({**steps(every_s=5, by=50), **WAITS, "state": "Unknown"}, None),
-        ({**steps(every_s=5, by=50), **WAITS, "subscribed": False}, None),
-        ({**steps(**STANDS, last_s=120), "log_end": 1001}, None),
+        ({**READS, **WAITS}, "alive and committing"),
+        ({**STALLS, **WAITS}, "alive and committing"),
+        ({**SILENT, **WAITS}, "alive and silent"),
+        ({**SILENT, "log_end": 1000}, "alive and idle"),
+        ({**SILENT, **WAITS, "time_lag_s": 2.0}, "alive and idle"),
+        ({**READS, **WAITS, **EMPTY}, "gone"),
+        ({**READS, **WAITS, **SIMPLE}, None),
+        ({**READS, **WAITS, "state": "Unknown"}, None),
+        ({**READS, **WAITS, "subscribed": False}, None),
+        ({**SILENT, "log_end": 1001}, None),
         ({"committed": 5, "log_end": 9}, None),
     ],
 )
@@ -177,7 +178,6 @@ def test_member_state(facts: dict[str, Any], state: str | None) -> None:
     assert state == judge(**facts)["member_state"]
 
 
-READS = steps(every_s=5, by=50)
 HUNG = steps(every_s=5, by=50, last_s=120)
 UNSORTED = commits((20, 100), (500, 200), (10, 300))
 
@@ -233,8 +233,8 @@ PACES = ("consumed", "produced")
 def test_reasons_carry_their_numbers() -> None:
     """Who is told a word is told how much and for how long."""
     rewound = judge(**commits((60, 5000), (5, 2000)), log_end=6000)
-    stalled = judge(**steps(**STANDS), **WAITS)
-    behind = judge(**steps(every_s=5, by=50), **GROWS)
+    stalled = judge(**STALLS, **WAITS)
+    behind = judge(**READS, **GROWS)
     left = judge(**commits((60, 10)), log_end=90, **{**EMPTY, "empty_since": ago(30)})
 
     assert "moved back from 5,000: 3,000 records" in rewound["status_why"]
@@ -257,43 +257,10 @@ def test_a_deleted_topic_is_told_from_a_log_that_could_not_be_read() -> None:
 
 def test_a_commit_that_waits_in_a_transaction_is_told() -> None:
     """A silent member whose commit is in an open transaction is told apart from a hung one."""
-    row = judge(**steps(**STANDS, last_s=120), **WAITS, pending=True)
+    row = judge(**SILENT, **WAITS, pending=True)
 
     assert "a commit is pending in an open transaction" in row["status_why"]
     assert "open transaction" in judge(log_end=5, pending=True)["status_why"]
-
-
-def test_patience_is_stretched_for_who_commits_seldom() -> None:
-    """A member that commits every five minutes is silent after a quarter of an hour, not before."""
-    due = {"every_s": 300, "number": 5, "by": 50}
-
-    assert "OK" == word(**steps(**due, last_s=890), log_end=5000, time_lag_s=3000.0)
-    assert "STOP" == word(**steps(**due, last_s=910), log_end=5000, time_lag_s=3000.0)
-
-
-def test_a_stall_is_told_though_the_series_is_short() -> None:
-    """Sixteen commits of a second each prove no minute, but the first of that offset does."""
-    facts = {**steps(every_s=1, number=16), **WAITS}
-
-    assert "OK" == word(**facts)
-    assert "STALL" == word(**{**facts, "max_committed_at": ago(70)})
-
-
-def test_where_the_wait_is_not_told_the_earlier_end_bounds_it() -> None:
-    """A record that was unread when the log end was looked up has waited since then at least."""
-    hung = {**steps(**STANDS, last_s=120), "log_end": 5000, "earlier_at": ago(90)}
-
-    assert "STOP" == word(**hung, earlier_end=4000)
-    assert word(**hung, earlier_end=1000) is None
-    assert "OK" == word(**{**hung, "earlier_at": ago(30)}, earlier_end=1000)
-
-
-def test_an_uncertain_wait_counts_with_the_least_it_can_be() -> None:
-    """A wait of 70 seconds give or take 20 may be shorter than patience."""
-    hung = {**steps(**STANDS, last_s=120), "log_end": 5000, "time_lag_s": 70.0}
-
-    assert "STOP" == word(**hung, time_lag_error_s=5.0)
-    assert "OK" == word(**hung, time_lag_error_s=20.0)
 
 
 def test_nobody_is_silent_only_because_reading_took_long() -> None:
@@ -317,18 +284,17 @@ def test_nobody_is_silent_only_because_reading_took_long() -> None:
 def test_rules_can_be_chosen() -> None:
     """Patience, tolerance and the number of commits are the caller's to choose."""
     hung = frame([{**steps(**STANDS, last_s=20), "log_end": 5000, "time_lag_s": 25.0}])
-    behind = frame([{**steps(every_s=5, by=50), **GROWS, "earlier_end": 8520}])
+    behind = frame([{**READS, **GROWS, "earlier_end": 8520}])
 
-    assert "OK" == with_status(hung, now=NOW)["status"].iloc[0]
-    short = StatusRules(patience_s=6)
-    assert "STOP" == with_status(hung, now=NOW, rules=short)["status"].iloc[0]
-    for rules, expected in (
-        (StatusRules(), "WARN"),
-        (StatusRules(tolerance=0.5), "OK"),
-        (StatusRules(min_commits=30), "OK"),
-        (StatusRules(window_s=12), "OK"),
+    for table, rules, expected in (
+        (hung, StatusRules(), "OK"),
+        (hung, StatusRules(patience_s=6), "STOP"),
+        (behind, StatusRules(), "WARN"),
+        (behind, StatusRules(tolerance=0.5), "OK"),
+        (behind, StatusRules(min_commits=30), "OK"),
+        (behind, StatusRules(window_s=12), "OK"),
     ):
-        assert expected == with_status(behind, now=NOW, rules=rules)["status"].iloc[0], rules
+        assert expected == with_status(table, now=NOW, rules=rules)["status"].iloc[0], rules
 
 
 def test_a_frame_keeps_what_it_had() -> None:
@@ -351,21 +317,16 @@ def test_an_empty_frame_has_the_columns() -> None:
     assert 0 == len(result) == len(groups)
 
 
+def in_arrays(row: dict[str, Any]) -> dict[str, Any]:
+    """Return facts whose commits are arrays, as they come from Arrow."""
+    at = pd.DatetimeIndex(row["recent_at"]).tz_localize(None).to_numpy()
+    return {**row, "recent_at": at, "recent_offset": np.array(row["recent_offset"])}
+
+
 def test_lists_may_be_arrays() -> None:
     """Arrow hands lists over as arrays of numpy, without a zone: they mean the same."""
-    as_lists = frame([{**steps(**STANDS), **WAITS}, {**commits((5, 3)), "log_end": 5}, {}])
-    arrays = as_lists.assign(
-        recent_at=[
-            None
-            if not isinstance(one, list)
-            else pd.DatetimeIndex(one).tz_localize(None).to_numpy()
-            for one in as_lists["recent_at"]
-        ],
-        recent_offset=[
-            None if not isinstance(one, list) else np.array(one)
-            for one in as_lists["recent_offset"]
-        ],
-    )
+    rows = [{**STALLS, **WAITS}, {**commits((5, 3)), "log_end": 5}]
+    as_lists, arrays = frame([*rows, {}]), frame([*map(in_arrays, rows), {}])
     added = ["status", "status_why", "member_state", "trend", "consumed_per_s"]
 
     pd.testing.assert_frame_equal(
@@ -425,8 +386,8 @@ def test_a_group_is_as_its_worst_partition() -> None:
 def test_a_leftover_is_no_alarm() -> None:
     """A topic that was left counts less than any trouble, and more than nothing at all."""
     left = {**commits((9000, 10)), **GROWS, "subscribed": False, "partition": 1}
-    fine = {**steps(every_s=5, by=50), "log_end": 1000}
-    behind = {**steps(every_s=5, by=50), **GROWS, "topic": "other"}
+    fine = {**READS, "log_end": 1000}
+    behind = {**READS, **GROWS, "topic": "other"}
     groups = status_by_group(with_status(frame([left, fine]), now=NOW)).iloc[0]
     worse = status_by_group(with_status(frame([left, behind, fine]), now=NOW)).iloc[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -71,6 +72,12 @@ class Log(NamedTuple):
             return None
         before = [r.time for r in self.records if r.offset <= unread[0].offset and r.time > 0]
         return max(before, default=None)
+
+
+def dense(times: Iterable[int]) -> Log:
+    """Return a log that starts at 0, with one record for each time."""
+    records = [Record(offset, time) for offset, time in enumerate(times)]
+    return Log(records, 0, len(records))
 
 
 def search(log: Log, committed: list[int], at: tuple[int, ...] = ()) -> tuple[TimeSearch, int]:
@@ -192,8 +199,7 @@ def test_the_points_around_an_offset_tell_as_much_as_all(log: Log, data: st.Data
 @given(st.lists(st.integers(0, 40 * DAY_MS), min_size=30, max_size=200), st.data())
 def test_unsettled_is_all_that_is_not_precise(ages: list[int], data: st.DataObject) -> None:
     """What is not said to be unsettled is known within twice what was asked for."""
-    records = [Record(n, NOW_MS - age) for n, age in enumerate(sorted(ages, reverse=True))]
-    log = Log(records, 0, len(records))
+    log = dense(NOW_MS - age for age in sorted(ages, reverse=True))
     committed = data.draw(st.lists(st.integers(0, log.end - 1), min_size=1, unique=True))
     found, _ = search(log, committed)
     unsettled = TimeGrid(NOW_MS, within_s=1.0, within_share=0.05).unsettled(
@@ -208,7 +214,7 @@ def test_unsettled_is_all_that_is_not_precise(ages: list[int], data: st.DataObje
 
 def test_records_that_come_evenly_are_found_in_few_rounds() -> None:
     """One record a second for a day: a few questions settle any number of groups."""
-    log = Log([Record(n, NOW_MS - DAY_MS + 1000 * n) for n in range(86_400)], 0, 86_400)
+    log = dense(range(NOW_MS - DAY_MS, NOW_MS, 1000))
     found, rounds = search(log, [3, 40_000, 86_000, 86_399])
 
     assert rounds <= 4
@@ -218,9 +224,9 @@ def test_records_that_come_evenly_are_found_in_few_rounds() -> None:
 def test_a_log_that_slows_down_takes_no_more_rounds() -> None:
     """Where records come ever faster, or ever slower, to guess leads astray: halving does not."""
     ages = [round(1.012 ** (n - 1)) * 1000 for n in range(1900, 0, -1)]
-    faster = Log([Record(n, max(0, NOW_MS - age)) for n, age in enumerate(ages)], 0, 1900)
+    faster = dense(max(0, NOW_MS - age) for age in ages)
     stalled = [NOW_MS - 40 * DAY_MS + n for n in range(1800)]
-    burst = Log([Record(n, at) for n, at in enumerate([*stalled, NOW_MS - 999])], 0, 1801)
+    burst = dense([*stalled, NOW_MS - 999])
 
     for log in (faster, burst):
         for committed in range(0, log.end, 100):
@@ -230,7 +236,7 @@ def test_a_log_that_slows_down_takes_no_more_rounds() -> None:
 
 def test_groups_share_the_questions() -> None:
     """However many groups there are, a log of a week is asked no more than its lines."""
-    log = Log([Record(n, NOW_MS - 7 * DAY_MS + 201_600 * n) for n in range(3000)], 0, 3000)
+    log = dense(NOW_MS - 7 * DAY_MS + 201_600 * n for n in range(3000))
     found, rounds = search(log, list(range(3000)))
 
     assert rounds <= ROUNDS
@@ -240,15 +246,13 @@ def test_groups_share_the_questions() -> None:
 @pytest.mark.parametrize("later_h", [0, 5, 1000])
 def test_an_idle_topic_waits_on_only_where_something_is_left(later_h: int) -> None:
     """With time, what is left waits longer; who has read everything never falls behind."""
-    log = Log([Record(n, NOW_MS - DAY_MS + 60_000 * n) for n in range(10)], 0, 10)
+    log = dense(NOW_MS - DAY_MS + 60_000 * n for n in range(10))
     found, _ = search(log, [4, 10])
     rows = frame(log, [4, 10], points=[points(found.results)] * 2)
     told = with_time_lag(rows, now=NOW + timedelta(hours=later_h))
 
-    assert (
-        abs(told["time_lag_s"][0] - (later_h * 3600 + 86_400 - 240))
-        <= (told["time_lag_error_s"][0])
-    )
+    off = abs(told["time_lag_s"][0] - (later_h * 3600 + 86_400 - 240))
+    assert off <= told["time_lag_error_s"][0]
     assert (0, 0, NOTHING_TO_READ) == tuple(told.iloc[1][-4:-1])
 
 
@@ -256,8 +260,7 @@ def test_late_records_do_not_make_anybody_wait_longer() -> None:
     """A record dated back three days came after its neighbour, so it waits no longer than that."""
     times = [NOW_MS - 600_000 + 1000 * n for n in range(100)]
     times[50] -= 3 * DAY_MS
-    log = Log([Record(n, at) for n, at in enumerate(times)], 0, 100)
-    (row,) = looked_up(log, [50]).itertuples()
+    (row,) = looked_up(dense(times), [50]).itertuples()
 
     assert abs(row.time_lag_s - 551) <= row.time_lag_error_s <= 60
 
@@ -266,8 +269,7 @@ def test_times_to_come_are_no_measure() -> None:
     """Behind a record from the year 2099 look-ups tell nothing; before it they do."""
     times = [NOW_MS - 600_000 + 1000 * n for n in range(100)]
     times[50] += 73 * 365 * DAY_MS
-    log = Log([Record(n, at) for n, at in enumerate(times)], 0, 100)
-    before, behind = looked_up(log, [20, 70]).itertuples()
+    before, behind = looked_up(dense(times), [20, 70]).itertuples()
 
     assert abs(before.time_lag_s - 580) <= before.time_lag_error_s <= 60
     assert (None, IN_THE_FUTURE) == behind[-2:]
@@ -277,9 +279,7 @@ def test_times_to_come_are_no_measure() -> None:
 def test_clocks_may_be_a_little_apart(ahead_s: int, told: int | None) -> None:
     """A record that is a little younger than now has not waited; one from far ahead is a riddle."""
     ahead = NOW_MS + ahead_s * 1000
-    times = [NOW_MS - 1000, ahead, ahead + 1]
-    log = Log([Record(n, at) for n, at in enumerate(times)], 0, 3)
-    (row,) = looked_up(log, [1]).itertuples()
+    (row,) = looked_up(dense([NOW_MS - 1000, ahead, ahead + 1]), [1]).itertuples()
 
     assert told == (None if pd.isna(row.time_lag_s) else row.time_lag_s)
 
@@ -316,9 +316,7 @@ def test_a_marker_is_not_what_waits() -> None:
 @pytest.mark.parametrize(("age_s", "told"), [(4, (4, 4, BY_LOOK_UP)), (40, None)])
 def test_the_last_record_of_a_log(age_s: int, told: tuple[Any, ...] | None) -> None:
     """It may be a marker, so that nothing waits; that does not matter where it has just come."""
-    times = [NOW_MS - DAY_MS, NOW_MS - age_s * 1000]
-    log = Log([Record(n, at) for n, at in enumerate(times)], 0, 2)
-    (row,) = looked_up(log, [1]).itertuples()
+    (row,) = looked_up(dense([NOW_MS - DAY_MS, NOW_MS - age_s * 1000]), [1]).itertuples()
 
     assert told == (None if pd.isna(row.time_lag_s) else row[-4:-1])
 
@@ -371,7 +369,7 @@ def test_history_is_not_stretched() -> None:
 
 def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:
     """An earlier log end gives an estimate; look-ups are preferred to it."""
-    log = Log([Record(n, NOW_MS - 1_800_000 + n // 90) for n in range(100)], 0, 100)
+    log = dense(NOW_MS - 1_800_000 + n // 90 for n in range(100))
     rows = frame(log, [80, 0], earlier_at=pd.Timestamp(NOW - timedelta(hours=1)))
     rows["earlier_end"] = pd.array([60, 0], dtype="Int64")
     rows["points"] = [None, points(search(log, [0])[0].results)]
@@ -383,7 +381,7 @@ def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:
 
 def test_no_number_without_a_lag() -> None:
     """No commit, a commit past the end and an unknown log have no lag in time."""
-    log = Log([Record(n, NOW_MS - 1000) for n in range(10)], 0, 10)
+    log = dense([NOW_MS - 1000] * 10)
     rows = frame(log, [0, 11, 3])
     rows["points"] = [points(search(log, [0])[0].results)] * 3
     rows.loc[0, "committed"] = pd.NA
@@ -398,7 +396,7 @@ def test_no_number_without_a_lag() -> None:
 
 def test_rows_keep_their_order_index_and_columns() -> None:
     """The rule adds its columns and changes nothing else; nothing gives nothing."""
-    log = Log([Record(n, NOW_MS - 1000) for n in range(10)], 0, 10)
+    log = dense([NOW_MS - 1000] * 10)
     rows = frame(log, [3, 10], other="x").set_axis([7, 7])
     told = with_time_lag(rows, now=NOW)
 

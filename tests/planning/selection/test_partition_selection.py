@@ -136,22 +136,40 @@ def test_a_group_without_commits_is_a_note() -> None:
     assert [("no-commit", Severity.NOTE)] == [(f.rule, f.severity) for f in chosen.findings]
 
 
-def test_a_topic_means_its_committed_partitions() -> None:
-    """A partition without a commit is left so and noted, unlike the real tool (R39c)."""
-    chosen = choose(FACTS, "orders")
+BOTH = ["orders:0", "orders:1"]
+NEVER_USED = ("topic-never-used", "block", "audit", None)
+NO_99 = ("no-such-partition", "block", "orders", 99)
+WITHOUT_3 = replace(FACTS, logs={p: log for p, log in FACTS.logs.items() if p != ("orders", 3)})
+NO_END = replace(FACTS, logs={**FACTS.logs, TopicPartition("orders", 0): LogOffsets(0, None)})
+NO_TOPIC = with_problem("the topic does not exist", "nope", None)
+UNREAD_COMMIT = with_problem("not authorised", "orders", 2, group="g")
 
-    assert ["orders:0", "orders:1"] == names(chosen)
-    assert [("no-commit", "note", "orders", None)] == rules(chosen)
-    assert "orders:2-3" in chosen.findings[0].why
 
+@pytest.mark.parametrize(
+    ("facts", "topic", "chosen", "found", "says"),
+    [
+        # A partition without a commit is left so and noted, unlike the real tool (R39c).
+        (FACTS, "orders", BOTH, ("no-commit", "note", "orders", None), "orders:2-3"),
+        (WITHOUT_3, "orders", BOTH, ("no-commit", "note", "orders", 2), ""),
+        # A topic the group never committed is a slip unless new topics are allowed (A02).
+        (FACTS, "audit", [], NEVER_USED, "new topics are not allowed"),
+        (FACTS, "audit:0", [], NEVER_USED, "new topics are not allowed"),
+        (FACTS, "orders:1,99", ["orders:1"], NO_99, "orders has 0-3"),
+        (NO_TOPIC, "nope", [], ("no-such-partition", "block", "nope", None), ""),
+        (NO_TOPIC, "nope:0", [], ("no-such-partition", "block", "nope", None), ""),
+        # Where what is committed is unknown, nothing could be undone.
+        (UNREAD_COMMIT, None, BOTH, ("unreadable", "block", "orders", 2), "not authorised"),
+        (NO_END, None, ["orders:1"], ("unreadable", "block", "orders", 0), ""),
+    ],
+)
+def test_what_is_chosen_and_what_is_said(
+    facts: Snapshot, topic: str | None, chosen: list[str], found: tuple[object, ...], says: str
+) -> None:
+    """Partitions with a commit are chosen; one finding tells of the rest, by topic or partition."""
+    actual = choose(facts, *([topic] if topic else []))
 
-def test_a_single_uncommitted_partition_is_named() -> None:
-    """A note about one partition is about that partition."""
-    logs = {p: log for p, log in FACTS.logs.items() if p != ("orders", 3)}
-
-    assert [("no-commit", "note", "orders", 2)] == rules(
-        choose(replace(FACTS, logs=logs), "orders")
-    )
+    assert (chosen, [found]) == (names(actual), rules(actual))
+    assert says in actual.findings[0].why
 
 
 def test_a_topic_whose_logs_are_all_unknown_is_not_missing() -> None:
@@ -161,30 +179,14 @@ def test_a_topic_whose_logs_are_all_unknown_is_not_missing() -> None:
     assert [("unreadable", "block", "orders", n) for n in (0, 1)] == found
 
 
-def test_new_topics_means_every_partition() -> None:
-    """With new topics allowed, a topic means all its partitions, also one never committed."""
-    chosen = choose(FACTS, "orders", "audit", new_topics=True)
+def test_new_topics_and_named_partitions_need_no_commit() -> None:
+    """With new topics allowed, a topic means all its partitions; a number only that partition."""
+    new = choose(FACTS, "orders", "audit", new_topics=True)
+    named = choose(FACTS, "orders:1,3")
 
-    assert ["audit:0", *(f"orders:{n}" for n in range(4))] == names(chosen)
-    assert [] == rules(chosen)
-
-
-def test_a_named_partition_is_always_meant() -> None:
-    """A partition that is named is meant without a commit too, and its topic is not all meant."""
-    chosen = choose(FACTS, "orders:1,3")
-
-    assert ["orders:1", "orders:3"] == names(chosen)
-    assert [] == rules(chosen)
-
-
-@pytest.mark.parametrize("topic", ["audit", "audit:0"])
-def test_a_topic_never_used_needs_the_flag(topic: str) -> None:
-    """A topic the group never committed is a slip unless new topics are allowed (A02)."""
-    chosen = choose(FACTS, topic)
-
-    assert [] == names(chosen)
-    assert [("topic-never-used", "block", "audit", None)] == rules(chosen)
-    assert "new topics are not allowed" in chosen.findings[0].why
+    assert ["audit:0", "orders:0", "orders:1", "orders:2", "orders:3"] == names(new)
+    assert ["orders:1", "orders:3"] == names(named)
+    assert [] == rules(new) == rules(named)
 
 
 @pytest.mark.parametrize(
@@ -207,23 +209,12 @@ def test_a_log_that_cannot_be_read(why: str, rule: str, topics: tuple[str, ...])
     assert "orders:0" not in names(chosen)
 
 
-def test_a_partition_that_does_not_exist() -> None:
-    """A named partition beyond those the topic has is missing; the others are still chosen."""
-    chosen = choose(FACTS, "orders:1,99")
+@pytest.mark.parametrize(("topic", "partition"), [("nope", None), ("nope:0", 0)])
+def test_a_topic_that_does_not_exist_is_not_new(topic: str, partition: int | None) -> None:
+    """A missing topic is missing where new topics are allowed too."""
+    found = rules(choose(NO_TOPIC, topic, new_topics=True))
 
-    assert ["orders:1"] == names(chosen)
-    assert [("no-such-partition", "block", "orders", 99)] == rules(chosen)
-    assert "orders has 0-3" in chosen.findings[0].why
-
-
-@pytest.mark.parametrize("new_topics", [False, True])
-@pytest.mark.parametrize("topic", ["nope", "nope:0"])
-def test_a_topic_that_does_not_exist(topic: str, *, new_topics: bool) -> None:
-    """A missing topic is said to be missing, whether new topics are allowed or not."""
-    facts = with_problem("the topic does not exist", "nope", None)
-    chosen = choose(facts, topic, new_topics=new_topics)
-
-    assert [("no-such-partition", "block")] == [found[:2] for found in rules(chosen)]
+    assert [("no-such-partition", "block", "nope", partition)] == found
 
 
 def test_a_topic_nobody_asked_about_is_unreadable() -> None:
@@ -231,23 +222,6 @@ def test_a_topic_nobody_asked_about_is_unreadable() -> None:
     for topic in ("nope", "nope:0"):
         found = rules(choose(FACTS, topic, new_topics=True))
         assert [("unreadable", "block")] == [row[:2] for row in found]
-
-
-def test_a_log_end_that_is_not_known_blocks() -> None:
-    """A log that is listed without its end cannot be planned with."""
-    logs = {**FACTS.logs, TopicPartition("orders", 0): LogOffsets(0, None)}
-
-    found = rules(choose(replace(FACTS, logs=logs)))
-    assert [("unreadable", "block", "orders", 0)] == found
-
-
-def test_a_commit_that_could_not_be_read_blocks_its_partition() -> None:
-    """Where what is committed is unknown nothing is planned, because nothing could be undone."""
-    facts = with_problem("not authorised", "orders", 2, group="g")
-    chosen = choose(facts)
-
-    assert ["orders:0", "orders:1"] == names(chosen)
-    assert [("unreadable", "block", "orders", 2)] == rules(chosen)
 
 
 def test_a_partition_without_leader_is_not_forgotten() -> None:

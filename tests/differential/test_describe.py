@@ -87,10 +87,9 @@ def test_offsets(verbose: tuple[str, ...], bench: Bench, groups: list[str]) -> N
     """Rows, columns, offsets, owners and lag are the tool's, where it counts records that exist."""
     theirs, mine = both(bench, groups, *verbose)
 
-    assert {
-        "GROUP=beyond LAG=-400": ("-400", "-"),
-        "GROUP=lost LAG=90": ("90", "60"),
-    } == differing(theirs, mine)
+    assert {"GROUP=beyond LAG=-400": ("-400", "-"), "GROUP=lost LAG=90": ("90", "60")} == differing(
+        theirs, mine
+    )
 
 
 def test_members(bench: Bench, groups: list[str]) -> None:
@@ -116,9 +115,9 @@ def test_states(bench: Bench, groups: list[str]) -> None:
     """States, coordinators and counts are the tool's; an Empty group's assignor is not read."""
     theirs, mine = both(bench, groups, "--state")
 
-    assert {
-        "GROUP=left-consumer ASSIGNMENT-STRATEGY=uniform": ("uniform", "-"),
-    } == differing(theirs, mine)
+    assert {"GROUP=left-consumer ASSIGNMENT-STRATEGY=uniform": ("uniform", "-")} == differing(
+        theirs, mine
+    )
 
 
 def test_states_verbose(bench: Bench, groups: list[str]) -> None:

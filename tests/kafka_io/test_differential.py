@@ -39,10 +39,7 @@ def run_tool(cluster: Cluster, *arguments: str) -> str:
     command = [str(find_java()), "-cp", f"{kafka_jars(VERSION)}/*", TOOL]
     where = ("--bootstrap-server", cluster.bootstrap_servers, "--timeout", "60000")
     done = subprocess.run(
-        [*command, *where, *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
+        [*command, *where, *arguments], capture_output=True, text=True, check=True
     )
     return done.stdout
 

@@ -9,12 +9,7 @@ import pytest
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from secured import reader
 
-from toolkit.errors import (
-    BrokerRefused,
-    ClusterUnreachable,
-    FleetFileError,
-    ToolkitError,
-)
+from toolkit.errors import BrokerRefused, ClusterUnreachable, FleetFileError, ToolkitError
 from toolkit.kafka_io.client import connection_diagnosis
 from toolkit.kafka_io.client.client_settings import admin_settings, bootstrap_servers, bulk_settings
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
@@ -51,10 +46,7 @@ def sockets_are_collected() -> Iterator[Any]:
 def refusal(servers: str, **settings: Any) -> Any:
     """Return the error of an attempt to connect, once it is sure that it is one clean line."""
     before = set(threading.enumerate())  # other connections may be open all the while
-    with (
-        pytest.raises(ToolkitError) as caught,
-        Connection(Cluster("eu", servers, settings)),
-    ):
+    with pytest.raises(ToolkitError) as caught, Connection(Cluster("eu", servers, settings)):
         pass
     assert "\n" not in str(caught.value)
     assert "cluster eu" in str(caught.value)

@@ -141,9 +141,7 @@ def test_admin_stands_in_for_a_topic_that_may_be_described_but_not_read(
     assert any("without commit times" in row.get("problem", "") for row in rows)
 
 
-def test_an_open_transaction_on_the_offsets_topic_hides_no_group(
-    exclusive_apps: Any,
-) -> None:
+def test_an_open_transaction_on_the_offsets_topic_hides_no_group(exclusive_apps: Any) -> None:
     """A group in the same partition as a hanging transactional commit is read all the same."""
     apps = exclusive_apps
     topic = apps.create_topic(apps.name("hung"), records=5)

@@ -11,11 +11,7 @@ from kafka.structs import TopicPartition as Place
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
-from toolkit.kafka_io.groups.group_times import (
-    GroupTimes,
-    read_group_times,
-    with_commit_times,
-)
+from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times, with_commit_times
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_partition

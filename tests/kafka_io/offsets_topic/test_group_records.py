@@ -239,10 +239,7 @@ def test_state_of_a_modern_group(current: Any, target: int, state: str) -> None:
 
 def test_modern_subscription_with_patterns() -> None:
     """Names and the topics of patterns that members use count; a pattern nobody uses does not."""
-    members = [
-        ("m1", member_value(["a"], "b.*"), None),
-        ("m2", member_value([], None), None),
-    ]
+    members = [("m1", member_value(["a"], "b.*"), None), ("m2", member_value([], None), None)]
     resolved = (group_key(16, "g", "b.*"), pattern_value(["b1", "b2"]))
     unused = (group_key(16, "g", "c.*"), pattern_value(["c1"]))
     row = group_of(*consumer_group(members), resolved, unused)

@@ -82,10 +82,9 @@ def test_denied_group(secured: Any, applications: Any, deny: Any) -> None:
     apps = applications(secured.plain)
     topic = apps.create_topic(apps.name("open"), records=5)
     closed, fine = apps.name("closed-group"), apps.name("fine-group")
-    members = [apps.join(group, [topic]) for group in (closed, fine)]
-    for member in members:
-        offsets = [apps.position(TopicPartition(topic, 0), 2)]
-        member.commit(offsets=offsets, asynchronous=False)
+    offsets = [apps.position(TopicPartition(topic, 0), 2)]
+    for group in (closed, fine):
+        apps.join(group, [topic]).commit(offsets=offsets, asynchronous=False)
     deny(ResourceType.GROUP, closed, AclOperation.ALL)
 
     snapshot = read_snapshot(secured.sasl, groups=[closed, fine])
@@ -109,8 +108,7 @@ def test_denied_topic(
 ) -> None:
     """A topic that we may not describe costs what depends on it, and that says why."""
     apps = applications(secured.plain)
-    closed = apps.create_topic(apps.name("closed"), records=5)
-    fine = apps.create_topic(apps.name("fine"), records=5)
+    closed, fine = (apps.create_topic(apps.name(stem), records=5) for stem in ("closed", "fine"))
     group, other = apps.name("both-topics"), apps.name("one-topic")
     member = apps.join(group, [closed, fine], protocol=protocol)
     eventually(lambda: member.poll(0.1) is None and len(member.assignment()) == 2)
@@ -200,14 +198,18 @@ def test_what_acls_may_hide_is_no_empty_answer(
         assert "the ACL Describe on Cluster is missing" in told
 
 
-def test_offsets_topic_that_may_not_be_described(
-    secured: Any, applications: Any, deny: Any
-) -> None:
-    """Without the offsets topic commits are complete but for their times, and Spark asks Admin."""
+@pytest.fixture
+def committed(secured: Any, applications: Any) -> tuple[str, str]:
+    """Return a topic of the secured broker, and a group that committed offset 3 of it."""
     apps = applications(secured.plain)
-    topic = apps.create_topic(apps.name("timeless"), records=5)
-    group = apps.name("timeless-group")
+    topic, group = apps.create_topic(apps.name("timeless"), records=5), apps.name("timeless-group")
     apps.commit(group, {TopicPartition(topic, 0): 3})
+    return topic, group
+
+
+def test_offsets_topic_that_may_not_be_described(secured: Any, committed: Any, deny: Any) -> None:
+    """Without the offsets topic commits are complete but for their times, and Spark asks Admin."""
+    topic, group = committed
     deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.ALL)
 
     snapshot = read_snapshot(secured.sasl, groups=[group], commit_times=True)
@@ -240,12 +242,9 @@ def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:
     assert any("the ACL Describe on Topic:* is missing" in problem for problem in told)
 
 
-def test_offsets_topic_that_may_not_be_read(secured: Any, applications: Any, deny: Any) -> None:
+def test_offsets_topic_that_may_not_be_read(secured: Any, committed: Any, deny: Any) -> None:
     """Where the topic may be described but not read, commit times are a problem as well."""
-    apps = applications(secured.plain)
-    topic = apps.create_topic(apps.name("unread"), records=5)
-    group = apps.name("unread-group")
-    apps.commit(group, {TopicPartition(topic, 0): 3})
+    _, group = committed
     deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.READ)
 
     snapshot = read_snapshot(secured.sasl, groups=[group], commit_times=True)

@@ -167,6 +167,13 @@ def test_formatting_anew_does_no_harm(path: Path) -> None:
     assert PLAN == read_plan(path)
 
 
+def test_what_it_allows_is_in_order(path: Path) -> None:
+    """A set has no order of its own; the file has one."""
+    write_plan(path, replace(PLAN, allows=frozenset("abcdefgh")))
+
+    assert list("abcdefgh") == json.loads(path.read_text())["allows"]
+
+
 MOVE = replace(PLAN, intent=Intent.MOVE, terms={"target": "saved.json", OFFSETS: "as planned"})
 
 

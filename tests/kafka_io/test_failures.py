@@ -25,6 +25,7 @@ from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
 from toolkit.spark import cluster_facts
+from toolkit.spark.source_rows import FROM_ADMIN
 from toolkit.spark.tasks import AdminTask, LogTask
 
 
@@ -207,24 +208,38 @@ def committed(secured: Any, applications: Any) -> tuple[str, str]:
     return topic, group
 
 
-def test_offsets_topic_that_may_not_be_described(secured: Any, committed: Any, deny: Any) -> None:
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (AclOperation.ALL, ("TOPIC_AUTHORIZATION_FAILED", AdminTask)),
+        (AclOperation.READ, (OFFSETS_TOPIC, LogTask)),
+    ],
+    ids=["described", "read"],
+)
+def test_offsets_topic_that_may_not_be(
+    secured: Any, committed: Any, deny: Any, operation: AclOperation, expected: tuple[str, type]
+) -> None:
     """Without the offsets topic commits are complete but for their times, and Spark asks Admin."""
     topic, group = committed
-    deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.ALL)
+    why, kind = expected
+    deny(ResourceType.TOPIC, OFFSETS_TOPIC, operation)
 
     snapshot = read_snapshot(secured.sasl, groups=[group], commit_times=True)
-    (task,) = tasks_of(secured.sasl)
-    rows = rows_of([task])
+    tasks = tasks_of(secured.sasl)
+    rows = rows_of(tasks)
 
     (problem,) = snapshot.problems
     assert problem.what == "commit times"
-    assert "TOPIC_AUTHORIZATION_FAILED" in problem.why
+    assert why in problem.why
     assert [(c.offset, c.committed_at) for c in snapshot.commits] == [(3, None)]
-    assert isinstance(task, AdminTask)
+    assert {kind} == {type(task) for task in tasks}
+    assert kind is LogTask or len(tasks) == 1
     assert any("without commit times" in row.get("problem", "") for row in rows)
-    assert {"group": group, "topic": topic, "partition": 0, "committed": 3}.items() <= next(
-        row.items() for row in rows if row.get("group") == group
-    )
+    assert [(topic, 0, 3, FROM_ADMIN)] == [
+        tuple(row[name] for name in ("topic", "partition", "committed", "source"))
+        for row in rows
+        if row.get("group") == group
+    ]
 
 
 def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:
@@ -240,20 +255,6 @@ def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:
     assert any(groups_hidden in row.get("problem", "") for row in facts)
     assert any(groups_hidden in problem for problem in told)
     assert any("the ACL Describe on Topic:* is missing" in problem for problem in told)
-
-
-def test_offsets_topic_that_may_not_be_read(secured: Any, committed: Any, deny: Any) -> None:
-    """Where the topic may be described but not read, commit times are a problem as well."""
-    _, group = committed
-    deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.READ)
-
-    snapshot = read_snapshot(secured.sasl, groups=[group], commit_times=True)
-
-    (problem,) = snapshot.problems
-    assert problem.what == "commit times"
-    assert OFFSETS_TOPIC in problem.why
-    assert [(c.offset, c.committed_at) for c in snapshot.commits] == [(3, None)]
-    assert all(isinstance(task, LogTask | AdminTask) for task in tasks_of(secured.sasl))
 
 
 def test_broker_that_is_down(lost_broker: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from real_tool import Bench, Offsets
 COMMITTED: Offsets = {"ta": (50, 50, 50)}
 ON_TSTART: Offsets = {"tstart": (50, 50)}
 SKIPS, LOG_BEGINS = ("skips-unread-records",), ("before-log-start",)
-NO_PARTITION = ("no-such-partition",)
+NO_PARTITION, NO_GROUP = ("no-such-partition",), ("no-such-group",)
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,14 @@ class Case:
     only_ours: tuple[str, ...] = ()  # flags that the tool does not have
 
 
-def ta(*offsets: int | None) -> Offsets:
-    """Return offsets of topic ta alone."""
-    return {"ta": offsets}
+def of_topic(topic: str, *offsets: int | None) -> Offsets:
+    """Return offsets of one topic alone."""
+    return {topic: offsets}
 
 
+TOPICS = ("ta", "tempty", "tstart", "ttx", "ttxc")
+ta, tempty, tstart, ttx, ttxc = (partial(of_topic, topic) for topic in TOPICS)
+TO_START, TO_END = ta(0, 0, 0), ta(100, 100, 100)
 REFUSED = "a slip of the keyboard: refused, exit 2"
 PAST_END = "no record is as young: what is unread is not skipped silently (--past-end latest does)"
 UNCOMMITTED = "where a group without a commit starts is a setting of its consumers"
@@ -50,21 +54,15 @@ READABLE = "people write times so"
 AS_IS = COMMITTED
 
 MODES = (
-    Case("R01", "--topic ta --to-earliest", ta(0, 0, 0)),
+    Case("R01", "--topic ta --to-earliest", TO_START),
     Case("R05", "--topic ta --to-offset 20", ta(20, 20, 20)),
-    Case(
-        "R06",
-        "--topic tstart --to-offset 5",
-        {"tstart": (40, 5)},
-        rules=LOG_BEGINS,
-        before=ON_TSTART,
-    ),
-    Case("R07", "--topic ta --to-offset 1000", ta(100, 100, 100), rules=SKIPS),
-    Case("R08", "--topic ta --to-offset -5", ta(0, 0, 0), AS_IS, REFUSED, code=2),
+    Case("R06", "--topic tstart --to-offset 5", tstart(40, 5), rules=LOG_BEGINS, before=ON_TSTART),
+    Case("R07", "--topic ta --to-offset 1000", TO_END, rules=SKIPS),
+    Case("R08", "--topic ta --to-offset -5", TO_START, AS_IS, REFUSED, code=2),
     Case("R09", "--topic ta --shift-by 10", ta(60, 60, 60), rules=SKIPS),
     Case("R10", "--topic ta --shift-by -10", ta(40, 40, 40)),
-    Case("R11", "--topic ta --shift-by -1000", ta(0, 0, 0)),
-    Case("R12", "--topic ta --shift-by 1000", ta(100, 100, 100), rules=SKIPS),
+    Case("R11", "--topic ta --shift-by -1000", TO_START),
+    Case("R12", "--topic ta --shift-by 1000", TO_END, rules=SKIPS),
     Case(
         "R13",
         "--topic ta --shift-by -10",
@@ -77,62 +75,56 @@ MODES = (
     Case(
         "R14b",
         "--topic tstart --shift-by 5",
-        {"tstart": (40, 55)},
+        tstart(40, 55),
         rules=LOG_BEGINS + SKIPS,
-        before={"tstart": (10, 50)},
+        before=tstart(10, 50),
     ),
     Case("R15", "--topic ta --to-datetime 2025-11-20T00:30:00.000", ta(30, 30, 30)),
     Case("R16", "--topic ta --to-datetime 2025-11-20T02:30:00.000+02:00", ta(30, 30, 30)),
     Case("R16b", "--topic ta --to-datetime 2025-11-20T02:30:00.000+0200", ta(30, 30, 30)),
     Case("R17", "--topic ta --to-datetime 2025-11-20T00:30:00.000Z", ta(30, 30, 30)),
-    Case(
-        "R18",
-        "--topic ta --to-datetime 2025-11-20T05:00:00.000",
-        ta(100, 100, 100),
-        AS_IS,
-        PAST_END,
-    ),
+    Case("R18", "--topic ta --to-datetime 2025-11-20T05:00:00.000", TO_END, AS_IS, PAST_END),
     Case(
         "R18 --past-end latest",
         "--topic ta --to-datetime 2025-11-20T05:00:00.000",
-        ta(100, 100, 100),
+        TO_END,
         rules=SKIPS,
         only_ours=("--past-end", "latest"),
     ),
     Case(
         "R18b",
         "--topic ta --to-datetime 2099-01-01T00:00:00.000",
-        ta(100, 100, 100),
+        TO_END,
         AS_IS,
         "an instant that is still to come is a slip",
         rules=("in-the-future",),
         code=3,
     ),
-    Case("R19", "--topic ta --to-datetime 2025-01-01T00:00:00.000", ta(0, 0, 0)),
+    Case("R19", "--topic ta --to-datetime 2025-01-01T00:00:00.000", TO_START),
     Case(
         "R19b",
         "--topic tempty --to-datetime 2025-11-20T00:30:00.000",
-        {"tempty": (0, 0)},
-        {"tempty": (50, 50)},
+        tempty(0, 0),
+        tempty(50, 50),
         PAST_END,
-        before={"tempty": (50, 50)},
+        before=tempty(50, 50),
     ),
     Case(
         "R19c",
         "--topic tstart --to-datetime 2025-11-20T00:30:00.000",
-        {"tstart": (40, 30)},
+        tstart(40, 30),
         rules=LOG_BEGINS,
         before=ON_TSTART,
     ),
     Case("R21", "--topic ta --to-datetime 2025-11-20T00:30:00", AS_IS, ta(30, 30, 30), READABLE),
-    Case("R21b", "--topic ta --to-datetime 2025-11-20", AS_IS, ta(0, 0, 0), READABLE),
+    Case("R21b", "--topic ta --to-datetime 2025-11-20", AS_IS, TO_START, READABLE),
     Case("R21c", "--topic ta --to-datetime 2025-11-20T00:30:00.000CET", AS_IS, code=2),
     Case("R21d", "--topic ta --to-datetime 2025-11-31T00:30:00.000", AS_IS, code=2),
-    Case("R22", "--topic ta --by-duration P1D", ta(100, 100, 100), AS_IS, PAST_END),
-    Case("R22b", "--topic ta --by-duration PT0S", ta(100, 100, 100), AS_IS, REFUSED, code=2),
-    Case("R22c", "--topic ta --by-duration -PT1H", ta(100, 100, 100), AS_IS, REFUSED, code=2),
-    Case("R22d", "--topic ta --by-duration 3650d", AS_IS, ta(0, 0, 0), READABLE),
-    Case("R22e", "--topic ta --by-duration P3650D", ta(0, 0, 0)),
+    Case("R22", "--topic ta --by-duration P1D", TO_END, AS_IS, PAST_END),
+    Case("R22b", "--topic ta --by-duration PT0S", TO_END, AS_IS, REFUSED, code=2),
+    Case("R22c", "--topic ta --by-duration -PT1H", TO_END, AS_IS, REFUSED, code=2),
+    Case("R22d", "--topic ta --by-duration 3650d", AS_IS, TO_START, READABLE),
+    Case("R22e", "--topic ta --by-duration P3650D", TO_START),
     Case("R22f", "--topic ta --by-duration P1M", AS_IS, code=2),
     Case("R23", "--topic ta --to-current", AS_IS),
     Case(
@@ -146,21 +138,21 @@ MODES = (
     Case(
         "R23c",
         "--topic tstart --to-current",
-        {"tstart": (10, 500)},
-        {"tstart": (40, 100)},
+        tstart(10, 500),
+        tstart(40, 100),
         "an offset outside of the log is what there is to heal",
-        before={"tstart": (10, 500)},
+        before=tstart(10, 500),
     ),
     Case(
         "R51",
         "--topic ttx --to-latest",
-        {"ttx": (16,)},
-        {"ttx": (11,)},
+        ttx(16),
+        ttx(11),
         "a read_committed reader behind an open transaction would never see its records",
         rules=SKIPS,
-        before={"ttx": (5,)},
+        before=ttx(5),
     ),
-    Case("R57", "--topic ttxc --to-offset 10", {"ttxc": (10,)}, before={"ttxc": (11,)}),
+    Case("R57", "--topic ttxc --to-offset 10", ttxc(10), before=ttxc(11)),
 )
 
 SCOPES = (
@@ -175,7 +167,7 @@ SCOPES = (
     Case(
         "R39c",
         "--topic ta --to-latest",
-        ta(100, 100, 100),
+        TO_END,
         ta(100, None, None),
         UNCOMMITTED,
         rules=SKIPS,
@@ -184,7 +176,7 @@ SCOPES = (
     Case(
         "R39c --new-topics",
         "--topic ta --to-latest",
-        ta(100, 100, 100),
+        TO_END,
         rules=SKIPS,
         before=ta(50, None, None),
         only_ours=("--new-topics",),
@@ -214,15 +206,15 @@ SCOPES = (
     Case(
         "R41",
         "--topic ta --to-latest",
-        ta(100, 100, 100),
+        TO_END,
         {},
         "a misspelt name makes no group",
-        rules=("no-such-group",),
+        rules=NO_GROUP,
         code=3,
         before={},
     ),
-    Case("R41c", "--all-topics --to-latest", {}, rules=("no-such-group",), code=3, before={}),
-    Case("R46", "--topic ta:0 --all-topics --to-earliest", ta(0, 0, 0), AS_IS, REFUSED, code=2),
+    Case("R41c", "--all-topics --to-latest", {}, rules=NO_GROUP, code=3, before={}),
+    Case("R46", "--topic ta:0 --all-topics --to-earliest", TO_START, AS_IS, REFUSED, code=2),
     Case(
         "A02, one group",
         "--topic ta:0 --to-offset 33",
@@ -257,12 +249,7 @@ FILES = (
     Case("R27c", FROM_FILE, AS_IS, code=2, file="ta,0,-1\n"),
     Case("R29", FROM_FILE, ta(100, 50, 50), rules=SKIPS, file="ta,0,1000\n"),
     Case(
-        "R29b",
-        FROM_FILE,
-        {"tstart": (40, 50)},
-        rules=LOG_BEGINS,
-        before=ON_TSTART,
-        file="tstart,0,10\n",
+        "R29b", FROM_FILE, tstart(40, 50), rules=LOG_BEGINS, before=ON_TSTART, file="tstart,0,10\n"
     ),
     Case("R30", FROM_FILE, AS_IS, rules=("no-row",), code=3, file="other,ta,0,7\n"),
     Case("R32", "--from-file /nowhere/at.all", AS_IS, code=2),

@@ -142,7 +142,11 @@ REFUSED: list[tuple[Cluster, type[ToolkitError], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("cluster", "kind", "problem", "hint"), REFUSED)
+@pytest.mark.parametrize(
+    ("cluster", "kind", "problem", "hint"),
+    REFUSED,
+    ids=[" ".join([of.bootstrap_servers, *[*of.settings.values()][-1:]]) for of, *_ in REFUSED],
+)
 def test_what_cannot_be_connected_to(
     cluster: Cluster, kind: type[ToolkitError], problem: str, hint: str, refusal: Refusal
 ) -> None:

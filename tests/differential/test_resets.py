@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from real_tool import Bench, Offsets
 
 COMMITTED: Offsets = {"ta": (50, 50, 50)}
 ON_TSTART: Offsets = {"tstart": (50, 50)}
-SKIPS, LOG_BEGINS = "skips-unread-records", "before-log-start"
+SKIPS, LOG_BEGINS = ("skips-unread-records",), ("before-log-start",)
+NO_PARTITION, NO_GROUP = ("no-such-partition",), ("no-such-group",)
 
 
 @dataclass(frozen=True)
@@ -29,237 +31,199 @@ class Case:
     tool: Offsets
     differs: Offsets | None = None  # None: as the tool
     why: str = ""
-    objections: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()  # that object to ours
     code: int = 0
-    committed: Offsets = field(default_factory=lambda: COMMITTED)
+    before: Offsets = field(default_factory=lambda: COMMITTED)
     file: str = ""  # what {file} holds; {group} in it is the group's name
     only_ours: tuple[str, ...] = ()  # flags that the tool does not have
 
 
-def same(ta: tuple[int | None, ...]) -> Offsets:
-    """Return offsets of topic ta alone."""
-    return {"ta": ta}
+def of_topic(topic: str, *offsets: int | None) -> Offsets:
+    """Return offsets of one topic alone."""
+    return {topic: offsets}
 
 
+TOPICS = ("ta", "tempty", "tstart", "ttx", "ttxc")
+ta, tempty, tstart, ttx, ttxc = (partial(of_topic, topic) for topic in TOPICS)
+TO_START, TO_END = ta(0, 0, 0), ta(100, 100, 100)
 REFUSED = "a slip of the keyboard: refused, exit 2"
 PAST_END = "no record is as young: what is unread is not skipped silently (--past-end latest does)"
 UNCOMMITTED = "where a group without a commit starts is a setting of its consumers"
+NEVER_USED = "a topic that the group never used is a slip (--new-topics allows it)"
 READABLE = "people write times so"
 AS_IS = COMMITTED
 
 MODES = (
-    Case("R01", "--topic ta --to-earliest", same((0, 0, 0))),
-    Case("R05", "--topic ta --to-offset 20", same((20, 20, 20))),
-    Case(
-        "R06",
-        "--topic tstart --to-offset 5",
-        {"tstart": (40, 5)},
-        objections=(LOG_BEGINS,),
-        committed=ON_TSTART,
-    ),
-    Case("R07", "--topic ta --to-offset 1000", same((100, 100, 100)), objections=(SKIPS,)),
-    Case("R08", "--topic ta --to-offset -5", same((0, 0, 0)), AS_IS, REFUSED, code=2),
-    Case("R09", "--topic ta --shift-by 10", same((60, 60, 60)), objections=(SKIPS,)),
-    Case("R10", "--topic ta --shift-by -10", same((40, 40, 40))),
-    Case("R11", "--topic ta --shift-by -1000", same((0, 0, 0))),
-    Case("R12", "--topic ta --shift-by 1000", same((100, 100, 100)), objections=(SKIPS,)),
+    Case("R01", "--topic ta --to-earliest", TO_START),
+    Case("R05", "--topic ta --to-offset 20", ta(20, 20, 20)),
+    Case("R06", "--topic tstart --to-offset 5", tstart(40, 5), rules=LOG_BEGINS, before=ON_TSTART),
+    Case("R07", "--topic ta --to-offset 1000", TO_END, rules=SKIPS),
+    Case("R08", "--topic ta --to-offset -5", TO_START, AS_IS, REFUSED, code=2),
+    Case("R09", "--topic ta --shift-by 10", ta(60, 60, 60), rules=SKIPS),
+    Case("R10", "--topic ta --shift-by -10", ta(40, 40, 40)),
+    Case("R11", "--topic ta --shift-by -1000", TO_START),
+    Case("R12", "--topic ta --shift-by 1000", TO_END, rules=SKIPS),
     Case(
         "R13",
         "--topic ta --shift-by -10",
-        same((50, None, 50)),
-        same((40, None, 40)),
+        ta(50, None, 50),
+        ta(40, None, 40),
         "a partition without a commit does not keep the others from being shifted",
-        committed=same((50, None, 50)),
+        before=ta(50, None, 50),
     ),
-    Case(
-        "R14",
-        "--topic ta --shift-by -10",
-        same((100, 40, 40)),
-        committed=same((500, 50, 50)),
-    ),
+    Case("R14", "--topic ta --shift-by -10", ta(100, 40, 40), before=ta(500, 50, 50)),
     Case(
         "R14b",
         "--topic tstart --shift-by 5",
-        {"tstart": (40, 55)},
-        objections=(LOG_BEGINS, SKIPS),
-        committed={"tstart": (10, 50)},
+        tstart(40, 55),
+        rules=LOG_BEGINS + SKIPS,
+        before=tstart(10, 50),
     ),
-    Case("R15", "--topic ta --to-datetime 2025-11-20T00:30:00.000", same((30, 30, 30))),
-    Case("R16", "--topic ta --to-datetime 2025-11-20T02:30:00.000+02:00", same((30, 30, 30))),
-    Case("R16b", "--topic ta --to-datetime 2025-11-20T02:30:00.000+0200", same((30, 30, 30))),
-    Case("R17", "--topic ta --to-datetime 2025-11-20T00:30:00.000Z", same((30, 30, 30))),
-    Case(
-        "R18",
-        "--topic ta --to-datetime 2025-11-20T05:00:00.000",
-        same((100, 100, 100)),
-        AS_IS,
-        PAST_END,
-    ),
+    Case("R15", "--topic ta --to-datetime 2025-11-20T00:30:00.000", ta(30, 30, 30)),
+    Case("R16", "--topic ta --to-datetime 2025-11-20T02:30:00.000+02:00", ta(30, 30, 30)),
+    Case("R16b", "--topic ta --to-datetime 2025-11-20T02:30:00.000+0200", ta(30, 30, 30)),
+    Case("R17", "--topic ta --to-datetime 2025-11-20T00:30:00.000Z", ta(30, 30, 30)),
+    Case("R18", "--topic ta --to-datetime 2025-11-20T05:00:00.000", TO_END, AS_IS, PAST_END),
     Case(
         "R18 --past-end latest",
         "--topic ta --to-datetime 2025-11-20T05:00:00.000",
-        same((100, 100, 100)),
-        objections=(SKIPS,),
+        TO_END,
+        rules=SKIPS,
         only_ours=("--past-end", "latest"),
     ),
     Case(
         "R18b",
         "--topic ta --to-datetime 2099-01-01T00:00:00.000",
-        same((100, 100, 100)),
+        TO_END,
         AS_IS,
         "an instant that is still to come is a slip",
-        objections=("in-the-future",),
+        rules=("in-the-future",),
         code=3,
     ),
-    Case("R19", "--topic ta --to-datetime 2025-01-01T00:00:00.000", same((0, 0, 0))),
+    Case("R19", "--topic ta --to-datetime 2025-01-01T00:00:00.000", TO_START),
     Case(
         "R19b",
         "--topic tempty --to-datetime 2025-11-20T00:30:00.000",
-        {"tempty": (0, 0)},
-        {"tempty": (50, 50)},
+        tempty(0, 0),
+        tempty(50, 50),
         PAST_END,
-        committed={"tempty": (50, 50)},
+        before=tempty(50, 50),
     ),
     Case(
         "R19c",
         "--topic tstart --to-datetime 2025-11-20T00:30:00.000",
-        {"tstart": (40, 30)},
-        objections=(LOG_BEGINS,),
-        committed=ON_TSTART,
+        tstart(40, 30),
+        rules=LOG_BEGINS,
+        before=ON_TSTART,
     ),
-    Case(
-        "R21", "--topic ta --to-datetime 2025-11-20T00:30:00", AS_IS, same((30, 30, 30)), READABLE
-    ),
-    Case("R21b", "--topic ta --to-datetime 2025-11-20", AS_IS, same((0, 0, 0)), READABLE),
+    Case("R21", "--topic ta --to-datetime 2025-11-20T00:30:00", AS_IS, ta(30, 30, 30), READABLE),
+    Case("R21b", "--topic ta --to-datetime 2025-11-20", AS_IS, TO_START, READABLE),
     Case("R21c", "--topic ta --to-datetime 2025-11-20T00:30:00.000CET", AS_IS, code=2),
     Case("R21d", "--topic ta --to-datetime 2025-11-31T00:30:00.000", AS_IS, code=2),
-    Case("R22", "--topic ta --by-duration P1D", same((100, 100, 100)), AS_IS, PAST_END),
-    Case("R22b", "--topic ta --by-duration PT0S", same((100, 100, 100)), AS_IS, REFUSED, code=2),
-    Case("R22c", "--topic ta --by-duration -PT1H", same((100, 100, 100)), AS_IS, REFUSED, code=2),
-    Case("R22d", "--topic ta --by-duration 3650d", AS_IS, same((0, 0, 0)), READABLE),
-    Case("R22e", "--topic ta --by-duration P3650D", same((0, 0, 0))),
+    Case("R22", "--topic ta --by-duration P1D", TO_END, AS_IS, PAST_END),
+    Case("R22b", "--topic ta --by-duration PT0S", TO_END, AS_IS, REFUSED, code=2),
+    Case("R22c", "--topic ta --by-duration -PT1H", TO_END, AS_IS, REFUSED, code=2),
+    Case("R22d", "--topic ta --by-duration 3650d", AS_IS, TO_START, READABLE),
+    Case("R22e", "--topic ta --by-duration P3650D", TO_START),
     Case("R22f", "--topic ta --by-duration P1M", AS_IS, code=2),
     Case("R23", "--topic ta --to-current", AS_IS),
     Case(
         "R23b",
         "--topic ta --to-current",
-        same((50, 100, 100)),
-        same((50, None, None)),
+        ta(50, 100, 100),
+        ta(50, None, None),
         UNCOMMITTED,
-        committed=same((50, None, None)),
+        before=ta(50, None, None),
     ),
     Case(
         "R23c",
         "--topic tstart --to-current",
-        {"tstart": (10, 500)},
-        {"tstart": (40, 100)},
+        tstart(10, 500),
+        tstart(40, 100),
         "an offset outside of the log is what there is to heal",
-        committed={"tstart": (10, 500)},
+        before=tstart(10, 500),
     ),
     Case(
         "R51",
         "--topic ttx --to-latest",
-        {"ttx": (16,)},
-        {"ttx": (11,)},
+        ttx(16),
+        ttx(11),
         "a read_committed reader behind an open transaction would never see its records",
-        objections=(SKIPS,),
-        committed={"ttx": (5,)},
+        rules=SKIPS,
+        before=ttx(5),
     ),
-    Case("R57", "--topic ttxc --to-offset 10", {"ttxc": (10,)}, committed={"ttxc": (11,)}),
+    Case("R57", "--topic ttxc --to-offset 10", ttxc(10), before=ttxc(11)),
 )
 
 SCOPES = (
-    Case(
-        "R39", "--all-topics --to-earliest", same((0, None, None)), committed=same((9, None, None))
-    ),
+    Case("R39", "--all-topics --to-earliest", ta(0, None, None), before=ta(9, None, None)),
     Case(
         "R39, two topics",
         "--all-topics --to-latest",
         {"ta": (100, 100, 100), "tb": (50, None)},
-        objections=(SKIPS,),
-        committed={"ta": (50, 50, 50), "tb": (1, None)},
+        rules=SKIPS,
+        before={"ta": (50, 50, 50), "tb": (1, None)},
     ),
     Case(
         "R39c",
         "--topic ta --to-latest",
-        same((100, 100, 100)),
-        same((100, None, None)),
+        TO_END,
+        ta(100, None, None),
         UNCOMMITTED,
-        objections=(SKIPS,),
-        committed=same((50, None, None)),
+        rules=SKIPS,
+        before=ta(50, None, None),
     ),
     Case(
         "R39c --new-topics",
         "--topic ta --to-latest",
-        same((100, 100, 100)),
-        objections=(SKIPS,),
-        committed=same((50, None, None)),
+        TO_END,
+        rules=SKIPS,
+        before=ta(50, None, None),
         only_ours=("--new-topics",),
     ),
-    Case("R40", "--topic ta:0,1 --to-earliest", same((0, 0, 50))),
+    Case("R40", "--topic ta:0,1 --to-earliest", ta(0, 0, 50)),
     Case(
         "R40, one",
         "--topic ta:1 --topic tb --to-offset 3",
         {"ta": (50, 3, 50), "tb": (3, 3)},
-        committed={"ta": (50, 50, 50), "tb": (9, 9)},
+        before={"ta": (50, 50, 50), "tb": (9, 9)},
     ),
-    Case("R40b", "--topic nope --to-earliest", AS_IS, objections=("no-such-partition",), code=3),
-    Case(
-        "R40d",
-        "--topic ta --topic nope --to-earliest",
-        AS_IS,
-        objections=("no-such-partition",),
-        code=3,
-    ),
-    Case("R40c", "--topic ta:99 --to-earliest", AS_IS, objections=("no-such-partition",), code=3),
-    Case("R40i", "--topic ta:0,99 --to-earliest", AS_IS, objections=("no-such-partition",), code=3),
+    Case("R40b", "--topic nope --to-earliest", AS_IS, rules=NO_PARTITION, code=3),
+    Case("R40d", "--topic ta --topic nope --to-earliest", AS_IS, rules=NO_PARTITION, code=3),
+    Case("R40c", "--topic ta:99 --to-earliest", AS_IS, rules=NO_PARTITION, code=3),
+    Case("R40i", "--topic ta:0,99 --to-earliest", AS_IS, rules=NO_PARTITION, code=3),
     Case("R40e", "--topic ta: --to-earliest", AS_IS, code=2),
     Case("R40f", "--topic ta:x --to-earliest", AS_IS, code=2),
     Case(
         "R40g",
         "--topic ta:0,0 --to-earliest",
         AS_IS,
-        same((0, 50, 50)),
+        ta(0, 50, 50),
         "a partition that is named twice is named",
     ),
     Case("R40h", "--topic ta,tb --to-earliest", AS_IS, code=2),
-    Case(
-        "R40, a range",
-        "--topic ta:0-1 --to-earliest",
-        AS_IS,
-        same((0, 0, 50)),
-        "ranges save typing",
-    ),
+    Case("R40, a range", "--topic ta:0-1 --to-earliest", AS_IS, ta(0, 0, 50), "ranges save typing"),
     Case(
         "R41",
         "--topic ta --to-latest",
-        same((100, 100, 100)),
+        TO_END,
         {},
         "a misspelt name makes no group",
-        objections=("no-such-group",),
+        rules=NO_GROUP,
         code=3,
-        committed={},
+        before={},
     ),
-    Case(
-        "R41c", "--all-topics --to-latest", {}, objections=("no-such-group",), code=3, committed={}
-    ),
-    Case(
-        "R46",
-        "--topic ta:0 --all-topics --to-earliest",
-        same((0, 0, 0)),
-        AS_IS,
-        REFUSED,
-        code=2,
-    ),
+    Case("R41c", "--all-topics --to-latest", {}, rules=NO_GROUP, code=3, before={}),
+    Case("R46", "--topic ta:0 --all-topics --to-earliest", TO_START, AS_IS, REFUSED, code=2),
     Case(
         "A02, one group",
         "--topic ta:0 --to-offset 33",
         {"ta": (33, None, None), "tb": (9, 9)},
         {"tb": (9, 9)},
-        "a topic that the group never used is a slip (--new-topics allows it)",
-        objections=("topic-never-used",),
+        NEVER_USED,
+        rules=("topic-never-used",),
         code=3,
-        committed={"tb": (9, 9)},
+        before={"tb": (9, 9)},
     ),
     Case("R45", "--to-earliest", AS_IS, code=2),
     Case("R47", "--topic ta --to-earliest --to-latest", AS_IS, code=2),
@@ -268,12 +232,12 @@ SCOPES = (
 
 FROM_FILE = "--from-file {file}"
 FILES = (
-    Case("R24", FROM_FILE, same((7, 8, 50)), file="ta,0,7\nta,1,8\n"),
-    Case("R25", FROM_FILE, same((7, 8, 50)), file="{group},ta,0,7\n{group},ta,1,8\n"),
+    Case("R24", FROM_FILE, ta(7, 8, 50), file="ta,0,7\nta,1,8\n"),
+    Case("R25", FROM_FILE, ta(7, 8, 50), file="{group},ta,0,7\n{group},ta,1,8\n"),
     Case(
         "R26",
         FROM_FILE,
-        same((7, 0, 50)),
+        ta(7, 0, 50),
         AS_IS,
         "a line without its offset is a slip, not offset 0",
         code=2,
@@ -283,23 +247,18 @@ FILES = (
     Case("R27", FROM_FILE, AS_IS, code=2, file="ta,0,many\n"),
     Case("R27b", FROM_FILE, AS_IS, code=2, file="ta,0,-5\n"),
     Case("R27c", FROM_FILE, AS_IS, code=2, file="ta,0,-1\n"),
-    Case("R29", FROM_FILE, same((100, 50, 50)), objections=(SKIPS,), file="ta,0,1000\n"),
+    Case("R29", FROM_FILE, ta(100, 50, 50), rules=SKIPS, file="ta,0,1000\n"),
     Case(
-        "R29b",
-        FROM_FILE,
-        {"tstart": (40, 50)},
-        objections=(LOG_BEGINS,),
-        committed=ON_TSTART,
-        file="tstart,0,10\n",
+        "R29b", FROM_FILE, tstart(40, 50), rules=LOG_BEGINS, before=ON_TSTART, file="tstart,0,10\n"
     ),
-    Case("R30", FROM_FILE, AS_IS, objections=("no-row",), code=3, file="other,ta,0,7\n"),
+    Case("R30", FROM_FILE, AS_IS, rules=("no-row",), code=3, file="other,ta,0,7\n"),
     Case("R32", "--from-file /nowhere/at.all", AS_IS, code=2),
     Case("R33", FROM_FILE, AS_IS, code=2, file=" "),
     Case("R33b", FROM_FILE, AS_IS, code=2, file="ta,0,7\n\nta,1,8\n"),
     Case(
         "R34",
         FROM_FILE,
-        same((8, 50, 50)),
+        ta(8, 50, 50),
         AS_IS,
         "which of two lines is meant nobody knows",
         code=2,
@@ -307,20 +266,20 @@ FILES = (
     ),
     Case("R35", FROM_FILE, AS_IS, code=2, file="topic,partition,offset\nta,0,7\n"),
     Case("R35b", FROM_FILE, AS_IS, code=2, file="# mine\nta,0,7\n"),
-    Case("R35c", FROM_FILE, same((7, 8, 50)), file="ta, 0, 7\r\nta,1,8\r\n"),
+    Case("R35c", FROM_FILE, ta(7, 8, 50), file="ta, 0, 7\r\nta,1,8\r\n"),
     Case(
         "R35d",
         FROM_FILE,
         AS_IS,
-        same((7, 50, 50)),
+        ta(7, 50, 50),
         "what Windows puts in front of a text is no part of it",
         file="\ufeffta,0,7\n",
     ),
     Case(
         "R36b",
         f"--topic ta:0 {FROM_FILE}",
-        same((7, 8, 50)),
-        same((7, 50, 50)),
+        ta(7, 8, 50),
+        ta(7, 50, 50),
         "a topic beside a file narrows it",
         file="ta,0,7\nta,1,8\n",
     ),
@@ -329,8 +288,8 @@ FILES = (
         FROM_FILE,
         {"ta": (50, 50, 50), "tb": (7, None)},
         AS_IS,
-        "a topic that the group never used is a slip (--new-topics allows it)",
-        objections=("topic-never-used",),
+        NEVER_USED,
+        rules=("topic-never-used",),
         code=3,
         file="tb,0,7\n",
     ),
@@ -340,9 +299,9 @@ FILES = (
 @pytest.mark.parametrize("case", [*MODES, *SCOPES, *FILES], ids=lambda case: case.ids)
 def test_twins(case: Case, bench: Bench, tmp_path: Path) -> None:
     """Ours leaves what the real tool leaves, or what the reason beside the case says."""
-    theirs, mine = bench.new_group(case.committed), bench.new_group(case.committed)
+    theirs, mine = bench.new_group(case.before), bench.new_group(case.before)
     bench.tool("--reset-offsets", *_flags(case, theirs, tmp_path / "theirs.csv"), "--execute")
-    overrides = [flag for rule in case.objections for flag in ("--override", rule)]
+    overrides = [flag for rule in case.rules for flag in ("--override", rule)]
     done = bench.ours(
         *("--reset-offsets", *_flags(case, mine, tmp_path / "mine.csv"), "--execute"),
         *("--reason", "a test", "--override", "keeps-committing", *case.only_ours),
@@ -354,7 +313,7 @@ def test_twins(case: Case, bench: Bench, tmp_path: Path) -> None:
     assert case.code == done.code, done.err
     assert (case.tool, case.tool if case.differs is None else case.differs) == left
     assert (case.differs is not None, bool(case.why)) == (left[0] != left[1],) * 2
-    assert set(case.objections) == set(re.findall(r"^block: ([\w-]+)", done.err, re.MULTILINE))
+    assert set(case.rules) == set(re.findall(r"^block: ([\w-]+)", done.err, re.MULTILINE))
 
 
 def _flags(case: Case, group: str, file: Path) -> list[str]:
@@ -379,6 +338,6 @@ def test_metadata_is_kept_r58(bench: Bench) -> None:
     reason = ("--reason", "a test", "--override", "keeps-committing")
     bench.ours("--reset-offsets", "--group", mine, *flags, *reason)
 
-    assert bench.held(theirs) == bench.held(mine) == same((20, 20, 20))
+    assert bench.held(theirs) == bench.held(mine) == ta(20, 20, 20)
     assert ({""}, {"mine"}) == (bench.metadata(theirs), bench.metadata(mine))
     bench.delete(theirs, mine)

@@ -12,22 +12,21 @@ import pytest
 from real_tool import Bench, Offsets, Ran
 
 COMMITTED: Offsets = {"ta": (50, 50, 50), "tb": (9, None)}
+Twins = tuple[list[str], list[str]]  # groups for the real tool, and for ours
 KINDS = ("simple", "classic", "consumer")
 REASON = ("--execute", "--reason", "a test", "--override", "keeps-committing")
 SKIPS = ("--override", "skips-unread-records")
+EXPORT = ("--export", "--dry-run")
 FILE = "{0},ta,0,7\n{1},ta,0,8\n{2},ta,1,9\n"
 
+HALF_PAST = "--to-datetime 2025-11-20T00:30:00.000"
 # What both leave in each of the three kinds of group, and what ours needs beside.
 MODES: dict[str, tuple[str, Offsets | None, tuple[str, ...]]] = {
     "to-earliest": ("--all-topics --to-earliest", {"ta": (0, 0, 0), "tb": (0, None)}, ()),
     "to-latest": ("--all-topics --to-latest", {"ta": (100, 100, 100), "tb": (50, None)}, SKIPS),
     "to-offset": ("--topic ta:0,1 --to-offset 20", {"ta": (20, 20, 50), "tb": (9, None)}, ()),
     "shift-by": ("--all-topics --shift-by 10", {"ta": (60, 60, 60), "tb": (19, None)}, SKIPS),
-    "to-datetime": (
-        "--topic ta --to-datetime 2025-11-20T00:30:00.000",
-        {"ta": (30, 30, 30), "tb": (9, None)},
-        (),
-    ),
+    "to-datetime": (f"--topic ta {HALF_PAST}", {"ta": (30, 30, 30), "tb": (9, None)}, ()),
     "by-duration": ("--all-topics --by-duration P3650D", {"ta": (0, 0, 0), "tb": (0, None)}, ()),
     "to-current": ("--all-topics --to-current", COMMITTED, ()),
     "from-file": ("--from-file {file}", None, ()),
@@ -39,23 +38,24 @@ FROM_FILE: tuple[Offsets, ...] = (
 )
 
 
+def groups_of(names: list[str]) -> list[str]:
+    """Return the flags for some groups."""
+    return [word for name in names for word in ("--group", name)]
+
+
 @pytest.fixture(scope="module")
-def twins(bench: Bench, still_apps: Any) -> Iterator[tuple[list[str], list[str]]]:
+def twins(bench: Bench, still_apps: Any) -> Iterator[Twins]:
     """Return idle groups of three kinds, for the real tool and for ours."""
-    sides = [[f"{side}-{kind}" for kind in KINDS] for side in ("theirs", "mine")]
-    for names in sides:
-        _, classic, consumer = names
-        for name, protocol in ((classic, "classic"), (consumer, "consumer")):
+    theirs, mine = ([f"{side}-{kind}" for kind in KINDS] for side in ("theirs", "mine"))
+    for names in (theirs, mine):
+        for name, protocol in zip(names[1:], KINDS[1:], strict=True):
             still_apps.join(name, ["tempty"], protocol=protocol).close()
-    theirs, mine = sides
     yield theirs, mine
     bench.delete(*theirs, *mine)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_kind_of_group(
-    mode: str, twins: tuple[list[str], list[str]], bench: Bench, tmp_path: Path
-) -> None:
+def test_every_kind_of_group(mode: str, twins: Twins, bench: Bench, tmp_path: Path) -> None:
     """Several groups at once, simple, classic and KIP-848, end where the real tool puts them."""
     flags, wanted, more = MODES[mode]
     for side, names in enumerate(twins):
@@ -63,8 +63,7 @@ def test_every_kind_of_group(
             bench.put(name, COMMITTED)
         file = tmp_path / f"{side}.csv"
         file.write_text(FILE.format(*names), "utf-8")
-        given = [word for name in names for word in ("--group", name)]
-        given += flags.replace("{file}", str(file)).split()
+        given = [*groups_of(names), *flags.replace("{file}", str(file)).split()]
         if side == 0:
             bench.tool("--reset-offsets", *given, "--execute")
         else:
@@ -79,11 +78,7 @@ def test_every_kind_of_group(
 @pytest.fixture
 def everybody(bench: Bench, still_apps: Any) -> Iterator[list[str]]:
     """Return two idle groups, one that never used ta, and a live one: all that --all-groups has."""
-    names = [
-        bench.new_group(COMMITTED),
-        bench.new_group(COMMITTED),
-        bench.new_group({"tb": (9, 9)}),
-    ]
+    names = [bench.new_group(offsets) for offsets in (COMMITTED, COMMITTED, {"tb": (9, 9)})]
     member = still_apps.join("busy", ["tempty"])
     yield [*names, "busy"]
     member.close()
@@ -104,9 +99,7 @@ def both_on_all(
     return theirs, mine, done
 
 
-def test_all_groups_a01(
-    everybody: list[str], twins: tuple[list[str], list[str]], bench: Bench
-) -> None:
+def test_all_groups_a01(everybody: list[str], twins: Twins, bench: Bench) -> None:
     """All idle groups are reset; ours names the live one and does not call that done."""
     before = dict.fromkeys((*everybody, *twins[0], *twins[1]), COMMITTED) | {"busy": {}}
     theirs, mine, done = both_on_all("--all-topics --to-earliest", before, bench)
@@ -116,9 +109,7 @@ def test_all_groups_a01(
     assert theirs == mine
 
 
-def test_all_groups_a02(
-    everybody: list[str], twins: tuple[list[str], list[str]], bench: Bench
-) -> None:
+def test_all_groups_a02(everybody: list[str], twins: Twins, bench: Bench) -> None:
     """The tool commits a topic for a group that never used it; ours leaves that group alone."""
     stranger: dict[str, Offsets] = {everybody[2]: {"tb": (9, 9)}}
     before = dict.fromkeys((*everybody, *twins[0], *twins[1]), COMMITTED) | {"busy": {}} | stranger
@@ -136,8 +127,7 @@ def test_all_groups_a02(
 def test_export(groups: int, mode: str, bench: Bench) -> None:
     """The CSV has the tool's rows in its form, sorted; nothing is changed by it."""
     names = [bench.new_group(COMMITTED) for _ in range(groups)]
-    given = [word for name in names for word in ("--group", name)]
-    given += [*MODES[mode][0].split(), "--export", "--dry-run"]
+    given = [*groups_of(names), *MODES[mode][0].split(), *EXPORT]
     told, done = bench.tool("--reset-offsets", *given), bench.ours("--reset-offsets", *given)
     theirs, mine = _rows(told.out), _rows(done.out)
 
@@ -156,8 +146,7 @@ def test_names_are_quoted_r37g(bench: Bench) -> None:
     names = ["a b,c", 'say "hi"']
     for name in names:
         bench.put(name, {"ta": (5, None, None)})
-    given = [word for name in names for word in ("--group", name)]
-    given += ["--all-topics", "--to-earliest", "--export", "--dry-run"]
+    given = [*groups_of(names), "--all-topics", "--to-earliest", *EXPORT]
     told, done = bench.tool("--reset-offsets", *given), bench.ours("--reset-offsets", *given)
 
     assert (
@@ -170,7 +159,7 @@ def test_each_reads_what_the_other_exports_r37e(bench: Bench, tmp_path: Path) ->
     """What one exports as a backup, the other puts back."""
     group = bench.new_group(COMMITTED)
     given = ("--reset-offsets", "--group", group)
-    backup = ("--all-topics", "--to-current", "--export", "--dry-run")
+    backup = ("--all-topics", "--to-current", *EXPORT)
     exports = {"theirs": bench.tool(*given, *backup).out, "mine": bench.ours(*given, *backup).out}
     left = []
     for whose, text in exports.items():
@@ -192,14 +181,12 @@ def test_rows_of_some_groups_r30b(bench: Bench, tmp_path: Path) -> None:
     """Where a file lacks one of two groups, the tool resets the other; ours does all or nothing."""
     sides = [[bench.new_group(COMMITTED) for _ in range(2)] for _ in range(2)]
     codes = []
-    for run, more, names in (
-        (bench.tool, ("--execute",), sides[0]),
-        (bench.ours, REASON, sides[1]),
-    ):
+    ways = ((bench.tool, ("--execute",)), (bench.ours, REASON))
+    for (run, more), names in zip(ways, sides, strict=True):
         file = tmp_path / f"{names[0]}.csv"
         file.write_text(f"{names[0]},ta,0,7\nanother,ta,0,8\n", "utf-8")
-        given = [word for name in names for word in ("--group", name)]
-        codes.append(run("--reset-offsets", *given, "--from-file", str(file), *more).code)
+        given = [*groups_of(names), "--from-file", str(file)]
+        codes.append(run("--reset-offsets", *given, *more).code)
     theirs, mine = ([bench.held(name) for name in names] for names in sides)
     bench.delete(*sides[0], *sides[1])
 
@@ -213,8 +200,7 @@ def test_three_columns_for_two_groups_r31(bench: Bench, tmp_path: Path) -> None:
     names = [bench.new_group(COMMITTED) for _ in range(2)]
     file = tmp_path / "offsets.csv"
     file.write_text("ta,0,7\n", "utf-8")
-    given = [word for name in names for word in ("--group", name)]
-    given += ["--from-file", str(file)]
+    given = [*groups_of(names), "--from-file", str(file)]
     codes = [
         bench.tool("--reset-offsets", *given, "--execute").code,
         bench.ours("--reset-offsets", *given, *REASON).code,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,10 +24,44 @@ from confluent_kafka.admin import (
 )
 from secured import reader
 
+from toolkit.errors import ToolkitError
+from toolkit.kafka_io.client import connection_diagnosis
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.storage.formats.file_lock import exclusively
+
+
+@pytest.fixture
+def sockets_are_collected() -> Iterator[None]:
+    """Have the client's abandoned sockets collected here, not in the middle of another test."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def refusal(
+    monkeypatch: pytest.MonkeyPatch,
+    sockets_are_collected: None,  # noqa: ARG001 - they are left by what is refused
+) -> Callable[[Cluster], ToolkitError]:
+    """Return a function that gives the error of connecting, once it is sure that it is clean."""
+    # However busy the machine is that a listener runs on.
+    monkeypatch.setattr(connection_diagnosis, "PROBE_TIMEOUT_S", 60)
+
+    def refused(cluster: Cluster) -> ToolkitError:
+        before = set(threading.enumerate())  # other connections may be open all the while
+        with pytest.raises(ToolkitError) as caught, Connection(cluster):
+            pass
+        error: ToolkitError = caught.value
+        assert "\n" not in str(error)
+        assert f"cluster {cluster.name}" in str(error)
+        assert error.hint
+        left = set(threading.enumerate()) - before
+        assert not any(thread.name.startswith("kafka") for thread in left)
+        return error
+
+    return refused
 
 
 @dataclass(frozen=True)

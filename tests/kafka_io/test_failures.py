@@ -25,6 +25,7 @@ from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
 from toolkit.spark import cluster_facts
+from toolkit.spark.source_rows import FROM_ADMIN
 from toolkit.spark.tasks import AdminTask, LogTask
 
 
@@ -82,10 +83,9 @@ def test_denied_group(secured: Any, applications: Any, deny: Any) -> None:
     apps = applications(secured.plain)
     topic = apps.create_topic(apps.name("open"), records=5)
     closed, fine = apps.name("closed-group"), apps.name("fine-group")
-    members = [apps.join(group, [topic]) for group in (closed, fine)]
-    for member in members:
-        offsets = [apps.position(TopicPartition(topic, 0), 2)]
-        member.commit(offsets=offsets, asynchronous=False)
+    offsets = [apps.position(TopicPartition(topic, 0), 2)]
+    for group in (closed, fine):
+        apps.join(group, [topic]).commit(offsets=offsets, asynchronous=False)
     deny(ResourceType.GROUP, closed, AclOperation.ALL)
 
     snapshot = read_snapshot(secured.sasl, groups=[closed, fine])
@@ -109,8 +109,7 @@ def test_denied_topic(
 ) -> None:
     """A topic that we may not describe costs what depends on it, and that says why."""
     apps = applications(secured.plain)
-    closed = apps.create_topic(apps.name("closed"), records=5)
-    fine = apps.create_topic(apps.name("fine"), records=5)
+    closed, fine = (apps.create_topic(apps.name(stem), records=5) for stem in ("closed", "fine"))
     group, other = apps.name("both-topics"), apps.name("one-topic")
     member = apps.join(group, [closed, fine], protocol=protocol)
     eventually(lambda: member.poll(0.1) is None and len(member.assignment()) == 2)
@@ -200,29 +199,47 @@ def test_what_acls_may_hide_is_no_empty_answer(
         assert "the ACL Describe on Cluster is missing" in told
 
 
-def test_offsets_topic_that_may_not_be_described(
-    secured: Any, applications: Any, deny: Any
+@pytest.fixture
+def committed(secured: Any, applications: Any) -> tuple[str, str]:
+    """Return a topic of the secured broker, and a group that committed offset 3 of it."""
+    apps = applications(secured.plain)
+    topic, group = apps.create_topic(apps.name("timeless"), records=5), apps.name("timeless-group")
+    apps.commit(group, {TopicPartition(topic, 0): 3})
+    return topic, group
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (AclOperation.ALL, ("TOPIC_AUTHORIZATION_FAILED", AdminTask)),
+        (AclOperation.READ, (OFFSETS_TOPIC, LogTask)),
+    ],
+    ids=["described", "read"],
+)
+def test_offsets_topic_that_may_not_be(
+    secured: Any, committed: Any, deny: Any, operation: AclOperation, expected: tuple[str, type]
 ) -> None:
     """Without the offsets topic commits are complete but for their times, and Spark asks Admin."""
-    apps = applications(secured.plain)
-    topic = apps.create_topic(apps.name("timeless"), records=5)
-    group = apps.name("timeless-group")
-    apps.commit(group, {TopicPartition(topic, 0): 3})
-    deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.ALL)
+    topic, group = committed
+    why, kind = expected
+    deny(ResourceType.TOPIC, OFFSETS_TOPIC, operation)
 
     snapshot = read_snapshot(secured.sasl, groups=[group], commit_times=True)
-    (task,) = tasks_of(secured.sasl)
-    rows = rows_of([task])
+    tasks = tasks_of(secured.sasl)
+    rows = rows_of(tasks)
 
     (problem,) = snapshot.problems
     assert problem.what == "commit times"
-    assert "TOPIC_AUTHORIZATION_FAILED" in problem.why
+    assert why in problem.why
     assert [(c.offset, c.committed_at) for c in snapshot.commits] == [(3, None)]
-    assert isinstance(task, AdminTask)
+    assert {kind} == {type(task) for task in tasks}
+    assert kind is LogTask or len(tasks) == 1
     assert any("without commit times" in row.get("problem", "") for row in rows)
-    assert {"group": group, "topic": topic, "partition": 0, "committed": 3}.items() <= next(
-        row.items() for row in rows if row.get("group") == group
-    )
+    assert [(topic, 0, 3, FROM_ADMIN)] == [
+        tuple(row[name] for name in ("topic", "partition", "committed", "source"))
+        for row in rows
+        if row.get("group") == group
+    ]
 
 
 def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:
@@ -238,23 +255,6 @@ def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:
     assert any(groups_hidden in row.get("problem", "") for row in facts)
     assert any(groups_hidden in problem for problem in told)
     assert any("the ACL Describe on Topic:* is missing" in problem for problem in told)
-
-
-def test_offsets_topic_that_may_not_be_read(secured: Any, applications: Any, deny: Any) -> None:
-    """Where the topic may be described but not read, commit times are a problem as well."""
-    apps = applications(secured.plain)
-    topic = apps.create_topic(apps.name("unread"), records=5)
-    group = apps.name("unread-group")
-    apps.commit(group, {TopicPartition(topic, 0): 3})
-    deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.READ)
-
-    snapshot = read_snapshot(secured.sasl, groups=[group], commit_times=True)
-
-    (problem,) = snapshot.problems
-    assert problem.what == "commit times"
-    assert OFFSETS_TOPIC in problem.why
-    assert [(c.offset, c.committed_at) for c in snapshot.commits] == [(3, None)]
-    assert all(isinstance(task, LogTask | AdminTask) for task in tasks_of(secured.sasl))
 
 
 def test_broker_that_is_down(lost_broker: Any) -> None:

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -83,28 +84,26 @@ OUTCOME = audit.outcome_entry(
 # Appends to the log in its first argument, as run `NAME-0`, `NAME-1`, ...; says each number.
 WRITER = f"""
 import sys
-from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import test_audit
 from toolkit.storage import audit
 state, name, times = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in range(times):
-    run = replace(test_audit.RUN, run_id=f"{{name}}-{{number}}")
-    audit.append(state, replace(test_audit.INTENT, run=run))
+    audit.append(state, test_audit.of_run(test_audit.INTENT, f"{{name}}-{{number}}"))
     print(number, flush=True)
 """
 
 
-def intents(*names: str) -> list[AuditEntry]:
-    """Return an intent for each run name."""
-    return [replace(INTENT, run=replace(RUN, run_id=name)) for name in names]
+def of_run(entry: AuditEntry, name: str, **changes: Any) -> AuditEntry:
+    """Return an entry as that of another run."""
+    return replace(entry, run=replace(RUN, run_id=name), **changes)
 
 
 def written(state: Path, *names: str) -> list[bytes]:
     """Append an intent for each run name and return the lines of the log."""
-    for entry in intents(*names):
-        audit.append(state, entry)
+    for name in names:
+        audit.append(state, of_run(INTENT, name))
     return (state / "audit.jsonl").read_bytes().splitlines(keepends=True)
 
 
@@ -192,10 +191,8 @@ def test_a_line_is_one_json_object_in_ascii(tmp_path: Path) -> None:
 def test_unfinished_runs(tmp_path: Path) -> None:
     """A run is unfinished until its outcome, or what was found of it, is recorded."""
     written(tmp_path, "a", "b", "c")
-    audit.append(tmp_path, replace(OUTCOME, run=replace(RUN, run_id="b")))
-    audit.append(
-        tmp_path, replace(OUTCOME, event=Event.FOUND, run=replace(RUN, run_id="a", who="bob"))
-    )
+    audit.append(tmp_path, of_run(OUTCOME, "b"))
+    audit.append(tmp_path, of_run(OUTCOME, "a", event=Event.FOUND))
 
     assert ["c"] == [entry.run.run_id for entry in audit.unfinished(tmp_path)]
 
@@ -211,7 +208,7 @@ def test_a_torn_outcome_is_none(tmp_path: Path, left: int, *, followed: bool) ->
     line = log.read_bytes()[len(before) :].removesuffix(b"\n")
     log.write_bytes(before + line[:-left])
     if followed:
-        audit.append(tmp_path, *intents("later"))
+        audit.append(tmp_path, of_run(INTENT, "later"))
 
     expected = [RUN.run_id, *(["later"] if followed else [])]
     assert expected == [entry.run.run_id for entry in audit.unfinished(tmp_path)]
@@ -238,32 +235,9 @@ def test_room_for_the_outcome_is_kept(tmp_path: Path) -> None:
     assert [] == list(tmp_path.glob("audit.reserves/*"))
 
 
-@pytest.mark.parametrize("position", [0, 1, 2])
-def test_a_removed_line_is_found(tmp_path: Path, position: int) -> None:
-    """Also the last one is missed."""
-    lines = written(tmp_path, "a", "b", "c")
-    del lines[position]
-    (tmp_path / "audit.jsonl").write_bytes(b"".join(lines))
-
-    (flaw,) = audit.verify(tmp_path)
-
-    entry = position + 1
-    where = "at the end" if position == 2 else f"before line {entry}"
-    assert f"1 of the entries {entry} to {entry} are missing {where}" == flaw
-
-
-def test_another_end_of_the_head_is_found(tmp_path: Path) -> None:
-    """A carriage return is not the line feed that was written."""
-    written(tmp_path, "a")
-    head = tmp_path / "audit.head"
-    head.write_bytes(head.read_bytes().replace(b"\n", b"\r"))
-
-    assert audit.verify(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a log of five lines, for those who put another copy in its place."""
+    """Return a folder with a log of five lines."""
     state = tmp_path_factory.mktemp("intact")
     written(state, "a", "b", "c", "d", "e")
     return state
@@ -297,37 +271,56 @@ def test_any_other_selection_of_lines_is_found(
     assert (order == [0, 1, 2, 3, 4]) == (audit.verify(tmp_path) == [])
 
 
-def test_swapped_and_repeated_lines_are_named(tmp_path: Path) -> None:
-    """The message says which line is not where it belongs."""
-    one, two, three, four = written(tmp_path, "a", "b", "c", "d")
-    log = tmp_path / "audit.jsonl"
-
-    log.write_bytes(one + three + two + four)
-    assert [
+REPLACED = "hash does not match the previous line; one of the two was replaced"
+HEAD = "audit.head does not match the last line; one of the two was replaced"
+HEAD_CHANGED = "audit.head is missing or was changed: lines may be missing at the end"
+# The log has the lines a, b, c and d. B and D are the second and the last line of another log, and
+# b! is b with another reason.
+TAMPERED = {
+    "b c d": ["1 of the entries 1 to 1 are missing before line 1"],
+    "a c d": ["1 of the entries 2 to 2 are missing before line 2"],
+    "a b c": ["1 of the entries 4 to 4 are missing at the end"],
+    "a c b d": [
         "1 of the entries 2 to 2 are missing before line 2",
         "line 3: entry 2 is duplicated or out of order",
-    ] == audit.verify(tmp_path)
-    log.write_bytes(one + two + two + three + four)
-    assert ["line 3: entry 2 is duplicated or out of order"] == audit.verify(tmp_path)
-    log.write_bytes(one + two.replace(b"INC-7", b"INC-8") + three + four)
-    assert ["line 2 was changed"] == audit.verify(tmp_path)
+    ],
+    "a b b c d": ["line 3: entry 2 is duplicated or out of order"],
+    "a b! c d": ["line 2 was changed"],
+    "a B c d": [f"line 3: {REPLACED}"],
+    "a b c D": [f"line 4: {REPLACED}", HEAD],
+}
 
 
-def test_a_resealed_line_is_found(tmp_path: Path) -> None:
-    """Who changes a line and gives it a new hash does not fit into the chain."""
-    lines = written(tmp_path, "a", "b", "c")
-    other = written(tmp_path / "other", "a", "x", "c")
-    log = tmp_path / "audit.jsonl"
+@pytest.mark.parametrize("order", TAMPERED)
+def test_tampered_lines_are_named(tmp_path: Path, order: str) -> None:
+    """The message says which line is missing, changed, replaced or not where it belongs."""
+    lines = dict(zip("abcd", written(tmp_path, *"abcd"), strict=True))
+    _, other, _, last = written(tmp_path / "other", *"axcd")
+    lines |= {"B": other, "D": last, "b!": lines["b"].replace(b"INC-7", b"INC-8")}
+    (tmp_path / "audit.jsonl").write_bytes(b"".join(lines[name] for name in order.split()))
 
-    log.write_bytes(lines[0] + other[1] + lines[2])
-    assert [
-        "line 3: hash does not match the previous line; one of the two was replaced"
-    ] == audit.verify(tmp_path)
-    log.write_bytes(lines[0] + lines[1] + other[2])
-    assert [
-        "line 3: hash does not match the previous line; one of the two was replaced",
-        "audit.head does not match the last line; one of the two was replaced",
-    ] == audit.verify(tmp_path)
+    assert TAMPERED[order] == audit.verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "flaw"),
+    [
+        (b"\n", b"\r", HEAD_CHANGED),  # a carriage return is not the line feed that was written
+        (b"\n", b"\n ", HEAD_CHANGED),
+        (b"%d", b"%d", HEAD),
+    ],
+    ids=["line end", "blank", "size"],
+)
+def test_a_changed_head_is_found(tmp_path: Path, old: bytes, new: bytes, flaw: str) -> None:
+    """Every byte of the head counts."""
+    written(tmp_path, "a")
+    size = (tmp_path / "audit.jsonl").stat().st_size
+    head = tmp_path / "audit.head"
+    old, new = old.replace(b"%d", b"%d" % size), new.replace(b"%d", b"%d" % (size - 1))
+    assert 1 == head.read_bytes().count(old)
+    head.write_bytes(head.read_bytes().replace(old, new))
+
+    assert [flaw] == audit.verify(tmp_path)
 
 
 def test_removed_lines_stay_missed_after_the_next_entry(tmp_path: Path) -> None:
@@ -363,28 +356,9 @@ def test_a_lost_head_is_told(tmp_path: Path) -> None:
     written(tmp_path, "a", "b")
     (tmp_path / "audit.head").unlink()
 
-    assert ["audit.head is missing or was changed: lines may be missing at the end"] == (
-        audit.verify(tmp_path)
-    )
+    assert [HEAD_CHANGED] == audit.verify(tmp_path)
     written(tmp_path, "c")
     assert [] == audit.verify(tmp_path)
-
-
-def test_a_changed_head_is_found(tmp_path: Path) -> None:
-    """Every byte of the head counts."""
-    written(tmp_path, "a")
-    head = tmp_path / "audit.head"
-    size = (tmp_path / "audit.jsonl").stat().st_size
-    text = head.read_text()
-
-    head.write_text(text.replace(str(size), str(size - 1)))
-    assert ["audit.head does not match the last line; one of the two was replaced"] == (
-        audit.verify(tmp_path)
-    )
-    head.write_text(text + " ")
-    assert ["audit.head is missing or was changed: lines may be missing at the end"] == (
-        audit.verify(tmp_path)
-    )
 
 
 def test_a_full_disk_stops_an_entry(tmp_path: Path) -> None:
@@ -427,10 +401,7 @@ def test_nothing_half_written_stays(tmp_path: Path, room: int) -> None:
 @pytest.mark.parametrize("name", ["audit.lock", "audit.jsonl", "audit.reserves"])
 def test_a_file_in_the_way_is_named(tmp_path: Path, name: str) -> None:
     """Where a folder stands for a file or a file for a folder, the message names it."""
-    if name == "audit.reserves":
-        (tmp_path / name).touch()
-    else:
-        (tmp_path / name).mkdir()
+    (Path.touch if name == "audit.reserves" else Path.mkdir)(tmp_path / name)
 
     with pytest.raises(StateFileError, match=name):
         audit.append(tmp_path, INTENT)

@@ -85,11 +85,13 @@ def test_every_other_byte_stays(folder: Path, text: str) -> None:
     assert added.policy.read_only
 
 
+NEW_ENTRY = "  new:\n    bootstrap.servers: n:1\n"
+# The file, what stays before the entry, and what is added.
 WHERE = {
     "a comment of the last entry stays with it": (
         "clusters:\n  eu:\n    bootstrap.servers: b:1\n    # client.id: me\n\n# all\nstate: x\n",
         "    # client.id: me\n",
-        "  new:\n    bootstrap.servers: n:1\n",
+        NEW_ENTRY,
     ),
     "the indentation of the others": (
         "clusters:\n    eu:\n          bootstrap.servers: b:1\n",
@@ -99,18 +101,10 @@ WHERE = {
     "no cluster yet, only comments": (
         "# clusters:\n#   eu: x\n",
         "#   eu: x\n",
-        "clusters:\n  new:\n    bootstrap.servers: n:1\n",
+        "clusters:\n" + NEW_ENTRY,
     ),
-    "nothing under clusters": (
-        "clusters:  # none\nstate: x\n",
-        "clusters:  # none\n",
-        "  new:\n    bootstrap.servers: n:1\n",
-    ),
-    "only other entries": (
-        "state: x",
-        "state: x",
-        "\nclusters:\n  new:\n    bootstrap.servers: n:1\n",
-    ),
+    "nothing under clusters": ("clusters:  # none\nstate: x\n", "clusters:  # none\n", NEW_ENTRY),
+    "only other entries": ("state: x", "state: x", "\nclusters:\n" + NEW_ENTRY),
     "braces": (
         '{"clusters": {"eu": {"bootstrap.servers": "b:1"}}}',
         '{"clusters": {',
@@ -207,11 +201,9 @@ def test_clusters_that_are_added_at_the_same_time(tmp_path: Path) -> None:
         "    entries = {'bootstrap.servers': 'b:1'}\n"
         "    save_cluster(Path(sys.argv[1]), f'{sys.argv[2]}{number}', entries)\n"
     )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     both = [
-        subprocess.Popen(
-            [sys.executable, "-c", add, path, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        for name in ("eu", "us")
+        subprocess.Popen([sys.executable, "-c", add, path, name], **pipes) for name in ("eu", "us")
     ]
     for process in both:  # each has loaded what it needs
         assert process.stdout

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster
 from toolkit.model.connection_settings import SETTINGS
-from toolkit.storage.fleet_file import (
-    choose_clusters,
-    find_fleet_file,
-    load_fleet,
-)
+from toolkit.storage.fleet_file import choose_clusters, find_fleet_file, load_fleet
 
 GOOD = """\
 clusters:
@@ -27,6 +23,7 @@ clusters:
   "us-1":
     bootstrap.servers: "127.0.0.1:9092"
 """
+EU = "clusters:\n  eu:\n    "
 # What is wrong: the text, where, and words of the message.
 MALFORMED = {
     "not YAML": ("clusters:\n  eu: [\n", (3, 1), "expected the node content"),
@@ -44,58 +41,46 @@ MALFORMED = {
     "a list of clusters": ("clusters:\n  - eu\n", (2, 3), "clusters must have"),
     "a cluster without settings": ("clusters:\n  eu:\n", (2, 6), "cluster 'eu' must have"),
     "a cluster that is text": ("clusters:\n  eu: b:1\n", (2, 7), "cluster 'eu' must have"),
-    "no servers": (
-        "clusters:\n  eu:\n    client.id: me\n",
-        (2, 3),
-        "cluster 'eu' has no bootstrap.servers",
-    ),
+    "no servers": (EU + "client.id: me\n", (2, 3), "cluster 'eu' has no bootstrap.servers"),
     "a misspelt setting": (
-        "clusters:\n  eu:\n    bootstrap.server: b:1\n",
+        EU + "bootstrap.server: b:1\n",
         (3, 5),
         "unknown setting 'bootstrap.server'; did you mean 'bootstrap.servers'?",
     ),
-    "a strange setting": (
-        "clusters:\n  eu:\n    colour: red\n",
-        (3, 5),
-        "unknown setting 'colour'",
-    ),
+    "a strange setting": (EU + "colour: red\n", (3, 5), "unknown setting 'colour'"),
     "a list of servers": (
-        "clusters:\n  eu:\n    bootstrap.servers: [b:1]\n",
+        EU + "bootstrap.servers: [b:1]\n",
         (3, 24),
         "bootstrap.servers must be one value",
     ),
-    "an empty value": (
-        "clusters:\n  eu:\n    bootstrap.servers:\n",
-        (3, 23),
-        "bootstrap.servers must be one value",
-    ),
+    "an empty value": (EU + "bootstrap.servers:\n", (3, 23), "bootstrap.servers must be one value"),
     "a secret": (
-        "clusters:\n  eu:\n    bootstrap.servers: b:1\n    sasl.password: hunter2\n",
+        EU + "bootstrap.servers: b:1\n    sasl.password: hunter2\n",
         (4, 20),
         "sasl.password must be a reference",
     ),
     "half a secret": (
-        "clusters:\n  eu:\n    ssl.key.password: x${env:Y}\n",
+        EU + "ssl.key.password: x${env:Y}\n",
         (3, 23),
         "ssl.key.password must be a reference",
     ),
     "a reference that is no secret": (
-        "clusters:\n  eu:\n    bootstrap.servers: ${env:HOME}.example:9092\n",
+        EU + "bootstrap.servers: ${env:HOME}.example:9092\n",
         (3, 24),
         "bootstrap.servers has a reference, which is for sasl.oauthbearer.client.secret,",
     ),
     "an unknown protocol": (
-        "clusters:\n  eu:\n    security.protocol: SASL-SSL\n",
+        EU + "security.protocol: SASL-SSL\n",
         (3, 24),
         "security.protocol must be one of: PLAINTEXT, SASL_PLAINTEXT, SASL_SSL, SSL",
     ),
     "a cluster twice": (
-        "clusters:\n  eu:\n    bootstrap.servers: b:1\n  eu:\n    bootstrap.servers: c:1\n",
+        EU + "bootstrap.servers: b:1\n  eu:\n    bootstrap.servers: c:1\n",
         (4, 3),
         "duplicate key 'eu'",
     ),
     "a setting twice": (
-        "clusters:\n  eu:\n    client.id: a\n    client.id: b\n",
+        EU + "client.id: a\n    client.id: b\n",
         (4, 5),
         "duplicate key 'client.id'",
     ),
@@ -126,7 +111,7 @@ def test_good_file(written: Path) -> None:
 
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_malformed_file_names_line_and_column(written: Path, kind: str) -> None:
-    """Every mistake is told with its place, in one line."""
+    """Every mistake is reported with its place, in one line, and a secret is not repeated."""
     text, (line, column), words = MALFORMED[kind]
     written.write_text(text)
 
@@ -136,17 +121,8 @@ def test_malformed_file_names_line_and_column(written: Path, kind: str) -> None:
     assert f"fleet file {written}, line {line}, column {column}: " in str(caught.value)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert caught.value.hint
-
-
-def test_literal_secret_is_not_repeated(written: Path) -> None:
-    """A password that was written into the file does not get into the message as well."""
-    written.write_text("clusters:\n  eu:\n    sasl.password: hunter2\n")
-
-    with pytest.raises(FleetFileError) as caught:
-        load_fleet(written)
-
     assert "hunter2" not in str(caught.value)
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(

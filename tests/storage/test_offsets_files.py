@@ -89,11 +89,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "offsets"
 
 
-def bare(commit: Commit) -> Commit:
-    """Return what a CSV keeps of a commit."""
-    return Commit(commit.group_id, commit.topic, commit.partition, commit.offset)
-
-
 def test_json_is_readable(path: Path) -> None:
     """One commit a line, sorted; what is read is what was saved."""
     write_json(path, replace(SAVED, commits=tuple(reversed(COMMITS))))
@@ -109,7 +104,8 @@ def test_every_commit_comes_back(path: Path, saved: list[Commit]) -> None:
     write_json(path, SavedOffsets(tuple(saved), "eu", "id", NOON))
     assert set(saved) == set(read_offsets(path).commits)
     write_csv(path, saved, with_group=True)
-    assert [bare(commit) for commit in saved] == list(read_offsets(path).commits)
+    bare = [Commit(c.group_id, c.topic, c.partition, c.offset) for c in saved]
+    assert bare == list(read_offsets(path).commits)
 
 
 def test_what_is_saved_of_a_snapshot() -> None:
@@ -212,13 +208,9 @@ def test_any_file_at_all(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
     try:
-        saved = read_offsets(path)
+        assert read_offsets(path).commits
     except UsageError as exc:
-        told = str(exc)
-    else:
-        told = str(path) if saved.commits else ""
-
-    assert str(path) in told
+        assert str(path) in str(exc)  # noqa: PT017 - only some files are refused
 
 
 WRONG_JSON = {
@@ -247,10 +239,10 @@ def test_wrong_json_names_the_place(path: Path, what: str) -> None:
 
 def test_a_group_that_begins_with_a_brace(path: Path) -> None:
     """A CSV is not taken for JSON because of a group's name."""
-    commit = Commit('{"x"', "orders", 0, 5)
     for group_id in ("{x", '{"x"', "{"):
-        write_csv(path, [replace(commit, group_id=group_id)], with_group=True)
-        assert (replace(commit, group_id=group_id),) == read_offsets(path).commits
+        commit = Commit(group_id, "orders", 0, 5)
+        write_csv(path, [commit], with_group=True)
+        assert (commit,) == read_offsets(path).commits
 
 
 def test_a_missing_file(path: Path) -> None:

@@ -11,17 +11,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import StateFileError, UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
-from toolkit.plan import (
-    OFFSETS,
-    Action,
-    Change,
-    Finding,
-    Intent,
-    Plan,
-    Position,
-    Severity,
-    Step,
-)
+from toolkit.plan import OFFSETS, Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.storage.plan_files import _checksum, read_plan, write_plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -162,9 +152,7 @@ def test_the_same_plan_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
     write_plan(path, PLAN)
     east = timezone(timedelta(hours=5))
     again = replace(
-        PLAN,
-        made_at=PLAN.made_at.astimezone(east),
-        allows=frozenset(["new-topics", "new-group"]),
+        PLAN, made_at=PLAN.made_at.astimezone(east), allows=frozenset(["new-topics", "new-group"])
     )
     write_plan(tmp_path / "again.json", again)
 
@@ -202,48 +190,46 @@ def test_an_approval_of_yesterday_still_fits(plan: Plan, fingerprint: str) -> No
     assert fingerprint == plan.fingerprint
 
 
-@pytest.mark.parametrize("plan", [PLAN, MOVE])
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ('"offset": 40', '"offset": 41'),
-        ("reset payments, orders", "reset a test group"),
-        ("MkU3OEVBNTcwNTJENDM2Qg", "another"),
-        ('"allows": ["new-group", "new-topics"]', '"allows": []'),
-        ("k2wQ7WJwTVa3pGsZkX0fSg", "another"),
-    ],
-)
-def test_a_new_checksum_does_not_help(path: Path, plan: Plan, edit: tuple[str, str]) -> None:
-    """A file whose request, cluster id or changes are not those of its fingerprint is refused."""
+IN_THE_FINGERPRINT = {
+    "a target": ('"offset": 40', '"offset": 41'),
+    "the request": ("reset payments, orders", "reset a test group"),
+    "the cluster": ("MkU3OEVBNTcwNTJENDM2Qg", "another"),
+    "what it allows": ('"allows": ["new-group", "new-topics"]', '"allows": []'),
+    "a topic": ("k2wQ7WJwTVa3pGsZkX0fSg", "another"),
+}
+EDITS = {
+    **IN_THE_FINGERPRINT,
+    "a finding": ('"severity": "note"', '"severity": "block"'),
+    "a reason": ("the start", "the end"),
+    "the fingerprint": (PLAN.fingerprint, "0123456789abcdef"),
+    "the checksum": ('"sha256:', '"sha256:0'),
+}
+
+
+def edit(path: Path, plan: Plan, old: str, new: str) -> None:
+    """Write a plan, and replace a part of the file."""
     write_plan(path, plan)
     text = path.read_text()
-    assert edit[0] in text
-    document = json.loads(text.replace(*edit))
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("plan", [PLAN, MOVE])
+@pytest.mark.parametrize("what", IN_THE_FINGERPRINT)
+def test_a_new_checksum_does_not_help(path: Path, plan: Plan, what: str) -> None:
+    """A file whose request, cluster id or changes are not those of its fingerprint is refused."""
+    edit(path, plan, *EDITS[what])
+    document = json.loads(path.read_text())
     path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
 
     with pytest.raises(UsageError, match="was edited"):
         read_plan(path)
 
 
-EDITS = {
-    "a target": ('"offset": 40', '"offset": 41'),
-    "the cluster": ("MkU3OEVBNTcwNTJENDM2Qg", "another"),
-    "a finding": ('"severity": "note"', '"severity": "block"'),
-    "what it allows": ('"allows": ["new-group", "new-topics"]', '"allows": []'),
-    "a reason": ("the start", "the end"),
-    "a topic": ("k2wQ7WJwTVa3pGsZkX0fSg", "another"),
-    "the fingerprint": (PLAN.fingerprint, "0123456789abcdef"),
-    "the checksum": ('"sha256:', '"sha256:0'),
-}
-
-
 @pytest.mark.parametrize("what", EDITS)
 def test_an_edited_file_is_refused(path: Path, what: str) -> None:
     """Whatever was changed by hand, the file says so."""
-    write_plan(path, PLAN)
-    text = path.read_text()
-    assert EDITS[what][0] in text
-    path.write_text(text.replace(*EDITS[what]))
+    edit(path, PLAN, *EDITS[what])
 
     with pytest.raises(UsageError, match=r"plan\.json was edited"):
         read_plan(path)
@@ -283,11 +269,8 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_a_wrong_file_names_the_place(path: Path, what: str) -> None:
     """Every mistake is told with the file and the place in it."""
-    edit, words = WRONG[what]
-    write_plan(path, PLAN)
-    text = path.read_text()
-    assert edit[0] in text
-    path.write_text(text.replace(*edit, 1))
+    old_and_new, words = WRONG[what]
+    edit(path, PLAN, *old_and_new)
 
     with pytest.raises(UsageError, match=words) as caught:
         read_plan(path)

@@ -12,6 +12,7 @@ from toolkit.storage.plan_files import _checksum, read_plan
 from toolkit.storage.undo_records import list_runs, new_run_id, read_undo_record, write_undo_record
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+AA11, AB22 = "20260301T120000Z-aa11", "20260301T120000Z-ab22"
 
 
 def plan(request: str) -> Plan:
@@ -32,27 +33,20 @@ def test_run_ids_tell_the_time_and_never_repeat() -> None:
 def test_undo_records_come_back_by_the_beginning_of_their_name(tmp_path: Path) -> None:
     """A record is found by its whole name or by a beginning that says enough."""
     state = tmp_path / "not there yet"
-    path = write_undo_record(state, "20260301T120000Z-aa11", plan("first"))
-    write_undo_record(state, "20260301T120000Z-ab22", plan("second"))
-    write_undo_record(state, "20260301T120000Z-ab2233", plan("third"))
+    path = write_undo_record(state, AA11, plan("first"))
+    write_undo_record(state, AB22, plan("second"))
+    write_undo_record(state, f"{AB22}33", plan("third"))
 
     assert state / "runs/20260301T120000Z-aa11/plan.json" == path
     assert plan("first") == read_undo_record(state, "20260301T120000Z-aa")
-    assert plan("second") == read_undo_record(state, "20260301T120000Z-ab22")
-    assert [
-        "20260301T120000Z-ab2233",
-        "20260301T120000Z-ab22",
-        "20260301T120000Z-aa11",
-    ] == list_runs(state)
+    assert plan("second") == read_undo_record(state, AB22)
+    assert [f"{AB22}33", AB22, AA11] == list_runs(state)
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (
-            "20260301T120000Z-",
-            "matches several runs in .* one of: 20260301T120000Z-ab22, 20260301T12",
-        ),
+        ("20260301T120000Z-", f"matches several runs in .* one of: {AB22}, 20260301T12"),
         ("20260301T120000Z-aa12", "no undo record in .* one of: 20260301T120000Z-aa11"),
         ("", "no undo record"),
         ("../runs/20260301T120000Z-aa11", "no undo record"),
@@ -62,8 +56,8 @@ def test_a_run_that_is_not_there_names_those_that_are(
     tmp_path: Path, name: str, words: str
 ) -> None:
     """An unknown or ambiguous name is told with the runs that may be meant."""
-    write_undo_record(tmp_path, "20260301T120000Z-aa11", plan("first"))
-    write_undo_record(tmp_path, "20260301T120000Z-ab22", plan("second"))
+    write_undo_record(tmp_path, AA11, plan("first"))
+    write_undo_record(tmp_path, AB22, plan("second"))
 
     with pytest.raises(NotFound, match=words):
         read_undo_record(tmp_path, name)

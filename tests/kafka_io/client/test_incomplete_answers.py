@@ -7,16 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import rows_of, tasks_of
 
 from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition
-from toolkit.spark.source_rows import FROM_ADMIN
-from toolkit.spark.tasks import LogTask
 
 
 class Forgetful(Connection):
@@ -44,11 +40,8 @@ def brief_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("brief_retries")
-def test_a_group_that_an_answer_leaves_out_is_a_problem(
-    bare_cluster: Cluster, applications: Any
-) -> None:
+def test_a_group_that_an_answer_leaves_out_is_a_problem(bare_cluster: Cluster, apps: Any) -> None:
     """A group that was asked about and not answered is not taken for one without offsets."""
-    apps = applications(bare_cluster)
     topic = apps.create_topic(apps.name("left-out"), records=1)
     kept, lost = apps.name("kept"), apps.name("lost")
     for group in (kept, lost):
@@ -79,12 +72,11 @@ class Measured(Connection):
 
 
 def test_answers_are_no_larger_than_a_coordinator_may_send(
-    bare_cluster: Cluster, applications: Any, monkeypatch: pytest.MonkeyPatch
+    bare_cluster: Cluster, apps: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests are about fewer groups where groups have many offsets, and nothing is left out."""
     monkeypatch.setattr("toolkit.kafka_io.client.coordinators.FEWEST_GROUPS", 2)
     monkeypatch.setattr("toolkit.kafka_io.client.coordinators.ELEMENTS_PER_ANSWER", 10)
-    apps = applications(bare_cluster)
     topic = apps.create_topic(apps.name("sizes"), partitions=5)
     groups = [apps.name(f"size-{number}") for number in range(12)]
     for group in groups:
@@ -100,10 +92,9 @@ def test_answers_are_no_larger_than_a_coordinator_may_send(
 
 
 def test_a_partition_that_an_answer_leaves_out_is_a_problem(
-    bare_cluster: Cluster, applications: Any
+    bare_cluster: Cluster, apps: Any
 ) -> None:
     """A partition that was asked about and not answered keeps its row, with the reason."""
-    apps = applications(bare_cluster)
     kept, lost = (apps.create_topic(apps.name(n), records=1) for n in ("kept", "lost"))
     with Forgetful(bare_cluster) as connection:
         connection.forgotten = lost
@@ -115,35 +106,7 @@ def test_a_partition_that_an_answer_leaves_out_is_a_problem(
     assert [lost] == [problem.topic for problem in problems]
 
 
-@pytest.fixture
-def describe_only(rule: Any) -> None:
-    """Let the reader describe the offsets topic, but not read it, while the test runs."""
-    rule(AclPermissionType.DENY, ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.READ)
-
-
-@pytest.mark.usefixtures("describe_only")
-def test_admin_stands_in_for_a_topic_that_may_be_described_but_not_read(
-    secured: Any, applications: Any
-) -> None:
-    """With Describe alone, as the README asks for, the fleet job has every commit, by Admin."""
-    apps = applications(secured.plain)
-    topic = apps.create_topic(apps.name("described"), records=5)
-    group = apps.name("described-group")
-    apps.commit(group, {TopicPartition(topic, 0): 3})
-
-    tasks = tasks_of(secured.sasl)
-    rows = rows_of(tasks)
-
-    assert all(isinstance(task, LogTask) for task in tasks)
-    commits = [row for row in rows if row.get("group") == group]
-    assert [FROM_ADMIN] == [row["source"] for row in commits]
-    assert [(topic, 0, 3)] == [(r["topic"], r["partition"], r["committed"]) for r in commits]
-    assert any("without commit times" in row.get("problem", "") for row in rows)
-
-
-def test_an_open_transaction_on_the_offsets_topic_hides_no_group(
-    exclusive_apps: Any,
-) -> None:
+def test_an_open_transaction_on_the_offsets_topic_hides_no_group(exclusive_apps: Any) -> None:
     """A group in the same partition as a hanging transactional commit is read all the same."""
     apps = exclusive_apps
     topic = apps.create_topic(apps.name("hung"), records=5)

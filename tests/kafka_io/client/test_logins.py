@@ -18,13 +18,7 @@ from urllib.parse import parse_qs
 import pytest
 from applications import eventually
 from clients import Consumer
-from confluent_kafka import (
-    OFFSET_END,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Message, TopicPartition
 from kafka.protocol.admin import ListGroupsRequest
 from secured import Secured, encrypted_key
 

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import threading
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 import pytest
+from faulty_proxy import CHUNK, FaultyProxy
 from secured import Secured, encrypted_key
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, FleetFileError, ToolkitError
 from toolkit.kafka_io.client.client_settings import bulk_settings
-from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
-from toolkit.sandbox.certificates import Authority
+from toolkit.sandbox.broker import free_ports
+from toolkit.sandbox.certificates import Authority, Certificate
 
 SSL = {"security.protocol": "SSL"}
 PASSWORD = "OFFSETBOOK_TEST_PASSWORD"  # noqa: S105 -- the name of a variable
 SECRET = f"${{env:{PASSWORD}}}"
+
+
+def certificate(of: Certificate) -> dict[str, str]:
+    """Return the settings for a client's certificate."""
+    return {"ssl.certificate.location": str(of.certificate), "ssl.key.location": str(of.key)}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,7 @@ def cases(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     tmp_path = tmp_path_factory.mktemp("files")
     trusted = {**SSL, "ssl.ca.location": str(secured.authority.certificate)}
     me = secured.authority.issue("client")
-    mine = {"ssl.certificate.location": str(me.certificate), "ssl.key.location": str(me.key)}
+    mine = certificate(me)
     late = secured.authority.issue("late-client", days=-1)
     stranger = Authority(tmp_path / "stranger")
     stranger.create()
@@ -57,18 +61,8 @@ def cases(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         "CA missing": at("TLS", {**SSL, "ssl.ca.location": "/no/such/ca.pem"}),
         "CA not PEM": at("TLS", {**SSL, "ssl.ca.location": str(junk)}),
         "no client certificate": at("MUTUAL", trusted),
-        "client certificate expired": at(
-            "MUTUAL",
-            trusted,
-            ssl__certificate__location=str(late.certificate),
-            ssl__key__location=str(late.key),
-        ),
-        "client certificate of a stranger": at(
-            "MUTUAL",
-            trusted,
-            ssl__certificate__location=str(other.certificate),
-            ssl__key__location=str(other.key),
-        ),
+        "client certificate expired": at("MUTUAL", {**trusted, **certificate(late)}),
+        "client certificate of a stranger": at("MUTUAL", {**trusted, **certificate(other)}),
         "key of another certificate": at(
             "MUTUAL", {**trusted, **mine, "ssl.key.location": str(other.key)}
         ),
@@ -133,7 +127,11 @@ SAID = {
     "no user": (FleetFileError, "sasl.mechanism is PLAIN, but sasl.username is not set", "set it"),
     "no password": (FleetFileError, "but sasl.password is not set", "set it"),
     "empty password": (FleetFileError, "sasl.password refers to ${file:", "provide it"),
-    "wrong password": (BrokerRefused, "Invalid username or password", "sasl.password"),
+    "wrong password": (
+        BrokerRefused,
+        "authentication failed (Authentication failed: Invalid username or password)",
+        "sasl.password",
+    ),
     "mechanism not offered": (BrokerRefused, "does not offer the mechanism", "sasl.mechanism"),
     "plaintext to a login": (ClusterUnreachable, "require a login (SASL)", "to SASL_PLAINTEXT"),
     "TLS to TLS with a login": (ClusterUnreachable, "require a login (SASL)", "to SASL_SSL"),
@@ -152,24 +150,15 @@ SAID = {
 }
 
 
-@pytest.fixture
-def refusal(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cluster], ToolkitError]:
-    """Return a function that gives the error of connecting to a cluster."""
-    monkeypatch.setenv(PASSWORD, "wr0ng-secret")
-
-    def refused(cluster: Cluster) -> ToolkitError:
-        with pytest.raises(ToolkitError) as caught, Connection(cluster):
-            pass
-        return caught.value
-
-    return refused
-
-
 @pytest.mark.parametrize("case", SAID)
 def test_each_failure_has_its_own_sentence(
-    case: str, cases: dict[str, Cluster], refusal: Callable[[Cluster], ToolkitError]
+    case: str,
+    cases: dict[str, Cluster],
+    refusal: Callable[[Cluster], ToolkitError],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The error says what is wrong and names the setting, and no secret."""
+    monkeypatch.setenv(PASSWORD, "wr0ng-secret")
     error = refusal(cases[case])
 
     kind, problem, hint = SAID[case]
@@ -209,49 +198,17 @@ def test_a_locked_key_never_asks_at_the_terminal(cases: dict[str, Cluster]) -> N
     assert b"ssl.key.password is not set" in done.stderr
 
 
-class CountingProxy:
-    """Forwards connections to a broker and counts those that log in; use it in a `with`."""
+class CountingProxy(FaultyProxy):
+    """Passes everything on, and counts what holds the password."""
 
-    def __init__(self, address: str) -> None:
-        """Listen on a port of its own."""
-        host, port = address.split(":")
-        self.broker = (host, int(port))
-        self.logins = 0
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        self._ends: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._serve)]
+    logins = 0
 
-    def __enter__(self) -> Self:
-        """Begin to forward."""
-        self._threads[0].start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End every connection."""
-        for end in (self._server, *self._ends):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-        for thread in self._threads:
-            thread.join()
-
-    def _serve(self) -> None:
+    async def _pass_on(self, reader: StreamReader, writer: StreamWriter, *_: object) -> None:
         with suppress(OSError):
-            while True:
-                client, _ = self._server.accept()
-                broker = socket.create_connection(self.broker)
-                self._ends += [client, broker]
-                for pair in ((client, broker), (broker, client)):
-                    self._threads.append(threading.Thread(target=self._copy, args=pair))
-                    self._threads[-1].start()
-
-    def _copy(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65_536):
+            while data := await reader.read(CHUNK):
                 self.logins += b"\0wr0ng-secret" in data
-                target.sendall(data)
-            target.shutdown(socket.SHUT_RDWR)
+                writer.write(data)
+                await writer.drain()
 
 
 def test_a_wrong_password_is_sent_once(
@@ -262,7 +219,9 @@ def test_a_wrong_password_is_sent_once(
     settings = {**secured.sasl.settings, "sasl.password": SECRET}
     program = Path(sys.executable).with_name("offsetbook")
     fleet = tmp_path / "fleet.yaml"
-    with CountingProxy(secured.sasl.bootstrap_servers) as proxy:
+    (port,) = free_ports(1)
+    broker = int(secured.sasl.bootstrap_servers.partition(":")[2])
+    with CountingProxy(port, to=broker) as proxy:
         settings["bootstrap.servers"] = f"127.0.0.1:{proxy.port},localhost:{proxy.port}"
         fleet.write_text(json.dumps({"clusters": {"eu": settings}}))
         done = subprocess.run(

@@ -11,11 +11,7 @@ from kafka.structs import TopicPartition as Place
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
-from toolkit.kafka_io.groups.group_times import (
-    GroupTimes,
-    read_group_times,
-    with_commit_times,
-)
+from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times, with_commit_times
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_partition
@@ -40,8 +36,15 @@ def commit_two(apps: Any) -> tuple[str, str]:
 
 @pytest.fixture
 def committed(apps: Any) -> tuple[str, str]:
-    """Return a topic, and a group that committed two of its partitions."""
+    """Return the same on the shared cluster."""
     return commit_two(apps)
+
+
+def pend(apps: Any, producer: Any, group: str, *partitions: TopicPartition) -> None:
+    """Have a transaction commit offset 8 of partitions, when it ends."""
+    metadata = apps.consumer(group).consumer_group_metadata()
+    positions = [apps.position(partition, 8) for partition in partitions]
+    producer.send_offsets_to_transaction(positions, metadata)
 
 
 def timed(cluster: Cluster, commits: list[Commit]) -> list[Commit]:
@@ -80,9 +83,8 @@ def test_what_an_open_transaction_hides(exclusive_apps: Any) -> None:
     apps = exclusive_apps
     topic, group = commit_two(apps)
     producer = apps.transaction(apps.name("clock-transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
     partition = TopicPartition(topic, 0)
-    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    pend(apps, producer, group, partition)
     try:
         apps.commit(group, {partition: 2})
         apps.join(group, [topic]).close()
@@ -112,9 +114,7 @@ def test_first_commit_of_an_open_transaction(exclusive_apps: Any) -> None:
     other = apps.name("clock-group")
     producer = apps.transaction(apps.name("clock-transaction"))
     for name in (group, other):
-        metadata = apps.consumer(name).consumer_group_metadata()
-        pending = [apps.position(TopicPartition(topic, n), 8) for n in (0, 2)]
-        producer.send_offsets_to_transaction(pending, metadata)
+        pend(apps, producer, name, TopicPartition(topic, 0), TopicPartition(topic, 2))
     try:
         # What counts already is not told, though the transaction hides it from most readers.
         apps.commit(group, {TopicPartition(topic, 1): 9})
@@ -130,11 +130,10 @@ def test_first_commit_that_was_given_up(exclusive_apps: Any) -> None:
     """An aborted transaction commits nothing, though an older one that is open hides its end."""
     apps = exclusive_apps
     topic, group = commit_two(apps)
-    metadata = apps.consumer(group).consumer_group_metadata()
     older, younger = (apps.transaction(apps.name("clock-transaction")) for _ in range(2))
-    older.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 8)], metadata)
+    pend(apps, older, group, TopicPartition(topic, 0))
     try:
-        younger.send_offsets_to_transaction([apps.position(TopicPartition(topic, 2), 8)], metadata)
+        pend(apps, younger, group, TopicPartition(topic, 2))
         before = first_commits(apps.cluster, group)
         younger.abort_transaction()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -45,31 +46,30 @@ GROUPS = st.builds(
 )
 
 
-def as_columns(response: Any) -> list[Any]:
-    """Return what the client decoded in the order of the columns."""
+def nested(groups: Any, rows_of: Callable[[Any], list[Any]]) -> list[Any]:
+    """Return groups with their topics, and of each topic its rows."""
+    return [
+        (group.group_id, group.error_code, [(topic.name, rows_of(topic)) for topic in group.topics])
+        for group in groups
+    ]
+
+
+def as_decoded(topic: Any) -> list[Any]:
+    """Return the partitions of a topic as the client decodes them, in the order of the columns."""
     return [
         (
-            group.group_id,
-            group.error_code,
-            [
-                (
-                    topic.name,
-                    [
-                        (
-                            p.partition_index,
-                            p.committed_offset,
-                            p.committed_leader_epoch,
-                            p.metadata or "",
-                            p.error_code,
-                        )
-                        for p in topic.partitions
-                    ],
-                )
-                for topic in group.topics
-            ],
+            *(p.partition_index, p.committed_offset, p.committed_leader_epoch),
+            *(p.metadata or "", p.error_code),
         )
-        for group in response.groups
+        for p in topic.partitions
     ]
+
+
+def as_columns(topic: Any) -> list[Any]:
+    """Return the partitions of a topic from its columns."""
+    metadata = topic.metadata or [""] * len(topic.offsets)
+    columns = topic.partitions, topic.offsets, topic.epochs, metadata, topic.error_codes
+    return list(zip(*columns, strict=True))
 
 
 @given(st.integers(0, 2**31 - 1), st.lists(GROUPS, max_size=3))
@@ -78,31 +78,10 @@ def test_columns_are_what_the_client_decodes(throttle_ms: int, groups: list[Any]
     answer = OffsetFetchResponse(version=8, throttle_time_ms=throttle_ms, groups=groups)
     data = answer.encode(version=8)
     found = OffsetFetchColumns.decode(io.BytesIO(data))
+    decoded = OffsetFetchResponse.decode(data, version=8)
 
     assert throttle_ms == found.throttle_time_ms
-    assert as_columns(OffsetFetchResponse.decode(data, version=8)) == [
-        (
-            group.group_id,
-            group.error_code,
-            [
-                (
-                    topic.name,
-                    list(
-                        zip(
-                            topic.partitions,
-                            topic.offsets,
-                            topic.epochs,
-                            topic.metadata or [""] * len(topic.offsets),
-                            topic.error_codes,
-                            strict=True,
-                        )
-                    ),
-                )
-                for topic in group.topics
-            ],
-        )
-        for group in found.groups
-    ]
+    assert nested(decoded.groups, as_decoded) == nested(found.groups, as_columns)
 
 
 def test_an_answer_that_ends_early_is_refused() -> None:

@@ -10,6 +10,7 @@ from applications import PATIENCE_S
 from confluent_kafka import TopicPartition as Position
 from hypothesis import given
 from hypothesis import strategies as st
+from offsets_records import compact, plain
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.subscriptions import (
@@ -94,31 +95,18 @@ def compact_strings(data: bytes, position: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def compact(text: str | None) -> bytes:
-    """Encode a short nullable string of a flexible message."""
-    return b"\0" if text is None else bytes([len(text.encode()) + 1]) + text.encode()
-
-
 def heartbeat(address: str, group: str, pattern: str, *, epoch: int) -> None:
     """
     Join a KIP-848 group with a pattern (epoch 0), or leave it (-1).
 
     librdkafka refuses patterns that its own library does not know, so the request is made here.
     """
-    body = b"".join(
-        [
-            compact(group),
-            compact("AAAAAAAAAAAAAAAAAAAAAQ"),  # a member chooses its id itself
-            struct.pack(">i", epoch),
-            compact(None) * 2,  # instance, rack
-            struct.pack(">i", 60_000),
-            compact(None),  # topic names
-            compact(pattern if epoch == 0 else None),
-            compact(None),  # assignor
-            b"\1" if epoch == 0 else b"\0",  # owns nothing yet
-            b"\0",
-        ]
-    )
+    # A member chooses its id itself; the next two fields are the instance and the rack.
+    body = compact(group) + compact("AAAAAAAAAAAAAAAAAAAAAQ") + struct.pack(">i", epoch)
+    body += compact(None) * 2 + struct.pack(">i", 60_000)
+    # Topic names, pattern and assignor; it owns nothing yet.
+    body += compact(None) + compact(pattern if epoch == 0 else None) + compact(None)
+    body += b"\1\0" if epoch == 0 else b"\0\0"
     header = struct.pack(">hhi", 68, 1, 1) + struct.pack(">h", 4) + b"test" + b"\0"
     host, port = address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
@@ -178,18 +166,12 @@ def test_topics_are_asked_for_only_when_there_is_a_pattern() -> None:
     assert from_names(["a"], "", pytest.fail) == Subscription(frozenset({"a"}))
 
 
-def strings(*texts: str) -> bytes:
-    """Encode an array of strings as the classic protocol does."""
-    parts = [struct.pack(">h", len(text.encode())) + text.encode() for text in texts]
-    return struct.pack(">i", len(texts)) + b"".join(parts)
-
-
 @given(st.integers(0, 3), st.lists(st.text(st.characters(codec="utf-8"), max_size=50)), st.binary())
 def test_classic_metadata_is_read_up_to_its_topics(
     version: int, names: list[str], rest: bytes
 ) -> None:
     """Versions differ in what follows the topics, which is not looked at."""
-    data = struct.pack(">h", version) + strings(*names) + rest
+    data = struct.pack(">hi", version, len(names)) + b"".join(map(plain, names)) + rest
 
     assert from_classic_metadata(data) == Subscription(frozenset(names))
 

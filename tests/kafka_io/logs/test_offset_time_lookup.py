@@ -58,11 +58,19 @@ def produce(apps: Any, partition: TopicPartition, times: list[datetime], **setti
     assert refused == []
 
 
-def create(apps: Any, name: str, **config: str) -> str:
-    """Create a topic of one partition with settings of its own, and return its name."""
+def create(apps: Any, **config: str) -> TopicPartition:
+    """Create a topic of one partition with settings of its own, and return the partition."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
+    name = apps.name("timed")
     apps.admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result()
-    return name
+    return TopicPartition(name, 0)
+
+
+def new_partition(apps: Any, *times: datetime) -> TopicPartition:
+    """Return the partition of a new topic, with one record for each time."""
+    partition = TopicPartition(apps.create_topic(apps.name("timed")), 0)
+    produce(apps, partition, [*times])
+    return partition
 
 
 def read(
@@ -134,8 +142,8 @@ def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any, now: da
 
 def test_reading_settles_the_rest(apps: Any, now: datetime) -> None:
     """What look-ups leave open, one record each tells exactly; what they settled is not read."""
-    partition = TopicPartition(apps.create_topic(apps.name("rest")), 0)
-    produce(apps, partition, [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
+    times_of = [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)]
+    partition = new_partition(apps, *times_of)
     wanted = {partition: [5, 151, 191]}
     times, logs = read(apps.cluster, wanted, now=now)
     truth = read_first_records(apps.cluster, times.unsettled)
@@ -175,12 +183,11 @@ def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
 
 def test_late_and_future_records(apps: Any, now: datetime) -> None:
     """Records dated back wait no longer than those before them; far in the future is no time."""
-    late = TopicPartition(apps.create_topic(apps.name("late")), 0)
-    far_ahead = {"message_timestamp_after_max_ms": str(2**62)}  # brokers refuse an hour, else
-    ahead = TopicPartition(create(apps, apps.name("ahead"), **far_ahead), 0)
     in_order = [now - timedelta(minutes=100 - n) for n in range(100)]
     back = [at - timedelta(days=3) if n == 50 else at for n, at in enumerate(in_order)]
-    produce(apps, late, back)
+    late = new_partition(apps, *back)
+    # Brokers refuse records from an hour ahead, otherwise.
+    ahead = create(apps, message_timestamp_after_max_ms=str(2**62))
     far = [at + timedelta(days=900) if n == 50 else at for n, at in enumerate(in_order)]
     produce(apps, ahead, far)
     wanted = {late: [40, 50, 60], ahead: [40, 50, 60]}
@@ -195,7 +202,7 @@ def test_late_and_future_records(apps: Any, now: datetime) -> None:
 
 def test_the_marker_of_a_transaction_is_nothing_to_wait_for(apps: Any, now: datetime) -> None:
     """After the last record of a transaction only its marker follows: reading there tells so."""
-    partition = TopicPartition(apps.create_topic(apps.name("marked")), 0)
+    partition = new_partition(apps)
     producer = apps.transaction(apps.name("transaction"))
     for minutes in (50, 40, 30):
         at = now - timedelta(minutes=minutes)
@@ -225,13 +232,12 @@ def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
     """Where the record at a commit was compacted away, reading the next one dates it."""
     config = {"cleanup_policy": "compact", "segment_ms": "100", "max_compaction_lag_ms": "100"}
     dirty = {"min_cleanable_dirty_ratio": "0.001"}
-    topic = create(apps, apps.name("compacted"), **config, **dirty)
-    partition = TopicPartition(topic, 0)
+    partition = create(apps, **config, **dirty)
     producer = Producer({"bootstrap.servers": apps.address, "linger.ms": 0})
 
     def put(key: str, minutes: int) -> None:
         at = now - timedelta(minutes=minutes)
-        producer.produce(topic, b"", key=key, timestamp=round(at.timestamp() * 1000))
+        producer.produce(partition.topic, b"", key=key, timestamp=round(at.timestamp() * 1000))
         assert producer.flush() == 0
 
     for number in range(60):
@@ -260,8 +266,7 @@ def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
 
 def test_times_that_the_broker_sets(apps: Any, now: datetime) -> None:
     """Records of one batch that carry the time of their append are told as of that time."""
-    topic = create(apps, apps.name("append-time"), message_timestamp_type="LogAppendTime")
-    partition = TopicPartition(topic, 0)
+    partition = create(apps, message_timestamp_type="LogAppendTime")
     for _ in range(2):
         produce(apps, partition, [now - timedelta(days=300)] * 50, **{"linger.ms": 100})
     wanted = {partition: [0, 20, 70]}
@@ -303,8 +308,7 @@ def test_partitions_that_cannot_be_asked(lost_broker: Any, now: datetime) -> Non
 
 def test_rounds_are_bounded(apps: Any, now: datetime) -> None:
     """Where few rounds are allowed, no more are made, and what is left open is said to be."""
-    partition = TopicPartition(apps.create_topic(apps.name("bounded")), 0)
-    produce(apps, partition, [now - timedelta(seconds=n**3) for n in range(99, 0, -1)])
+    partition = new_partition(apps, *[now - timedelta(seconds=n**3) for n in range(99, 0, -1)])
     wanted = {partition: [20, 60, 90]}
     times, logs = read(apps.cluster, wanted, now=now, rounds=2)
     told = rows(times, logs, wanted, now)
@@ -317,14 +321,13 @@ def test_rounds_are_bounded(apps: Any, now: datetime) -> None:
 @pytest.mark.parametrize("most", [1, 2])
 def test_first_records_no_more_than_asked_for(apps: Any, most: int, now: datetime) -> None:
     """Beyond the number of positions that may be read, keys are missing; the end has no record."""
-    partition = TopicPartition(apps.create_topic(apps.name("few")), 0)
-    produce(apps, partition, [now])
+    partition = new_partition(apps, now)
     wanted = [(partition, 1), (partition, 0)]
 
-    assert (
-        list(read_first_records(apps.cluster, wanted, most=most).items())
-        == ([((partition, 1), (False, None)), ((partition, 0), (True, now))][:most])
-    )
+    found = read_first_records(apps.cluster, wanted, most=most)
+    assert [((partition, 1), (False, None)), ((partition, 0), (True, now))][:most] == [
+        *found.items()
+    ]
 
 
 @pytest.mark.parametrize("stamps", [(-1, -1), (0, 0), (-1, 0, None)])
@@ -333,16 +336,16 @@ def test_records_without_a_timestamp(
 ) -> None:
     """Before the first record with a timestamp, time lag is null, and the row has the reason."""
     # A broker deletes a segment whose newest timestamp is 0.
-    topic = create(apps, apps.name("undated"), retention_ms="-1")
+    partition = create(apps, retention_ms="-1")
     with closing(KafkaProducer(bootstrap_servers=apps.address)) as producer:
         for at in stamps:
-            producer.send(topic, b"", timestamp_ms=at).get(timeout=10)
-    wanted = {TopicPartition(topic, 0): [0]}
+            producer.send(partition.topic, b"", timestamp_ms=at).get(timeout=10)
+    wanted = {partition: [0]}
     times, logs = read(apps.cluster, wanted, now=now)
     first = read_first_records(apps.cluster, times.unsettled)
     table = rows(times, logs, wanted, now).assign(record_found=True, record_at=None)
     (told,) = with_time_lag(table, now=now).itertuples()
 
-    assert {(TopicPartition(topic, 0), 0): FirstRecord(found=True)} == first
+    assert {(partition, 0): FirstRecord(found=True)} == first
     assert len(stamps) == told.lag
     assert (None, NO_TIMESTAMP) == (told.time_lag_method, told.time_lag_why)

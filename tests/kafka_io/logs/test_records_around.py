@@ -39,6 +39,15 @@ def offsets(cluster: Cluster, partition: TopicPartition, at: int, **wanted: int)
     return [record.offset for record in found.records]
 
 
+def eleventh(apps: Any, partition: TopicPartition, value: bytes | None, **more: Any) -> Any:
+    """Add a record to a partition of ten, and return it as it is read."""
+    producer = Producer({"bootstrap.servers": apps.address})
+    producer.produce(partition.topic, value, partition=0, **more)
+    assert producer.flush() == 0
+    (record,) = read_records_around(apps.cluster, {partition: 10}, before=0).records
+    return record
+
+
 def test_records_before_and_after_an_offset(apps: Any, partition: TopicPartition) -> None:
     """There are as many as were asked for, in order, and within the log."""
     cluster = apps.cluster
@@ -56,12 +65,9 @@ def test_records_before_and_after_an_offset(apps: Any, partition: TopicPartition
 
 def test_what_a_record_holds(apps: Any, partition: TopicPartition) -> None:
     """Null is not empty, headers keep their order and repeat, and time is the record's."""
-    producer = Producer({"bootstrap.servers": apps.address})
     headers = [("a", b"1"), ("a", None), ("", b"\xff")]
     at_ms = int(NOON.timestamp() * 1000)
-    producer.produce(partition.topic, None, b"", partition=0, timestamp=at_ms, headers=headers)
-    assert producer.flush() == 0
-    (record,) = read_records_around(apps.cluster, {partition: 10}, before=0).records
+    record = eleventh(apps, partition, None, key=b"", timestamp=at_ms, headers=headers)
 
     assert (None, (b"", 0), NOON, False) == (
         *(record.value, record.key and tuple(record.key)),
@@ -74,12 +80,9 @@ def test_what_a_record_holds(apps: Any, partition: TopicPartition) -> None:
 
 def test_no_more_is_kept_than_can_be_shown(apps: Any, partition: TopicPartition) -> None:
     """Of a large value and of many headers only the first are kept, and how much there is."""
-    producer = Producer({"bootstrap.servers": apps.address})
     headers = [(f"h{number}", b"x") for number in range(MOST_HEADERS + 7)]
     value = os.urandom(900_000)
-    producer.produce(partition.topic, value, partition=0, headers=headers)
-    assert producer.flush() == 0
-    (record,) = read_records_around(apps.cluster, {partition: 10}, before=0).records
+    record = eleventh(apps, partition, value, headers=headers)
 
     assert record.value == (value[:FIELD_BYTES], 900_000)
     assert (MOST_HEADERS, 7) == (len(record.headers), record.headers_left_out)

@@ -176,11 +176,7 @@ def test_removal_of_what_was_compacted_away() -> None:
         ([(2, classic_value(3)), (2, None), (3, epoch_value(1))], "consumer", False),
         ([(17, epoch_value(1))], "streams", False),
         ([(3, epoch_value(1)), (3, None)], None, False),
-        (
-            [(2, classic_value(3, changed_ms=AT_MS)), (3, epoch_value(1)), (3, None)],
-            None,
-            True,
-        ),
+        ([(2, classic_value(3, changed_ms=AT_MS)), (3, epoch_value(1)), (3, None)], None, True),
     ],
 )
 @pytest.mark.parametrize("cut", [0, 1, 2])

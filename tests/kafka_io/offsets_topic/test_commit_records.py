@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from offsets_records import commit_key, commit_value, damaged_commit, mutated
+from offsets_records import AT_MS, commit_key, commit_value, damaged_commit, mutated
 
 from toolkit.kafka_io.offsets_topic.commit_columns import (
     commit_keys,
@@ -24,7 +24,6 @@ from toolkit.kafka_io.offsets_topic.commit_records import (
 )
 from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
 
-AT_MS = 1_700_000_000_000
 WEEK_MS = 7 * 24 * 3600 * 1000
 KEY = bytes.fromhex("0001 0002 6731 0002 7431 00000007")
 # Made with Kafka's own message classes.
@@ -82,17 +81,14 @@ def values_in_bulk(values: Sequence[bytes | None]) -> Any:
         pa.array(values, pa.binary()), np.ones(len(values), bool), np.zeros(len(values), bool)
     )
     found = commit_values(scan)
-    columns = (
-        scan.offsets.tolist(),
-        [None if epoch == -1 else epoch for epoch in found.epochs.tolist()],
-        found.metadata.to_pylist(),
-        scan.times_ms.tolist(),
-        found.expires_ms.tolist(),
-        found.topic_ids.to_pylist(),
+    epochs = [None if epoch == -1 else epoch for epoch in found.epochs.tolist()]
+    whole = zip(
+        *(scan.offsets.tolist(), epochs, found.metadata.to_pylist(), scan.times_ms.tolist()),
+        *(found.expires_ms.tolist(), found.topic_ids.to_pylist()),
+        strict=True,
     )
-    rows = []
-    for sure, fields in zip(scan.decoded.tolist(), zip(*columns, strict=True), strict=True):
-        rows.append(CommitValue(*fields) if sure else None)
+    decoded = scan.decoded.tolist()
+    rows = [CommitValue(*row) if sure else None for row, sure in zip(whole, decoded, strict=True)]
     return rows, dict(scan.malformed)
 
 
@@ -117,18 +113,12 @@ def test_golden_key() -> None:
     assert keys_in_bulk([KEY]) == ([CommitKey("g1", "t1", 7)], {})
 
 
-@pytest.mark.parametrize("data", VALUES)
-def test_golden_values(data: str) -> None:
-    """Values that Kafka's own classes wrote are decoded, with and without optional parts."""
-    assert decode_commit_value(bytes.fromhex(data)) == VALUES[data]
+def test_golden_values() -> None:
+    """Values that Kafka's own classes wrote are decoded, one by one and in bulk."""
+    encoded, values = [bytes.fromhex(data) for data in VALUES], list(VALUES.values())
 
-
-def test_golden_values_in_bulk() -> None:
-    """The same values are decoded alike in one go."""
-    rows, malformed = values_in_bulk([bytes.fromhex(data) for data in VALUES])
-
-    assert rows == [without_never(value) for value in VALUES.values()]
-    assert malformed == {}
+    assert [decode_commit_value(data) for data in encoded] == values
+    assert values_in_bulk(encoded) == ([without_never(value) for value in values], {})
 
 
 @given(KEYS, st.sampled_from([0, 1]))
@@ -180,12 +170,8 @@ def test_damaged_records_in_bulk_as_one_by_one() -> None:
 
     assert keys_in_bulk(keys) == (keys_found, keys_malformed)
     assert values_in_bulk(values) == ([without_never(row) for row in found], malformed)
-    reasons = (
-        "a negative offset",
-        "a string that is not UTF-8",
-        "a tagged field with a wrong size",
-    )
-    for why in reasons:
+    wrong = ("a negative offset", "a string that is not UTF-8", "a tagged field with a wrong size")
+    for why in wrong:
         assert malformed[f"malformed offset commit value: {why}"] > 0
     assert keys_malformed["malformed offset commit key: a negative partition"] > 0
 

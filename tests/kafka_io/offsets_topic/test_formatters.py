@@ -4,6 +4,7 @@ import random
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,7 @@ from offsets_records import damaged_commit
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.offsets_topic.bulk_read import read_records
-from toolkit.kafka_io.offsets_topic.commit_records import (
-    decode_commit_key,
-    decode_commit_value,
-)
+from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key, decode_commit_value
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_records import (
     ClassicGroup,
@@ -161,12 +159,9 @@ def lively(exclusive_apps: Any, streams_app: Callable[..., Any]) -> Cluster:
     simple, gone = apps.name("simple"), apps.name("gone")
     for group in (simple, gone):
         apps.commit(group, {TopicPartition(topic, number): 3 for number in range(2)}, "a note")
-    admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
-    try:
+    with closing(KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)) as admin:
         admin.delete_group_offsets(simple, [Place(topic, 1)])
         admin.delete_groups([gone])
-    finally:
-        admin.close()
     for protocol, topics in (("classic", [topic]), ("consumer", [f"^{topic}.*"])):
         for _ in range(2):
             member = apps.join(apps.name(f"{protocol}-group"), topics, protocol=protocol)

@@ -86,13 +86,8 @@ def test_classic_round_trip(
 ) -> None:
     """Any classic group that can be written is read back, in each of the five versions."""
     subscribed = [subscription(names) for names in topics]
-    value = classic_value(
-        version,
-        protocol_type,
-        generation=generation,
-        changed_ms=changed_ms,
-        subscriptions=subscribed,
-    )
+    fields = {"generation": generation, "changed_ms": changed_ms}
+    value = classic_value(version, protocol_type, subscriptions=subscribed, **fields)
     found = decode_classic_group(value)
 
     since = changed_ms if version >= 2 else -1
@@ -203,20 +198,21 @@ def test_classic_group_without_members(value: bytes, protocol_type: Any, since: 
     assert row["subscribed"] == []
 
 
-def test_classic_subscription_that_cannot_be_read() -> None:
-    """Where one member's subscription cannot be read, the group's is not known, as for a broker."""
-    members = [subscription(["a"]), b"\0"]
+@pytest.mark.parametrize(
+    ("members", "subscribed", "unreadable"),
+    [
+        # As for a broker, the group's is not known where one member's cannot be read.
+        ([subscription(["a"]), b"\0"], ["a"], "the member's subscription could not be parsed"),
+        # It ends after its topics, whatever its version promises.
+        ([b"\0\1\0\0\0\1\0\1t\0\0\0\0"], ["t"], ""),
+    ],
+    ids=["cut", "without owned partitions"],
+)
+def test_classic_subscriptions(members: Any, subscribed: list[str], unreadable: str) -> None:
+    """The subscription of a classic group is known where that of each member can be read."""
     row = group_of((group_key(2, "g"), classic_value(3, subscriptions=members)))
 
-    assert row["unreadable"] == "the member's subscription could not be parsed"
-
-
-def test_captured_subscription_without_owned_partitions() -> None:
-    """A subscription that ends after its topics is read, whatever its version promises."""
-    data = b"\0\1\0\0\0\1\0\1t\0\0\0\0"
-    row = group_of((group_key(2, "g"), classic_value(3, subscriptions=[data])))
-
-    assert (row["subscribed"], row["unreadable"]) == (["t"], "")
+    assert (row["subscribed"], row["unreadable"]) == (subscribed, unreadable)
 
 
 @pytest.mark.parametrize(
@@ -239,10 +235,7 @@ def test_state_of_a_modern_group(current: Any, target: int, state: str) -> None:
 
 def test_modern_subscription_with_patterns() -> None:
     """Names and the topics of patterns that members use count; a pattern nobody uses does not."""
-    members = [
-        ("m1", member_value(["a"], "b.*"), None),
-        ("m2", member_value([], None), None),
-    ]
+    members = [("m1", member_value(["a"], "b.*"), None), ("m2", member_value([], None), None)]
     resolved = (group_key(16, "g", "b.*"), pattern_value(["b1", "b2"]))
     unused = (group_key(16, "g", "c.*"), pattern_value(["c1"]))
     row = group_of(*consumer_group(members), resolved, unused)

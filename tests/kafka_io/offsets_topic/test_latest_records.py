@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from offsets_records import Record, commit_key, commit_value, epoch_value, group_key
+from offsets_records import AT_MS, Record, commit_key, commit_value, epoch_value, group_key
 
 from toolkit.kafka_io.client.timestamps import LAST_MS, from_ms
 from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of
@@ -27,7 +27,6 @@ from toolkit.kafka_io.offsets_topic.latest_records import (
 )
 from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
 
-AT_MS = 1_700_000_000_000
 COMMIT_KEYS = [commit_key(CommitKey("g", "t", number), kind=number % 2) for number in range(3)]
 GROUP_KEY = group_key(3, "g")
 MALFORMED = b"\0\4nothing"

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from threading import Event
 from typing import Any
 
@@ -40,6 +41,20 @@ def from_topic(connection: Any) -> Any:
     return {tuple(key): value for key, value in found.items()}
 
 
+def delete_offset(apps: Any, group: str, topic: str, partition: int) -> None:
+    """Delete a committed offset, as Kafka's own tools do."""
+    with closing(KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)) as admin:
+        admin.delete_group_offsets(group, [Place(topic, partition)])
+
+
+def pend(apps: Any, group: str, partition: TopicPartition) -> Any:
+    """Return a transaction that commits offset 8 of a partition when it ends."""
+    producer = apps.transaction(apps.name("reader-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    return producer
+
+
 @pytest.fixture
 def busy(apps: Any) -> Any:
     """Return a topic, and a group with three commits of which one was deleted again."""
@@ -47,11 +62,7 @@ def busy(apps: Any) -> Any:
     group = apps.name("read-group")
     for offset in range(5):
         apps.commit(group, {TopicPartition(topic, n): offset + n for n in range(3)}, "a note")
-    admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
-    try:
-        admin.delete_group_offsets(group, [Place(topic, 2)])
-    finally:
-        admin.close()
+    delete_offset(apps, group, topic, 2)
     return topic, group
 
 
@@ -90,10 +101,7 @@ def test_ended_transaction(
     topic = apps.create_topic(apps.name("ended"), records=9)
     group, partition = apps.name("ended-group"), TopicPartition(topic, 0)
     apps.commit(group, {partition: 1})
-    producer = apps.transaction(apps.name("ended-transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
-    getattr(producer, f"{ending}_transaction")()
+    getattr(pend(apps, group, partition), f"{ending}_transaction")()
 
     def agreed() -> Any:
         with Connection(apps.cluster) as connection:
@@ -109,9 +117,7 @@ def test_open_transaction_hides_only_its_own(apps: Any) -> None:
     topic = apps.create_topic(apps.name("hidden"), records=9)
     group, partition = apps.name("hidden-group"), TopicPartition(topic, 0)
     apps.commit(group, {partition: 1})
-    producer = apps.transaction(apps.name("hidden-transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    producer = pend(apps, group, partition)
     try:
         apps.commit(group, {partition: 2})
         with Connection(apps.cluster) as connection:
@@ -164,11 +170,7 @@ def test_reading_on_gives_the_same_as_reading_all(apps: Any) -> None:
         topic_before = offsets_partitions(connection)
         number = partition_of(group, topic_before.partitions)
         first = read_offsets_log(apps.cluster, number, topic_before.logs[number])
-        admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
-        try:
-            admin.delete_group_offsets(group, [Place(topic, 2)])
-        finally:
-            admin.close()
+        delete_offset(apps, group, topic, 2)
         apps.commit(group, {places[0]: 5, places[2]: 1})
         log = offsets_partitions(connection).logs[number]
     since = read_offsets_log(apps.cluster, number, log, start=first.next_offset)
@@ -180,11 +182,8 @@ def test_reading_on_gives_the_same_as_reading_all(apps: Any) -> None:
     assert since.next_offset == whole.next_offset == log.log_end
     commits, _ = decode_commits(merged)
     mine = {row["partition"]: row for row in commits.to_pylist() if row["group"] == group}
-    assert {number: row["recent_offset"] for number, row in mine.items()} == {
-        0: [7, 5],
-        1: [7],
-        2: [1],
-    }
+    recent = {number: row["recent_offset"] for number, row in mine.items()}
+    assert recent == {0: [7, 5], 1: [7], 2: [1]}
     assert (mine[0]["committed"], mine[0]["max_committed"]) == (5, 7)
     # What was removed is known only to who has read it; the group never had a record of its own.
     assert [row["committed"] for row in whole.removals.to_pylist() if row["group"] == group] == [7]
@@ -195,9 +194,7 @@ def test_transactions_that_ended_behind_an_open_one(apps: Any) -> None:
     """Their markers tell which commits count, though nobody who reads committed sees them yet."""
     topic = apps.create_topic(apps.name("behind"), partitions=3, records=27)
     group = apps.name("behind-group")
-    metadata = apps.consumer(group).consumer_group_metadata()
     places = [TopicPartition(topic, number) for number in range(3)]
-    still_open, committed, aborted = (apps.transaction(apps.name("behind")) for _ in places)
 
     def counting() -> Any:
         with Connection(apps.cluster) as connection:
@@ -207,8 +204,7 @@ def test_transactions_that_ended_behind_an_open_one(apps: Any) -> None:
         ours = {key.partition: at.offset for key, at in found.commits.items() if key[0] == group}
         return ours, {key.partition for key in found.pending if key.group_id == group}
 
-    for place, producer in zip(places, (still_open, committed, aborted), strict=True):
-        producer.send_offsets_to_transaction([apps.position(place, 8)], metadata)
+    still_open, committed, aborted = (pend(apps, group, place) for place in places)
     try:
         assert ({}, {0, 1, 2}) == counting()
         committed.commit_transaction()

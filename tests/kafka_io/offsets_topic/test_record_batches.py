@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
+from offsets_records import AT_MS
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.offsets_topic.bulk_read import (
@@ -29,7 +30,6 @@ from toolkit.kafka_io.offsets_topic.record_batches import (
 )
 from toolkit.model import TopicPartition
 
-AT_MS = 1_700_000_000_000
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 GZIP = 1
 LAST = b"the end"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -30,6 +30,12 @@ def connection(bare_cluster: Cluster) -> Iterator[Connection]:
         yield opened
 
 
+@pytest.fixture
+def group(unique_name: Callable[[str], str]) -> str:
+    """Return the name of a group that does not exist yet."""
+    return unique_name("payments")
+
+
 def committed(connection: Connection, group_id: str) -> dict[TopicPartition, Position]:
     """Return what a group has committed."""
     commits, problems = read_commits(connection, [group_id])
@@ -37,10 +43,9 @@ def committed(connection: Connection, group_id: str) -> dict[TopicPartition, Pos
     return {TopicPartition(c.topic, c.partition): Position.of(c) for c in commits}
 
 
-def test_offset_epoch_and_metadata_arrive(connection: Connection, apps: Any) -> None:
+def test_offset_epoch_and_metadata_arrive(connection: Connection, apps: Any, group: str) -> None:
     """A commit for a group that does not exist makes it, with epoch and metadata as given."""
     topic = apps.create_topic(apps.name("orders"), partitions=2, records=5)
-    group = apps.name("payments")
     wanted = {
         TopicPartition(topic, 0): Position(3, 0, "a note"),
         TopicPartition(topic, 1): Position(5),
@@ -50,20 +55,20 @@ def test_offset_epoch_and_metadata_arrive(connection: Connection, apps: Any) -> 
     assert wanted == committed(connection, group)
 
 
-def test_a_large_commit_is_cut_into_batches(connection: Connection, apps: Any) -> None:
+def test_a_large_commit_is_cut_into_batches(connection: Connection, apps: Any, group: str) -> None:
     """Offsets whose metadata fills more than one batch all arrive."""
     topic = apps.create_topic(apps.name("wide"), partitions=300)
-    group = apps.name("payments")
     wanted = {TopicPartition(topic, n): Position(0, None, "x" * 4000) for n in range(300)}
 
     assert DONE == GroupWriter(connection).commit(group, wanted)
     assert wanted == committed(connection, group)
 
 
-def test_one_refused_partition_does_not_hide_the_others(connection: Connection, apps: Any) -> None:
+def test_one_refused_partition_does_not_hide_the_others(
+    connection: Connection, apps: Any, group: str
+) -> None:
     """Metadata that is too long for the broker costs that partition only, and is named."""
     topic = apps.create_topic(apps.name("orders"), partitions=2)
-    group = apps.name("payments")
     good, bad = TopicPartition(topic, 0), TopicPartition(topic, 1)
 
     answer = GroupWriter(connection).commit(
@@ -107,10 +112,9 @@ def test_groups_committed_together_are_answered_each_by_itself(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_live_group_refuses(protocol: str, connection: Connection, apps: Any) -> None:
+def test_a_live_group_refuses(protocol: str, connection: Connection, apps: Any, group: str) -> None:
     """Commits and deletion of a live group are refused for the group, in words."""
     topic = apps.create_topic(apps.name("orders"))
-    group = apps.name("payments")
     apps.join(group, [topic], protocol=protocol)
     writer = GroupWriter(connection)
 
@@ -123,11 +127,10 @@ def test_a_live_group_refuses(protocol: str, connection: Connection, apps: Any) 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_offsets_of_unsubscribed_topics_only(
-    protocol: str, connection: Connection, apps: Any
+    protocol: str, connection: Connection, apps: Any, group: str
 ) -> None:
     """A live group lets go of topics that nobody subscribes to; others get error 86."""
     read, left = (apps.create_topic(apps.name(stem), records=2) for stem in ("read", "left"))
-    group = apps.name("payments")
     mine, leftover = TopicPartition(read, 0), TopicPartition(left, 0)
     apps.commit(group, {mine: 1, leftover: 1})
     apps.join(group, [read], protocol=protocol)
@@ -140,9 +143,9 @@ def test_offsets_of_unsubscribed_topics_only(
     assert [mine] == list(committed(connection, group))
 
 
-def test_a_missing_group_is_told_apart(connection: Connection, apps: Any) -> None:
+def test_a_missing_group_is_told_apart(connection: Connection, group: str) -> None:
     """Deleting what does not exist is the group's own error, not a partition's."""
-    writer, group = GroupWriter(connection), apps.name("nobody")
+    writer = GroupWriter(connection)
 
     assert "code 69" in writer.delete_group(group).error
     assert "code 69" in writer.delete_offsets(group, [TopicPartition("none", 0)]).error
@@ -158,10 +161,9 @@ def test_the_reason_of_a_broker_is_shown() -> None:
     ) == _deletion(answer).error
 
 
-def test_an_idle_group_is_deleted(connection: Connection, apps: Any) -> None:
+def test_an_idle_group_is_deleted(connection: Connection, apps: Any, group: str) -> None:
     """A deleted group is listed no more."""
     topic = apps.create_topic(apps.name("orders"))
-    group = apps.name("payments")
     apps.commit(group, {TopicPartition(topic, 0): 0})
 
     assert DONE == GroupWriter(connection).delete_group(group)

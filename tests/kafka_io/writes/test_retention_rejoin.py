@@ -3,7 +3,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from applications import eventually
@@ -48,8 +48,7 @@ def create_left(apps: Any) -> tuple[str, str]:
     topic = apps.create_topic(apps.name("left"), records=9)
     group = apps.name("left-group")
     member = apps.join(group, [topic])
-    position = apps.position(TopicPartition(topic, 0), 4)
-    member.commit(offsets=[position], asynchronous=False)
+    member.commit(offsets=[apps.position(TopicPartition(topic, 0), 4)], asynchronous=False)
     member.close()
     return topic, group
 
@@ -138,23 +137,18 @@ class Held(Connection):
         return super().send(request, to=to)
 
 
-class Rejoining(NamedTuple):
-    """A rejoin that waits, and what lets it go on."""
-
-    rejoined: Future[None]
-    go_on: Callable[[], None]
-
-
 @contextmanager
-def rejoining(cluster: Cluster, group: Group, held: Callable[[Any], bool]) -> Iterator[Rejoining]:
-    """Rejoin a group up to the request that is held."""
+def rejoining(
+    cluster: Cluster, group: Group, held: Callable[[Any], bool]
+) -> Iterator[tuple[Future[None], Event]]:
+    """Rejoin a group up to the request that is held; return the rejoin, and what lets it go on."""
     with Held(cluster, held) as connection, ThreadPoolExecutor() as pool:
         try:
             rejoined = pool.submit(reset_classic_retention, connection, group)
             eventually(lambda: connection.reached.is_set() or rejoined.done())
             assert connection.reached.is_set(), rejoined.exception()
 
-            yield Rejoining(rejoined, connection.go_on.set)
+            yield rejoined, connection.go_on
         finally:
             connection.go_on.set()
 
@@ -176,15 +170,14 @@ def test_client_that_starts_meanwhile(
     topic, group = left
     before = read(apps.cluster, group)
     member = apps.consumer(group, **{"partition.assignment.strategy": assignor})
-    with rejoining(
-        apps.cluster, before, lambda request: isinstance(request, LeaveGroupRequest)
-    ) as ours:
+    held = rejoining(apps.cluster, before, lambda request: isinstance(request, LeaveGroupRequest))
+    with held as (rejoined, go_on):
         member.subscribe([topic])
         # It waits for the rebalance to be over, which lasts until we leave.
         eventually(lambda: member.poll(0.1) is None and len(clients(apps.cluster, group)) == 2)
-        ours.go_on()
+        go_on.set()
         eventually(lambda: member.poll(0.1) is None and member.assignment())
-        ours.rejoined.result()
+        rejoined.result()
 
     assert [f"{group}-client"] == clients(apps.cluster, group)
 
@@ -200,14 +193,15 @@ def test_client_that_starts_before_we_join(
     quick = {"partition.assignment.strategy": assignor, "heartbeat.interval.ms": 500}
     member = apps.consumer(group, **quick)
     # The second join is the one with a member id: by then the group was seen to be empty.
-    with rejoining(apps.cluster, before, lambda request: getattr(request, "member_id", "")) as ours:
+    held = rejoining(apps.cluster, before, lambda request: getattr(request, "member_id", ""))
+    with held as (rejoined, go_on):
         member.subscribe([topic])
         here = [f"{group}-client"]
         eventually(lambda: member.poll(0.1) is None and here == clients(apps.cluster, group))
-        ours.go_on()
-        eventually(lambda: member.poll(0.1) is None and ours.rejoined.done())
+        go_on.set()
+        eventually(lambda: member.poll(0.1) is None and rejoined.done())
         with pytest.raises(Blocked, match="another member joined"):
-            ours.rejoined.result()
+            rejoined.result()
     eventually(lambda: member.poll(0.1) is None and member.assignment())
 
     assert here == clients(apps.cluster, group)

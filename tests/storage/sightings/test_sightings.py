@@ -1,0 +1,194 @@
+"""What readings saw of empty groups and unsubscribed topics, as unbroken series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.errors import StateFileError
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot
+from toolkit.model.sightings import Sighting
+from toolkit.storage.sightings import empty_groups, unsubscribed_topics
+
+DAY = timedelta(days=1)
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+GROUP, CLUSTER = "a/../b", "../id"
+EMPTY = Group(GROUP, GroupType.CLASSIC, GroupState.EMPTY, "consumer")
+COMMIT = Commit(GROUP, "orders", 0, 50)
+LEFT = {GROUP: ["orders"]}
+
+
+def reading(day: int, *commits: Commit, group: Group | None = EMPTY) -> Snapshot:
+    """Return what was seen of a cluster on a day."""
+    groups = (group,) if group else ()
+    return Snapshot("eu", CLUSTER, START + day * DAY, groups, commits or (COMMIT,), {})
+
+
+def empty(state: Path, *snapshots: Snapshot) -> dict[str, Sighting]:
+    """Record readings, and return which groups are known to be empty."""
+    for snapshot in snapshots:
+        empty_groups.record(state, snapshot)
+    return empty_groups.empty_since(state, CLUSTER)
+
+
+def unsubscribed(
+    state: Path, *snapshots: Snapshot, left: Mapping[str, Collection[str]] = LEFT
+) -> dict[tuple[str, str], Sighting]:
+    """Record readings that found topics left, and return which are known to be."""
+    for snapshot in snapshots:
+        unsubscribed_topics.record(state, snapshot, left)
+    return unsubscribed_topics.since(state, CLUSTER)
+
+
+def series(first: int, last: int, times: int) -> list[Sighting]:
+    """Return the one series, from one day to another."""
+    return [Sighting(START + first * DAY, times, START + last * DAY)]
+
+
+Seen = Callable[..., dict[Any, Sighting]]
+both = pytest.mark.parametrize("seen", [empty, unsubscribed])
+
+
+@pytest.mark.parametrize(
+    ("seen", "key"), [(empty, GROUP), (unsubscribed, (GROUP, "orders"))], ids=["group", "topic"]
+)
+def test_a_series_grows_with_each_reading(tmp_path: Path, seen: Seen, key: object) -> None:
+    """The first time stays; the number of readings and the last time tell how dense it is."""
+    assert {} == seen(tmp_path)
+    assert {key: series(0, 0, 1)[0]} == seen(tmp_path, reading(0))
+    assert {key: series(0, 30, 3)[0]} == seen(tmp_path, reading(1), reading(30))
+    assert {} == empty_groups.empty_since(tmp_path, "another")
+    assert {} == unsubscribed_topics.since(tmp_path, "another")
+
+
+STIRRED = {
+    "moved": [replace(COMMIT, offset=51)],
+    "another epoch": [replace(COMMIT, leader_epoch=0)],
+    "other metadata": [replace(COMMIT, metadata="m")],
+    "one commit more": [COMMIT, replace(COMMIT, partition=1)],
+    "committed the same again": [replace(COMMIT, committed_at=START + DAY)],
+}
+
+
+@both
+@pytest.mark.parametrize("how", STIRRED)
+def test_a_commit_begins_the_series_again(tmp_path: Path, seen: Seen, how: str) -> None:
+    """Whoever commits uses the topic, and the group; the series starts with the next reading."""
+    found = seen(tmp_path, reading(0), reading(1), reading(2, *STIRRED[how]))
+
+    assert series(2, 2, 1) == [*found.values()]
+
+
+def test_a_group_that_was_live_begins_again(tmp_path: Path) -> None:
+    """A group that became Empty since the last reading was live in between."""
+    later = reading(2, group=replace(EMPTY, empty_since=START + DAY))
+
+    assert series(2, 2, 1) == [*empty(tmp_path, reading(0), reading(1), later).values()]
+
+
+def test_commits_of_other_topics_do_not_matter(tmp_path: Path) -> None:
+    """The series of a topic is about that topic's commits."""
+    other = Commit(GROUP, "bills", 0, 99)
+    found = unsubscribed(tmp_path, reading(2), reading(3, COMMIT, other))
+
+    assert series(2, 3, 2) == [*found.values()]
+
+
+@both
+def test_old_times_do_not_stir(tmp_path: Path, seen: Seen) -> None:
+    """Commit times before the series are no sign of life."""
+    old = reading(2, replace(COMMIT, committed_at=START - DAY))
+
+    assert series(0, 2, 3) == [*seen(tmp_path, reading(0), reading(1), old).values()]
+
+
+@pytest.mark.parametrize("group", [None, replace(EMPTY, state=GroupState.STABLE)])
+def test_a_group_that_is_live_or_gone_has_no_series(tmp_path: Path, group: Group | None) -> None:
+    """It begins again when the group is Empty again."""
+    assert {} == empty(tmp_path, reading(0), reading(1, group=group))
+    assert series(2, 2, 1) == [*empty(tmp_path, reading(2)).values()]
+
+
+def test_a_topic_that_was_subscribed_again_loses_its_series(tmp_path: Path) -> None:
+    """Being read in between is what the series is there to exclude."""
+    unsubscribed(tmp_path, reading(0))
+
+    assert {} == unsubscribed(tmp_path, reading(1), left={GROUP: []})
+    assert series(2, 2, 1) == [*unsubscribed(tmp_path, reading(2)).values()]
+
+
+UNREAD = {
+    "its commits": replace(reading(1), problems=(Problem("offsets", "denied", GROUP),)),
+    "its state": reading(1, group=replace(EMPTY, state=GroupState.UNKNOWN)),
+    "the listing": replace(
+        reading(1, group=None), problems=(Problem("groups coordinated by broker 1", "timed out"),)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNREAD)
+def test_what_could_not_be_read_is_no_evidence(tmp_path: Path, what: str) -> None:
+    """The series neither grows nor ends."""
+    assert series(0, 0, 1) == [*empty(tmp_path, reading(0), UNREAD[what]).values()]
+    assert series(0, 2, 2) == [*empty(tmp_path, reading(2)).values()]
+
+
+def test_a_group_that_was_not_judged_keeps_its_series(tmp_path: Path) -> None:
+    """Not to have looked, or to have found nobody in the group, is no evidence."""
+    unsubscribed(tmp_path, reading(0))
+
+    assert series(0, 0, 1) == [*unsubscribed(tmp_path, reading(1), left={"another": []}).values()]
+    assert series(0, 2, 2) == [*unsubscribed(tmp_path, reading(2)).values()]
+
+
+def test_an_unread_group_gets_no_series(tmp_path: Path) -> None:
+    """A group whose commits could not be read was not seen unmoved."""
+    assert {} == empty(tmp_path, UNREAD["its commits"])
+
+
+@both
+def test_a_reading_that_is_not_newer_changes_nothing(tmp_path: Path, seen: Seen) -> None:
+    """An older reading does not count, nor does the same reading count twice."""
+    late = reading(5)
+
+    assert series(0, 5, 2) == [*seen(tmp_path, reading(0), late, reading(3), late).values()]
+
+
+def test_an_older_reading_ends_no_series(tmp_path: Path) -> None:
+    """A topic that was subscribed before the series began is still left behind."""
+    unsubscribed(tmp_path, reading(3))
+
+    assert series(3, 3, 1) == [*unsubscribed(tmp_path, reading(2), left={GROUP: []}).values()]
+
+
+@both
+@pytest.mark.parametrize("content", ["", "{", "{}", '{"format": "x"}'])
+def test_a_damaged_file_is_named(tmp_path: Path, seen: Seen, content: str) -> None:
+    """A series is not begun again by itself: somebody may rely on it."""
+    seen(tmp_path, reading(0))
+    (path,) = (tmp_path / "sightings").glob("*.json")
+    path.write_text(content)
+
+    with pytest.raises(StateFileError, match=r"sightings .*json") as caught:
+        seen(tmp_path)
+    with pytest.raises(StateFileError):
+        seen(tmp_path, reading(1))
+
+    assert str(path) in caught.value.problem
+    assert "delete that file" in caught.value.hint
+
+
+@both
+def test_a_file_of_another_cluster_is_refused(tmp_path: Path, seen: Seen) -> None:
+    """A file that was copied from another cluster is not taken for this one's."""
+    seen(tmp_path, reading(0))
+    (path,) = (tmp_path / "sightings").glob("*.json")
+    path.write_text(path.read_text().replace('"../id"', '"other"'))
+
+    with pytest.raises(StateFileError, match=r"are not of cluster \.\./id"):
+        seen(tmp_path)

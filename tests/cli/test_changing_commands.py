@@ -180,20 +180,20 @@ def test_a_guard_rail_blocks_until_it_is_overridden(
     assert "skips-unread-records" in json.loads(listed.stdout)[0]["overrides"]
 
 
-@pytest.mark.parametrize(
-    ("answers", "code", "said", "after"),
-    [(["GROUP", "because"], 0, "Type 'GROUP'", RESET), (["yes"], 3, "nothing was changed", BEFORE)],
-    ids=["the name", "something else"],
-)
-def test_typing_the_groups_name_applies(
-    idle: Any, bare_fleet: Path, held: Any, answers: list[str], *, code: int, said: str, after: Held
-) -> None:
-    """At a terminal, the group's name and a reason approve, and a wrong name changes nothing."""
-    arguments = ("reset", "--group", idle[0], "--to-earliest", *QUICK)
+TYPED = {
+    "the name": (["GROUP", "because"], 0, "Type 'GROUP'", RESET),
+    "another": (["yes"], 3, "nothing was changed", BEFORE),
+}
+
+
+@pytest.mark.parametrize("what", TYPED)
+def test_typing_the_groups_name_applies(idle: Any, bare_fleet: Path, held: Any, what: str) -> None:
+    """At a terminal, the group's name and a reason approve; a wrong name changes nothing."""
+    answers, code, said, after = TYPED[what]
     typed = [answer.replace("GROUP", idle[0]) for answer in answers]
     says = list(zip(("to apply this: ", "audit log): "), typed, strict=False))
 
-    done, seen = talk(arguments, bare_fleet, says=says)
+    done, seen = talk(("reset", "--group", idle[0], "--to-earliest", *QUICK), bare_fleet, says=says)
 
     assert code == done, seen
     assert said.replace("GROUP", idle[0]) in seen
@@ -266,12 +266,6 @@ def test_copy_and_reset_from_a_file_and_from_a_group(
     assert BEFORE == held(idle[0])
 
 
-def test_an_unknown_run_is_named(here: Command) -> None:
-    """There is no undoing a run that left no record."""
-    with pytest.raises(NotFound, match="run 'x': no undo record"):
-        here("undo", "x")
-
-
 def test_nothing_to_do_is_done(idle: Any, here: Command) -> None:
     """A group that needs no healing is left alone with exit 0."""
     done = here("reset", "--group", idle[0], "--to-current")
@@ -328,3 +322,9 @@ def test_wrong_usage_is_named(
 
     assert (2, "") == (done.returncode, done.stdout)
     assert words in done.stderr
+
+
+def test_an_unknown_run_is_named(here: Command) -> None:
+    """There is no undoing a run that left no record."""
+    with pytest.raises(NotFound, match="run 'x': no undo record"):
+        here("undo", "x")

@@ -19,10 +19,7 @@ Command = Callable[..., "CompletedProcess[str]"]
 
 IDS = {group.group_id for group in GROUPS}
 WITH_OFFSETS = {group.group_id for group in GROUPS if group.committed_topics}
-LEFTOVERS = {
-    ("billing", "invoices.draft"),
-    ("billing-v2", "orders.confirmed"),
-}
+LEFTOVERS = {("billing", "invoices.draft"), ("billing-v2", "orders.confirmed")}
 COMMANDS = {
     "clusters": ("clusters",),
     "groups list": ("groups", "list"),

@@ -71,12 +71,7 @@ def test_an_offset_outside_of_the_log_is_outside_of_its_bar(shown: Shown) -> Non
 
 
 @pytest.mark.parametrize(
-    ("move", "name"),
-    [
-        ((7, None), "removed"),
-        ((None, 7), "first commit"),
-        ((7, 7), "unchanged"),
-    ],
+    ("move", "name"), [((7, None), "removed"), ((None, 7), "first commit"), ((7, 7), "unchanged")]
 )
 def test_every_kind_has_its_name(
     shown: Shown, move: tuple[int | None, int | None], name: str

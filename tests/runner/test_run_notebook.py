@@ -400,10 +400,7 @@ def test_runs_do_not_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_report_that_fails(
-    make_notebook: MakeNotebook,
-    run: Run,
-    without_kernel: EndWith,
-    monkeypatch: pytest.MonkeyPatch,
+    make_notebook: MakeNotebook, run: Run, without_kernel: EndWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A report that cannot be written costs neither the result nor the truth about the run."""
 

@@ -150,10 +150,7 @@ def test_kafkas_own_tool_runs(
     tool = kafka_command(main, version=version)
     where = ("--bootstrap-server", cluster.bootstrap_servers, "--timeout", "60000")
     said = subprocess.run(
-        [*tool, *where, "--describe", "--group", group],
-        capture_output=True,
-        text=True,
-        check=True,
+        [*tool, *where, "--describe", "--group", group], capture_output=True, text=True, check=True
     )
 
     rows = [line.split()[:5] for line in said.stdout.splitlines()]

@@ -132,10 +132,7 @@ def test_assigned_reader_has_no_members_and_commits(admin: AdminClient) -> None:
 def test_open_transaction_holds_settlement_up(admin: AdminClient) -> None:
     """Settlement has read all it may: up to the last stable offset, which is before the end."""
     stable = log_offset(
-        admin,
-        OPEN_TRANSACTION,
-        OffsetSpec.latest(),
-        isolation_level=IsolationLevel.READ_COMMITTED,
+        admin, OPEN_TRANSACTION, OffsetSpec.latest(), isolation_level=IsolationLevel.READ_COMMITTED
     )
 
     assert stable < log_offset(admin, OPEN_TRANSACTION, OffsetSpec.latest())

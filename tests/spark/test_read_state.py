@@ -36,13 +36,7 @@ from toolkit.spark import read_state
 from toolkit.spark.history.files import HistoryFiles
 from toolkit.spark.packed_tables import pack, unpack
 from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
-from toolkit.spark.read_state import (
-    PartitionReadResult,
-    ReadState,
-    load_state,
-    merged,
-    save_state,
-)
+from toolkit.spark.read_state import PartitionReadResult, ReadState, load_state, merged, save_state
 from toolkit.spark.schemas import SOURCE_BLOCKS
 
 pytestmark = [

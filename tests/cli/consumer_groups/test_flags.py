@@ -27,10 +27,7 @@ REFUSED = {
         "--execute cannot be used with --describe",
     ),
     "D22": ("--describe", "--describe needs one of --all-groups, --group"),
-    "D23": (
-        "--describe --group g --members --offsets",
-        "--members, --offsets exclude each other",
-    ),
+    "D23": ("--describe --group g --members --offsets", "--members, --offsets exclude each other"),
     "describe a state": ("--describe --group g --state Empty", "--state takes no value"),
     "both, which the tool takes": (
         "--describe --group g --all-groups",
@@ -58,10 +55,7 @@ REFUSED = {
         "--reset-offsets --group g --all-topics --to-latest --export --output csv",
         "--export, --output exclude each other",
     ),
-    "not a rule": (
-        "--delete --group g --override reason",
-        "rule 'reason' does not exist",
-    ),
+    "not a rule": ("--delete --group g --override reason", "rule 'reason' does not exist"),
 }
 
 

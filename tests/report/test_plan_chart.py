@@ -38,10 +38,9 @@ def facts(*logs: LogOffsets) -> Snapshot:
     return Snapshot("eu", "c1", NOW, (), (), by_partition)
 
 
-def traces(shown: Shown) -> dict[str, dict[str, Any]]:
+def traces(shown: Any) -> dict[str, dict[str, Any]]:
     """Return the traces that stand in the legend, by name."""
-    found = shown[-1]["data"][MIME]["data"]
-    return {trace["name"]: trace for trace in found if trace.get("name")}
+    return {trace["name"]: trace for trace in shown.figure["data"] if trace.get("name")}
 
 
 def test_places_are_within_the_log(shown: Shown) -> None:

@@ -19,7 +19,6 @@ from toolkit.spark.java import _packaged, find_java, java_home, quick_jvm, usabl
 ROOT = Path(__file__).parents[2]
 # What Spark and its launch scripts call, and nothing else: above all no java.
 PROGRAMS = ("bash", "dirname", "env", "ps", "rm", "sh", "uname")
-# The runtime has no class archive; the second compiler costs more than it saves.
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -31,12 +32,17 @@ def tiles(*states: str, topic: str = "orders", **columns: Any) -> pd.DataFrame:
     return pd.DataFrame(rows | columns)
 
 
+def live(read: Callable[[], pd.DataFrame], title: str = "payments", **options: Any) -> PauseBoard:
+    """Return a live board."""
+    board = pause_board(read, title=title, **options)
+    assert board.view
+    return board
+
+
 def opened(*states: str) -> tuple[PauseBoard, list[BoardSelection]]:
     """Return a live board and what it was told to plan."""
     wishes: list[BoardSelection] = []
-    board = pause_board(lambda: tiles(*states), title="payments", on_plan=wishes.append)
-    assert board.view
-    return board, wishes
+    return live(lambda: tiles(*states), on_plan=wishes.append), wishes
 
 
 def choose(board: PauseBoard, *numbers: int) -> None:
@@ -84,8 +90,7 @@ def test_colour_and_word_say_how_a_partition_stands() -> None:
 def test_a_later_look_keeps_what_is_chosen() -> None:
     """A look in the background repaints the tiles, new ones too, and leaves the choice alone."""
     now = [tiles("flowing", "lagging")]
-    board = pause_board(lambda: now[0], title="payments")
-    assert board.view
+    board = live(lambda: now[0])
     choose(board, 1)
 
     now[0] = tiles("flowing", "paused", "lagging")
@@ -116,8 +121,7 @@ def test_a_look_that_fails_is_shown_and_leaves_the_board() -> None:
 
 def test_names_are_text_in_html() -> None:
     """What stands in HTML is escaped; tiles are text by themselves."""
-    board = pause_board(lambda: tiles("paused", "flowing"), title=HOSTILE)
-    assert board.view
+    board = live(lambda: tiles("paused", "flowing"), HOSTILE)
     for html in (board.static_html(), board.head.value):
         assert "<img" not in html
     assert "&lt;img" in board.head.value

@@ -138,29 +138,23 @@ def test_the_fleet_files_policy_holds_for_an_address(
     assert shell.held(group)
 
 
-def test_a_name_that_would_be_a_pattern_deletes_nothing_else(shell: Any) -> None:
-    """A group `x*` that does not exist is neither `x[*]` nor anything else that exists."""
-    topic = shell.topic()
-    stem = shell.apps.name("pay")
-    for name in (f"{stem}[*]", f"{stem}-2"):
+def test_names_are_not_patterns(shell: Any) -> None:
+    """
+    What is a pattern for other commands is a name for the tool, which nobody has.
+
+    So a group `x*` that does not exist is not `x[*]` either.
+    """
+    topic, stem = shell.topic(), shell.apps.name("pay")
+    groups = [f"{stem}[*]", f"{stem}-2"]
+    for name in groups:
         shell.apps.commit(name, {TopicPartition(topic, 0): 5})
 
-    done = shell.execute("--delete", "--group", f"{stem}*")
-
-    assert 3 == done.returncode, done.stderr
-    assert shell.held(f"{stem}[*]")
-    assert shell.held(f"{stem}-2")
-
-
-def test_names_are_not_patterns(shell: Any) -> None:
-    """What is a pattern for other commands is a name for the tool, which nobody has."""
-    group, _ = shell.idle(5)
-    shown = shell("--describe", "--group", f"{group[:-1]}*")
-    deleted = shell.execute("--delete", "--group", f"{group[:-1]}?")
-
+    shown = shell("--describe", "--group", f"{stem}*")
     assert (1, "") == (shown.returncode, shown.stdout)
-    assert (3, True) == (deleted.returncode, "block: no-such-group" in deleted.stderr)
-    assert shell.held(group)
+    for name in (f"{stem}*", f"{stem}-?"):
+        deleted = shell.execute("--delete", "--group", name)
+        assert (3, True) == (deleted.returncode, "block: no-such-group" in deleted.stderr)
+    assert all(shell.held(name) for name in groups)
 
 
 def test_a_missing_group_does_not_hide_another_d21(shell: Any) -> None:

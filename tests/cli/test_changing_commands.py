@@ -61,16 +61,9 @@ RESET: Held = {0: (0, "a note"), 1: (0, "a note")}
 
 
 @pytest.fixture
-def approved(here: Command) -> Command:
-    """Return a function that has a command's plan shown, and then applies exactly that."""
-
-    def run(*arguments: str) -> CompletedProcess[str]:
-        shown = here(*arguments, "--dry-run")
-        (fingerprint,) = re.findall("Fingerprint: (.*)", shown.stderr)
-        approval = ("--approve", fingerprint, "--reason", "a test", *QUICK)
-        return here(*arguments, *approval)
-
-    return run
+def approved(approve_shown: Command, bare_fleet: Path) -> Command:
+    """Return a function that applies on the quiet cluster what a command's dry run shows."""
+    return partial(approve_shown, fleet=bare_fleet)
 
 
 def run_of(done: CompletedProcess[str]) -> str:

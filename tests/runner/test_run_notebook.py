@@ -111,12 +111,8 @@ def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyP
     written = json.loads((result.folder / "result.json").read_text())
     assert written == result.as_dict()
     jsonschema.validate(written, SCHEMA)
-    assert {path.name for path in result.folder.iterdir()} == {
-        "20_example.ipynb",
-        "report.html",
-        "result.json",
-        "run.log",
-    }
+    left = {"20_example.ipynb", "report.html", "result.json", "run.log"}
+    assert left == {path.name for path in result.folder.iterdir()}
     assert written | {"started": "", "finished": "", "version": "", "folder": ""} == {
         "notebook": "20_example",
         "runbook": None,

@@ -162,10 +162,8 @@ def test_a_missing_group_does_not_hide_another_d21(shell: Any) -> None:
     group, topic = shell.idle(5)
     done = shell("--describe", "--group", group, "--group", "nobody")
 
-    assert (4, [group, topic, "0", "5"]) == (
-        done.returncode,
-        done.stdout.splitlines()[-1].split()[:4],
-    )
+    last_line = done.stdout.splitlines()[-1].split()
+    assert (4, [group, topic, "0", "5"]) == (done.returncode, last_line[:4])
     assert "has no group 'nobody'" in done.stderr
 
 

@@ -24,7 +24,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("left", [[], ["org_kafka_2.13-4.3.1.jar", "org_kafka-tools-4.3.1.jar"]])
 def test_failed_download_gives_the_resolvers_reason(nowhere: Path, left: list[str]) -> None:
-    """Without a network the error has the resolver's words, and what a killed one left is none."""
+    """Without a network the error has the resolver's words; a killed download is not used."""
     partial = nowhere / "kafka-4.3.1.partial" / "jars"
     for name in left:
         partial.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 import pytest
 
@@ -27,22 +25,18 @@ def groups() -> pd.DataFrame:
     )
 
 
-def live(groups: pd.DataFrame, **options: Any) -> GroupPicker:
+@pytest.fixture
+def picker(groups: pd.DataFrame) -> GroupPicker:
     """Return a live picker."""
-    picker = group_picker(groups, **options)
+    picker = group_picker(groups)
     assert picker.view
     return picker
 
 
-@pytest.fixture
-def picker(groups: pd.DataFrame) -> GroupPicker:
-    """Return a live picker of several groups."""
-    return live(groups)
-
-
 def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     """Where one is wanted the next choice replaces the last, and nothing is chosen unasked."""
-    picker = live(groups, only_one=True)
+    picker = group_picker(groups, only_one=True)
+    assert picker.view
     assert ((), None) == (picker.picked, picker.listing.index)
     picker.listing.set_state({"index": 3})
     assert ("service-00002-reader",) == picker.picked
@@ -104,7 +98,8 @@ def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
 def test_names_are_handed_over_as_they_are(groups: pd.DataFrame) -> None:
     """The callable gets the exact names, once the button is pressed and not before."""
     told: list[tuple[str, ...]] = []
-    picker = live(groups, on_pick=told.append)
+    picker = group_picker(groups, on_pick=told.append)
+    assert picker.view
     picker.use_button.click()
     picker.state.value = "Dead"
     picker.listing.set_state({"index": [0]})
@@ -120,7 +115,8 @@ def test_an_error_of_the_callable_is_seen(groups: pd.DataFrame) -> None:
     def fail(names: tuple[str, ...]) -> None:
         raise ValueError(f"no {names[0]}")
 
-    picker = live(groups, on_pick=fail)
+    picker = group_picker(groups, on_pick=fail)
+    assert picker.view
     picker.choose([HOSTILE])
     picker.use_button.click()
     assert f"no {HOSTILE}" == str(picker.error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -32,17 +31,12 @@ def tiles(*states: str, topic: str = "orders", **columns: Any) -> pd.DataFrame:
     return pd.DataFrame(rows | columns)
 
 
-def live(read: Callable[[], pd.DataFrame], title: str = "payments", **options: Any) -> PauseBoard:
-    """Return a live board."""
-    board = pause_board(read, title=title, **options)
-    assert board.view
-    return board
-
-
 def opened(*states: str) -> tuple[PauseBoard, list[BoardSelection]]:
     """Return a live board and what it was told to plan."""
     wishes: list[BoardSelection] = []
-    return live(lambda: tiles(*states), on_plan=wishes.append), wishes
+    board = pause_board(lambda: tiles(*states), title="payments", on_plan=wishes.append)
+    assert board.view
+    return board, wishes
 
 
 def choose(board: PauseBoard, *numbers: int) -> None:
@@ -90,7 +84,8 @@ def test_colour_and_word_say_how_a_partition_stands() -> None:
 def test_a_later_look_keeps_what_is_chosen() -> None:
     """A look in the background repaints the tiles, new ones too, and leaves the choice alone."""
     now = [tiles("flowing", "lagging")]
-    board = live(lambda: now[0])
+    board = pause_board(lambda: now[0], title="payments")
+    assert board.view
     choose(board, 1)
 
     now[0] = tiles("flowing", "paused", "lagging")
@@ -121,7 +116,8 @@ def test_a_look_that_fails_is_shown_and_leaves_the_board() -> None:
 
 def test_names_are_text_in_html() -> None:
     """What stands in HTML is escaped; tiles are text by themselves."""
-    board = live(lambda: tiles("paused", "flowing"), HOSTILE)
+    board = pause_board(lambda: tiles("paused", "flowing"), title=HOSTILE)
+    assert board.view
     for html in (board.static_html(), board.head.value):
         assert "<img" not in html
     assert "&lt;img" in board.head.value

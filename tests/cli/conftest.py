@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from toolkit.cli import cli
 from toolkit.model import Cluster
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+QUICK = ("--override", "keeps-committing")
 DOWN = "127.0.0.1:1"  # where nobody may listen but root, and nobody does
 
 
@@ -68,6 +70,19 @@ def offsetbook_here() -> Command:
             cli, arguments, env={"OFFSETBOOK_FLEET": str(fleet)}, catch_exceptions=False
         )
         return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def approve_shown(offsetbook_here: Command) -> Command:
+    """Return a function that has a command's plan shown, and then applies exactly that."""
+
+    def run(*arguments: str, fleet: Path) -> subprocess.CompletedProcess[str]:
+        shown = offsetbook_here(*arguments, "--dry-run", fleet=fleet)
+        (fingerprint,) = re.findall("Fingerprint: (.*)", shown.stderr)
+        approval = ("--approve", fingerprint, "--reason", "a test", *QUICK)
+        return offsetbook_here(*arguments, *approval, fleet=fleet)
 
     return run
 

@@ -43,10 +43,8 @@ def held(bare_cluster: Cluster) -> Callable[[str], Held]:
 @pytest.fixture
 def idle(apps: Any) -> tuple[str, str]:
     """Return an idle group and the topic whose two partitions of 10 records it half read."""
-    topic, group = (
-        apps.create_topic(apps.name("orders"), partitions=2, records=10),
-        apps.name("pay"),
-    )
+    topic = apps.create_topic(apps.name("orders"), partitions=2, records=10)
+    group = apps.name("pay")
     apps.commit(group, {TopicPartition(topic, 0): 5, TopicPartition(topic, 1): 6}, "a note")
     return group, topic
 
@@ -63,16 +61,9 @@ RESET: Held = {0: (0, "a note"), 1: (0, "a note")}
 
 
 @pytest.fixture
-def approved(here: Command) -> Command:
-    """Return a function that has a command's plan shown, and then applies exactly that."""
-
-    def run(*arguments: str) -> CompletedProcess[str]:
-        shown = here(*arguments, "--dry-run")
-        (fingerprint,) = re.findall("Fingerprint: (.*)", shown.stderr)
-        approval = ("--approve", fingerprint, "--reason", "a test", *QUICK)
-        return here(*arguments, *approval)
-
-    return run
+def approved(approve_shown: Command, bare_fleet: Path) -> Command:
+    """Return a function that applies on the quiet cluster what a command's dry run shows."""
+    return partial(approve_shown, fleet=bare_fleet)
 
 
 def run_of(done: CompletedProcess[str]) -> str:
@@ -108,10 +99,12 @@ def test_without_a_terminal_nobody_is_asked(
 
 def test_approve_apply_undo(idle: Any, approved: Command, here: Command, held: Any) -> None:
     """What was approved is done and read back; its run undoes it, and undoes the undo."""
-    run = run_of(approved("reset", "--group", idle[0], "--to-earliest"))
+    done = approved("reset", "--group", idle[0], "--to-earliest", "--output", "json")
+    rows = json.loads(done.stdout)
+    assert [("done", 0), ("done", 0)] == [(row["status"], row["read_back"]) for row in rows]
     assert RESET == held(idle[0])
 
-    undo = run_of(approved("undo", run))
+    undo = run_of(approved("undo", run_of(done)))
     assert BEFORE == held(idle[0])
 
     run_of(approved("undo", undo))
@@ -119,15 +112,6 @@ def test_approve_apply_undo(idle: Any, approved: Command, here: Command, held: A
     listed = here("audit", "list", "--output", "json")
     assert ["2 done"] * 3 == [row["result"] for row in json.loads(listed.stdout)]
     assert 0 == here("audit", "verify").returncode
-
-
-def test_the_outcome_is_one_json_document(idle: Any, approved: Command) -> None:
-    """A program that applies a plan reads what became of every change, and nothing else."""
-    done = approved("reset", "--group", idle[0], "--to-earliest", "--output", "json")
-
-    rows = json.loads(done.stdout)
-
-    assert [("done", 0), ("done", 0)] == [(row["status"], row["read_back"]) for row in rows]
 
 
 def test_a_plan_file_is_applied_later(idle: Any, here: Command, held: Any, tmp_path: Path) -> None:
@@ -189,27 +173,24 @@ def test_a_guard_rail_blocks_until_it_is_overridden(
     assert "skips-unread-records" in json.loads(listed.stdout)[0]["overrides"]
 
 
-def test_typing_the_groups_name_applies(idle: Any, bare_fleet: Path, held: Any) -> None:
-    """At a terminal, whoever types the group's name and a reason has approved."""
-    arguments = ("reset", "--group", idle[0], "--to-earliest", *QUICK)
-
-    says = [("to apply this: ", idle[0]), ("audit log): ", "because")]
-    code, seen = talk(arguments, bare_fleet, says=says)
-
-    assert 0 == code, seen
-    assert f"Type '{idle[0]}'" in seen
-    assert RESET == held(idle[0])
+TYPED = {
+    "the name": (["GROUP", "because"], 0, "Type 'GROUP'", RESET),
+    "another": (["yes"], 3, "nothing was changed", BEFORE),
+}
 
 
-def test_typing_something_else_does_not(idle: Any, bare_fleet: Path, held: Any) -> None:
-    """A wrong name changes nothing."""
-    arguments = ("reset", "--group", idle[0], "--to-earliest", *QUICK)
+@pytest.mark.parametrize("what", TYPED)
+def test_typing_the_groups_name_applies(idle: Any, bare_fleet: Path, held: Any, what: str) -> None:
+    """At a terminal, the group's name and a reason approve; a wrong name changes nothing."""
+    answers, code, said, after = TYPED[what]
+    typed = [answer.replace("GROUP", idle[0]) for answer in answers]
+    says = list(zip(("to apply this: ", "audit log): "), typed, strict=False))
 
-    code, seen = talk(arguments, bare_fleet, says=[("to apply this: ", "yes")])
+    done, seen = talk(("reset", "--group", idle[0], "--to-earliest", *QUICK), bare_fleet, says=says)
 
-    assert 3 == code
-    assert "nothing was changed" in seen
-    assert BEFORE == held(idle[0])
+    assert code == done, seen
+    assert said.replace("GROUP", idle[0]) in seen
+    assert after == held(idle[0])
 
 
 def test_a_deleted_group_comes_back(
@@ -233,13 +214,6 @@ def test_rename_and_back(idle: Any, approved: Command, held: Any) -> None:
     run_of(approved("undo", run))
 
     assert (BEFORE, {}) == (held(idle[0]), held(new))
-
-
-def test_copy_leaves_the_source(idle: Any, approved: Command, held: Any) -> None:
-    """A copy makes a new group with the same offsets and metadata."""
-    run_of(approved("copy", "--group", idle[0], "--to", f"{idle[0]}-copy"))
-
-    assert BEFORE == held(idle[0]) == held(f"{idle[0]}-copy")
 
 
 def test_export_and_restore(
@@ -267,18 +241,20 @@ def test_a_misspelt_topic_blocks_a_deletion(idle: Any, here: Command, held: Any)
     assert BEFORE == held(idle[0])
 
 
-def test_reset_from_a_file_and_from_a_group(
+def test_copy_and_reset_from_a_file_and_from_a_group(
     idle: Any, approved: Command, held: Any, tmp_path: Path
 ) -> None:
-    """A reset takes its offsets from Kafka's own CSV, and from another group with its metadata."""
+    """A copy leaves its source; a reset takes offsets from Kafka's CSV, and from another group."""
     path = tmp_path / "offsets.csv"
     path.write_text(f"{idle[1]},0,3\n{idle[1]},1,4\n")
-    run_of(approved("copy", "--group", idle[0], "--to", f"{idle[0]}-copy"))
+    copy = f"{idle[0]}-copy"
+    run_of(approved("copy", "--group", idle[0], "--to", copy))
+    assert BEFORE == held(idle[0]) == held(copy)
 
     run_of(approved("reset", "--group", idle[0], "--from-file", str(path)))
     assert {0: (3, "a note"), 1: (4, "a note")} == held(idle[0])
 
-    arguments = ("--from-group", f"{idle[0]}-copy", "--override", "skips-unread-records")
+    arguments = ("--from-group", copy, "--override", "skips-unread-records")
     run_of(approved("reset", "--group", idle[0], *arguments))
     assert BEFORE == held(idle[0])
 

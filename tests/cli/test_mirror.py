@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -49,40 +49,19 @@ def test_a_mirror_goes_on_where_the_source_is(
     """By offset the group has the same offset on the mirror, by time the same next record."""
     group, topic = mirrored
     name = f"{group}-{by}"
+    mirror = ("--to-cluster", "mirror", "--by", by)
 
-    done = applied("copy", "--cluster", "eu", "--group", group, "--to", name, *mirror(by))
+    done = applied("copy", "--cluster", "eu", "--group", group, "--to", name, *mirror)
 
     assert 0 == done.returncode, done.stderr
     commits = read_snapshot(kafka_39, groups=[name]).commits
     assert [(topic, 0, expected)] == [(c.topic, c.partition, c.offset) for c in commits]
 
 
-def mirror(by: str) -> tuple[str, ...]:
-    """Return the options that name the mirror."""
-    return "--to-cluster", "mirror", "--by", by
-
-
 @pytest.fixture
 def applied(
-    offsetbook_here: Command,
-    fleet_of: Callable[..., Path],
-    bare_cluster: Cluster,
-    kafka_39: Cluster,
+    approve_shown: Command, fleet_of: Callable[..., Path], bare_cluster: Cluster, kafka_39: Cluster
 ) -> Command:
     """Return a function that applies what a command plans, on a fleet of both clusters."""
     fleet = fleet_of(eu=bare_cluster.bootstrap_servers, mirror=kafka_39.bootstrap_servers)
-
-    def run(*arguments: str) -> CompletedProcess[str]:
-        shown = offsetbook_here(*arguments, "--dry-run", fleet=fleet)
-        (fingerprint,) = re.findall("Fingerprint: (.*)", shown.stderr)
-        approval = (
-            "--approve",
-            fingerprint,
-            "--reason",
-            "a test",
-            "--override",
-            "keeps-committing",
-        )
-        return offsetbook_here(*arguments, *approval, fleet=fleet)
-
-    return run
+    return partial(approve_shown, fleet=fleet)

@@ -90,14 +90,8 @@ def test_a_run_is_selected_and_undone_by_hand(shell: InteractiveShell, room: Roo
     group, other = room.group(), room.group("billing")
     before = room.desk.held(group)
     for name in (group, other):
-        room.cells(
-            "50_reset_offsets",
-            groups=[name],
-            mode="to-offset",
-            value="3",
-            reason=f"of {name}",
-            **STANDING,
-        )
+        wanted = {"groups": [name], "mode": "to-offset", "value": "3", "reason": f"of {name}"}
+        room.cells("50_reset_offsets", **wanted, **STANDING)
     told = room.cells("70_undo")
     assert ("failed", 2) == told.ended
     assert "no run selected. Try: select one above, or set the parameter run" == told.why
@@ -164,20 +158,14 @@ def test_what_a_broker_refuses(
     plan = replace(room.desk.reset(group), steps=(replace(step, changes=tuple(changes)),))
     write_plan(room.folder / "plan.json", plan)
 
-    result = room.cells(
-        "50_reset_offsets",
-        plan_file=str(room.folder / "plan.json"),
-        dry_run=False,
-        approve=plan.fingerprint,
-        reason="a test",
-    )
-    concluded = result.conclusion
+    approval = {"dry_run": False, "approve": plan.fingerprint, "reason": "a test"}
+    plan_file = str(room.folder / "plan.json")
+    result = room.cells("50_reset_offsets", plan_file=plan_file, **approval)
+    counts = result.conclusion.counts
 
     assert ending == result.ended
-    assert (2 - len(refused), len(refused)) == tuple(
-        concluded.counts[name] for name in ("changed", "refused")
-    )
-    assert (concluded.undo is not None) == (len(refused) == 1)
+    assert (2 - len(refused), len(refused)) == (counts["changed"], counts["refused"])
+    assert (result.conclusion.undo is not None) == (len(refused) == 1)
     assert "code 12" in result.shown
 
 

@@ -21,6 +21,7 @@ RECORDS, EARLIER = 10, 7  # the mirror has more records, before all others
 PREFIX = "eu."
 HOSTILE = "<img src=x onerror=alert(1)>"
 DONE, BLOCKED = ("done", 0), ("blocked", 3)
+LIMITS = {"limits": ["max_groups=1", "max_partitions=1"]}
 
 
 def produce(cluster: Cluster, topic: str, *, before: int) -> None:
@@ -83,24 +84,15 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
     room.desk.commit(group, {TopicPartition(mirrored.topic, 0): 9})
     done = room.invoke(shown_command(dry.shown), "a test")
 
-    assert ("done", {"findings": 1, "planned": 1, "changed": 1, "refused": 0}) == (
-        done["status"],
-        done["counts"],
-    )
+    counts = {"findings": 1, "planned": 1, "changed": 1, "refused": 0}
+    assert ("done", counts) == (done["status"], done["counts"])
     assert mirrored.on_mirror(4 + EARLIER) == mirrored.mirror.held(group)[group]
     assert {TopicPartition(mirrored.topic, 0): Position(9)} == room.desk.held(group)[group]
     assert ["a test"] == [entry.run.reason for entry in room.desk.log[:1]]
     assert HOSTILE not in Path(done["folder"], "report.html").read_text("utf-8")
 
-    undone = room.cells(
-        "70_undo",
-        cluster="",  # the one that was changed
-        run=done["undo"],
-        dry_run=False,
-        approve="within limits",
-        reason="a mistake",
-        limits=["max_groups=1", "max_partitions=1"],
-    )
+    standing = {"dry_run": False, "approve": "within limits", "reason": "a mistake", **LIMITS}
+    undone = room.cells("70_undo", cluster="", run=done["undo"], **standing)  # "": the changed one
 
     assert (DONE, {}) == (undone.ended, mirrored.mirror.held(group)), undone.conclusion
 
@@ -115,7 +107,7 @@ def test_to_a_mirror_by_offset_under_another_name(mirrored: Mirrored) -> None:
     assert (BLOCKED, {}) == (over.ended, mirrored.mirror.held(name))
 
     saved = {"cluster": "gone", "to_cluster": "mirror", "plan_file": str(over.folder / "plan.json")}
-    done = mirrored.cells(**saved, **standing, limits=["max_groups=1", "max_partitions=1"])
+    done = mirrored.cells(**saved, **standing, **LIMITS)
 
     assert DONE == done.ended, done.conclusion
     assert {name: mirrored.on_mirror(4)} == mirrored.mirror.held(name)
@@ -153,8 +145,7 @@ def test_what_cannot_be_copied_is_refused(mirrored: Mirrored) -> None:
 
 def test_only_two_ways_are_known(room: Room) -> None:
     """The declared type of a parameter is checked before a kernel is started."""
-    with pytest.raises(
-        ParameterError, match="parameter by must be one of time, offset, got 'size'"
-    ):
+    said = "parameter by must be one of time, offset, got 'size'"
+    with pytest.raises(ParameterError, match=said):
         room.run("52_copy_offsets", group="g", by="size")
     assert not Path(room.folder, "runs").exists()

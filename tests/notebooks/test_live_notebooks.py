@@ -73,9 +73,7 @@ def room(
 
 
 def test_past_a_poison_record(
-    room: LiveRoom,
-    eventually: Callable[..., Any],
-    in_a_thread: Callable[[Callable[[], Any]], Any],
+    room: LiveRoom, eventually: Callable[..., Any], in_a_thread: Callable[[Callable[[], Any]], Any]
 ) -> None:
     """J1: pause the stuck partition, move its offset past the record, resume; the others flow."""
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"

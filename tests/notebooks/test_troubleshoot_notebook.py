@@ -118,10 +118,7 @@ def test_unsubscribed_offsets_of_all_clusters_and_the_next_step(room: Room) -> N
     assert "down" in told.shown
     notebook, given = parameters_of(shown_command(told.shown))
     expected = {"cluster": "test", "groups": ["billing"], "unsubscribed": True}
-    assert ("60_delete_offsets", expected) == (
-        notebook,
-        {name: given[name] for name in expected},
-    )
+    assert ("60_delete_offsets", expected) == (notebook, {name: given[name] for name in expected})
 
     one = both.cells("20_find_unsubscribed_offsets", groups=["fraud-check"])
     assert ("done", 0) == one.ended

@@ -5,10 +5,21 @@ from typing import Any
 import pytest
 
 
+class Shown(list[dict[str, Any]]):
+    """What was shown, each as its formats and its metadata."""
+
+    @property
+    def figure(self) -> dict[str, Any]:
+        """The one figure that was shown."""
+        (output,) = self
+        figure: dict[str, Any] = output["data"]["application/vnd.plotly.v1+json"]
+        return figure
+
+
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Collect every displayed object, as its formats and its metadata."""
-    collected: list[dict[str, Any]] = []
+def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+    """Collect every displayed object."""
+    collected = Shown()
 
     def display(data: dict[str, Any], *, raw: bool, metadata: dict[str, Any]) -> None:
         assert raw

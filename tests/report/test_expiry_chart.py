@@ -11,9 +11,6 @@ from toolkit.planning.expiry.expiry_forecast import select_expiring
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.report.expiry_chart import show_expiry_timeline
 
-Shown = list[dict[str, Any]]
-
-MIME = "application/vnd.plotly.v1+json"
 HOSTILE = "<a href='http://evil.invalid'>orders</a>"
 ESCAPED = "&lt;a href='http://evil.invalid'&gt;orders&lt;/a&gt;"
 EXPIRES, BOUND, AT_RISK = (
@@ -33,21 +30,15 @@ def draw(*rows: dict[str, Any], within_s: float = 48 * HOUR_S, top_n: int = 30) 
     show_expiry_timeline(found, now=now, top_n=top_n)
 
 
-def figure(shown: Shown) -> dict[str, Any]:
-    """Return the figure that was shown last."""
-    found: dict[str, Any] = shown[-1]["data"][MIME]
-    return found
-
-
-def marks(shown: Shown) -> dict[str, list[tuple[str, str]]]:
+def marks(shown: Any) -> dict[str, list[tuple[str, str]]]:
     """Return by kind the marks of the figure: on which line, and when."""
     return {
         trace["name"]: list(zip(trace["y"], trace["x"], strict=True))
-        for trace in figure(shown)["data"]
+        for trace in shown.figure["data"]
     }
 
 
-def test_every_kind_of_mark_is_at_its_time(shown: Shown) -> None:
+def test_every_kind_of_mark_is_at_its_time(shown: Any) -> None:
     """What expires, what does so at the latest then, and what is at risk are told apart."""
     draw(
         {"group": "left", **CLASSIC, **EMPTY, "empty_since": 2 * HOUR_S},
@@ -63,15 +54,14 @@ def test_every_kind_of_mark_is_at_its_time(shown: Shown) -> None:
     } == marks(shown)
 
 
-def test_offsets_that_go_together_are_one_mark(shown: Shown) -> None:
+def test_offsets_that_go_together_are_one_mark(shown: Any) -> None:
     """A mark says how many offsets of how many topics it stands for; more of them are larger."""
     late = {"committed_at": 20 * HOUR_S}
     draw({}, {"topic": "u"}, {"committed_at": 5}, late)
 
-    (trace,) = figure(shown)["data"]
-    assert [("g · eu", "2026-03-02 00:00:00"), ("g · eu", "2026-03-02 20:00:00")] == marks(shown)[
-        EXPIRES
-    ]
+    (trace,) = shown.figure["data"]
+    times = ["2026-03-02 00:00:00", "2026-03-02 20:00:00"]
+    assert [("g · eu", time) for time in times] == marks(shown)[EXPIRES]
     assert [
         "3 offsets of 2 topics, 2026-03-02 00:00 UTC",
         "1 offset of 1 topic, 2026-03-02 20:00 UTC",
@@ -79,12 +69,12 @@ def test_offsets_that_go_together_are_one_mark(shown: Shown) -> None:
     assert trace["marker"]["size"][0] > trace["marker"]["size"][1]
 
 
-def test_what_is_due_is_shown_as_of_now(shown: Shown) -> None:
+def test_what_is_due_is_shown_as_of_now(shown: Any) -> None:
     """An offset that is overdue, and one that would go at once, stand at the line of now."""
     draw({"committed_at": -30 * HOUR_S}, {**KIP848, **READS, "committed_at": -40 * HOUR_S})
 
     assert {EXPIRES: [("g · eu", NOW)], AT_RISK: [("g · eu", NOW)]} == marks(shown)
-    layout = figure(shown)["layout"]
+    layout = shown.figure["layout"]
     assert NOW == layout["shapes"][0]["x0"]
     assert layout["xaxis"]["range"][0] < NOW < layout["xaxis"]["range"][1]
 
@@ -92,17 +82,17 @@ def test_what_is_due_is_shown_as_of_now(shown: Shown) -> None:
 NOW = "2026-03-01 01:00:00"
 
 
-def test_the_first_groups_are_shown_and_the_rest_counted(shown: Shown) -> None:
+def test_the_first_groups_are_shown_and_the_rest_counted(shown: Any) -> None:
     """Groups that lose something first are on top, and the title says how many are left out."""
     draw(*({"group": f"g{n}", "committed_at": 10 * HOUR_S - n * HOUR_S} for n in range(5)), top_n=2)
 
-    layout = figure(shown)["layout"]
+    layout = shown.figure["layout"]
     assert ["g4 · eu", "g3 · eu"] == layout["yaxis"]["categoryarray"]
     assert layout["title"]["text"].endswith(" (first 2 of 5 groups)")
     assert 2 == len(marks(shown)[EXPIRES])
 
 
-def test_names_are_text(shown: Shown) -> None:
+def test_names_are_text(shown: Any) -> None:
     """A name that looks like a link is none, and one that hides characters shows them."""
     draw({"group": HOSTILE, "cluster": "a\u202eb&lt;"})
 
@@ -110,7 +100,7 @@ def test_names_are_text(shown: Shown) -> None:
     assert HOSTILE not in str(shown)
 
 
-def test_nothing_to_show_is_nothing(shown: Shown) -> None:
+def test_nothing_to_show_is_nothing(shown: Any) -> None:
     """Where nothing expires and nothing is at risk there is no picture."""
     draw({**CLASSIC, **READS})
     draw()

@@ -5,14 +5,11 @@ import pytest
 
 from toolkit.report import plain, show_figure
 
-Shown = list[dict[str, Any]]
-
-MIME = "application/vnd.plotly.v1+json"
 HOSTILE = "<a href='http://evil.invalid'>orders</a>"
 ESCAPED = "&lt;a href='http://evil.invalid'&gt;orders&lt;/a&gt;"
 
 
-def test_names_in_data_are_text(shown: Shown) -> None:
+def test_names_in_data_are_text(shown: Any) -> None:
     """Texts in the data of a figure hold no tag, at whatever depth, with or without `plain`."""
     figure = go.Figure(
         go.Bar(x=[1, 2], y=[HOSTILE, plain(HOSTILE)], name=HOSTILE, customdata=[[HOSTILE], [""]])
@@ -20,23 +17,23 @@ def test_names_in_data_are_text(shown: Shown) -> None:
 
     show_figure(figure)
 
-    trace = shown[-1]["data"][MIME]["data"][0]
+    trace = shown.figure["data"][0]
     assert trace["y"] == [ESCAPED, ESCAPED]
     assert trace["name"] == ESCAPED
     assert trace["customdata"][0] == [ESCAPED]
 
 
-def test_titles_keep_emphasis_and_lose_links(shown: Shown) -> None:
+def test_titles_keep_emphasis_and_lose_links(shown: Any) -> None:
     """An author's bold and line breaks stay; a link in a title or hover text does not."""
     figure = go.Figure(go.Bar(x=[1], hovertemplate=f"<b>%{{x}}</b>{HOSTILE}<extra></extra>"))
     figure.update_layout(title=f"<b>Lag</b><br>{HOSTILE}")
 
     show_figure(figure)
 
-    shown_figure = shown[-1]["data"][MIME]
-    assert shown_figure["layout"]["title"]["text"].startswith("<b>Lag</b><br>&lt;a href")
-    assert shown_figure["data"][0]["hovertemplate"].startswith("<b>%{x}</b>&lt;a href")
-    assert shown_figure["data"][0]["hovertemplate"].endswith("<extra></extra>")
+    assert shown.figure["layout"]["title"]["text"].startswith("<b>Lag</b><br>&lt;a href")
+    hover = shown.figure["data"][0]["hovertemplate"]
+    assert hover.startswith("<b>%{x}</b>&lt;a href")
+    assert hover.endswith("<extra></extra>")
 
 
 @pytest.mark.parametrize(
@@ -54,17 +51,17 @@ def test_plain(name: str, label: str) -> None:
     assert plain(name) == label
 
 
-def test_figure_says_what_it_is(shown: Shown) -> None:
+def test_figure_says_what_it_is(shown: Any) -> None:
     """Whoever cannot see the figure is told its kind and title."""
     show_figure(go.Figure(go.Bar(x=[1]), layout={"title": {"text": "Lag by group"}}))
 
     assert shown[-1]["data"]["text/plain"] == "Chart (bar): Lag by group"
 
 
-def test_own_look_wins(shown: Shown) -> None:
+def test_own_look_wins(shown: Any) -> None:
     """Every figure has our look, and what the author chose wins over it."""
     show_figure(go.Figure(go.Bar(x=[1]), layout={"height": 200}))
 
-    layout = shown[-1]["data"][MIME]["layout"]
+    layout = shown.figure["layout"]
     assert layout["height"] == 200
     assert layout["template"]["layout"]["colorway"][0] == "#0072b2"

@@ -16,28 +16,19 @@ from toolkit.report.fleet_charts import (
 )
 from toolkit.report.lag_charts import show_lag_chart
 
-Shown = list[dict[str, Any]]
-
 MIME = "application/vnd.plotly.v1+json"
 HOSTILE = "<a href='http://evil.invalid'>x</a>"
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def figure(shown: Shown) -> dict[str, Any]:
-    """Return the one figure that was shown."""
-    (found,) = shown
-    drawn: dict[str, Any] = found["data"][MIME]
-    return drawn
-
-
-def test_groups_are_counted_by_cluster_and_word(shown: Shown) -> None:
+def test_groups_are_counted_by_cluster_and_word(shown: Any) -> None:
     """A group without a word is counted as one of which nothing can be said."""
     words = ["OK", "OK", "ERR", None]
     show_status_chart(pd.DataFrame({"cluster": ["eu", "eu", "eu", "us"], "status": words}))
 
     drawn = {
         trace["name"]: dict(zip(trace["y"], trace["x"], strict=True))
-        for trace in figure(shown)["data"]
+        for trace in shown.figure["data"]
     }
     assert {
         "OK": {"eu": 2, "us": 0},
@@ -46,7 +37,7 @@ def test_groups_are_counted_by_cluster_and_word(shown: Shown) -> None:
     } == drawn
 
 
-def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Shown) -> None:
+def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Any) -> None:
     """Lag of all partitions of a topic is added up; no lag and no known lag are no colour."""
     rows = pd.DataFrame(
         {
@@ -58,7 +49,7 @@ def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Shown) -> N
     )
     show_lag_heat_map(rows, top_n=3)
 
-    (trace,) = figure(shown)["data"]
+    (trace,) = shown.figure["data"]
     assert ["late · eu", "slow · eu"] == trace["y"][:2]
     assert trace["x"][:2] == ["u", "t"]
     assert [[100.0, None, None], [None, 12.0, None]] == trace["customdata"][:2]
@@ -66,12 +57,12 @@ def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Shown) -> N
     assert "fine · eu" not in trace["y"]
 
 
-def test_ages_are_counted_up_to_their_ends(shown: Shown) -> None:
+def test_ages_are_counted_up_to_their_ends(shown: Any) -> None:
     """What waits for exactly a second is no longer under one; what is unknown is not drawn."""
     ages = pd.array([0, 0.5, 1, 59.9, 60, 1e6, None], "Float64")
     show_time_lag_chart(pd.DataFrame({"cluster": "eu", "time_lag_s": ages}))
 
-    (trace,) = figure(shown)["data"]
+    (trace,) = shown.figure["data"]
     assert {
         "caught up": 1,
         "under 1 s": 1,
@@ -82,7 +73,7 @@ def test_ages_are_counted_up_to_their_ends(shown: Shown) -> None:
     } == dict(zip(trace["x"], trace["y"], strict=True))
 
 
-def test_the_history_shows_the_groups_that_are_worst_now(shown: Shown) -> None:
+def test_the_history_shows_the_groups_that_are_worst_now(shown: Any) -> None:
     """A line for each of them, broken where a run has no lag; one run makes no line."""
     times = [T0, T0 + timedelta(hours=1), T0 + timedelta(hours=2)]
     rows = pd.DataFrame(
@@ -97,12 +88,12 @@ def test_the_history_shows_the_groups_that_are_worst_now(shown: Shown) -> None:
     assert [] == shown
     show_lag_history(rows, top_n=1)
 
-    (trace,) = figure(shown)["data"]
+    (trace,) = shown.figure["data"]
     assert "a · eu" == trace["name"]
     assert [1, None, 9] == trace["y"]
 
 
-def test_nothing_is_drawn_of_nothing(shown: Shown) -> None:
+def test_nothing_is_drawn_of_nothing(shown: Any) -> None:
     """An empty fleet has no picture instead of an empty one."""
     columns = ["cluster", "group", "topic", "lag", "time_lag_s", "status", "taken_at"]
     nothing = pd.DataFrame(columns=columns)
@@ -112,7 +103,7 @@ def test_nothing_is_drawn_of_nothing(shown: Shown) -> None:
     assert [] == shown
 
 
-def test_a_colour_means_one_thing_in_all_charts(shown: Shown) -> None:
+def test_a_colour_means_one_thing_in_all_charts(shown: Any) -> None:
     """A cluster keeps its colour where others are not drawn, and has none that means a status."""
     groups = pd.DataFrame({"cluster": ["eu", "us"], "group": "g", "lag": [pd.NA, 5]})
     groups = groups.assign(status=["OK", "ERR"]).astype({"lag": "Int64"})
@@ -131,11 +122,11 @@ def test_a_colour_means_one_thing_in_all_charts(shown: Shown) -> None:
     assert set(SERIES).isdisjoint({*status.values(), BAD, CAUTION, GOOD, UNUSED, UNKNOWN})
 
 
-def test_counts_have_a_sequential_scale(shown: Shown) -> None:
+def test_counts_have_a_sequential_scale(shown: Any) -> None:
     """In the heat map, more is the same colour and stronger."""
     rows = pd.DataFrame({"cluster": "eu", "group": "g", "topic": ["t", "u"], "lag": [5, 500]})
     show_lag_heat_map(rows)
 
-    (heat_map,) = figure(shown)["layout"]["template"]["data"]["heatmap"]
+    (heat_map,) = shown.figure["layout"]["template"]["data"]["heatmap"]
     assert {"rgba(0,114,178"} == {c.rpartition(",")[0] for _, c in heat_map["colorscale"]}
-    assert "colorscale" not in figure(shown)["data"][0]
+    assert "colorscale" not in shown.figure["data"][0]

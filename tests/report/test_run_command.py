@@ -55,13 +55,9 @@ def test_what_is_empty_is_the_default_and_none_is_an_empty_text() -> None:
     )
 
 
-def test_a_notebook_of_several_clusters_is_given_no_single_one() -> None:
-    """Where the call names clusters, the session's own is not a parameter."""
+def test_a_call_without_cluster_or_notebook() -> None:
+    """The session's cluster is no parameter beside those of the call; no notebook, no command."""
     call = NotebookCall("30", {"clusters": ["eu"]})
 
     assert "offsetbook run 30 -p clusters=eu" == run_command(call, {"cluster": "eu"})
-
-
-def test_without_a_notebook_there_is_no_command() -> None:
-    """What no notebook can do has no command."""
     assert "" == run_command(NotebookCall(), {"cluster": "eu"})

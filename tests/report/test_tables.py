@@ -116,20 +116,15 @@ def test_other_values(shown: Shown) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("duration", "text"),
-    [
-        (timedelta(0), "0 s"),
-        (timedelta(seconds=59.6), "1 min"),
-        (timedelta(hours=2, seconds=5), "2 h"),
-        (timedelta(minutes=-12, seconds=-5), "-12 min 5 s"),
-    ],
-)
-def test_durations(shown: Shown, duration: timedelta, text: str) -> None:
+def test_durations(shown: Shown) -> None:
     """A duration is its two largest units."""
-    show_table(pd.DataFrame({"for": [duration]}))
+    durations = [
+        *[timedelta(0), timedelta(seconds=59.6)],
+        *[timedelta(hours=2, seconds=5), timedelta(minutes=-12, seconds=-5)],
+    ]
+    show_table(pd.DataFrame({"for": durations}))
 
-    assert cells(html_of(shown)) == [text]
+    assert cells(html_of(shown)) == ["0 s", "1 min", "2 h", "-12 min 5 s"]
 
 
 def test_cut_is_said(shown: Shown) -> None:

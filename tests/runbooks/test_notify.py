@@ -20,21 +20,17 @@ PAGE = Runbook(Path("try.md"), "Try", "Now", "Not", Path("20.ipynb"), (), may_ch
 HOSTILE = "<!channel> & <http://x|y>"
 
 
-def ended(
-    status: str = "done", code: int = 0, *, changed: int = 0, summary: str = "fine"
-) -> ClusterRunResult:
+def ended(*, changed: int = 0, summary: str = "fine") -> ClusterRunResult:
     """Return how a run on one cluster ended."""
-    undo = "20261122T1" if changed else None
-    counts = {"changed": changed}
     result: Mapping[str, Any] = {
-        "status": status,
-        "exit_code": code,
-        "counts": counts,
-        "undo": undo,
+        "status": "done",
+        "exit_code": 0,
+        "counts": {"changed": changed},
+        "undo": "20261122T1" if changed else None,
         "summary": summary,
         "error": None,
     }
-    return ClusterRunResult(("eu",), code, result)
+    return ClusterRunResult(("eu",), 0, result)
 
 
 LOOKED = ended()
@@ -42,11 +38,10 @@ CHANGED = ended(changed=2)
 FAILED = ClusterRunResult(("us",), 3, why="runbook try is being run")
 
 
-class Inbox:
+class _Inbox:
     """A web server on loopback that keeps what is posted to it."""
 
     def __init__(self) -> None:
-        """Begin without anything posted, and answer that all is well."""
         self.got: list[dict[str, Any]] = []
         self.answer = 200
         inbox = self
@@ -65,9 +60,9 @@ class Inbox:
 
 
 @pytest.fixture
-def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inbox]:
+def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Inbox]:
     """Return a server whose address is in the environment as $HOOK."""
-    inbox = Inbox()
+    inbox = _Inbox()
     monkeypatch.setenv("HOOK", f"http://127.0.0.1:{inbox.server.server_port}/services/hunter2")
     thread = threading.Thread(target=inbox.server.serve_forever)
     thread.start()
@@ -90,7 +85,7 @@ def told(*notices: NotifyRule, runs: tuple[ClusterRunResult, ...] = (LOOKED,)) -
         ("failure", [False, False, True, True]),
     ],
 )
-def test_when_somebody_is_told(inbox: Inbox, on: str, due: list[bool]) -> None:
+def test_when_somebody_is_told(inbox: _Inbox, on: str, due: list[bool]) -> None:
     """Always, when anything was changed, or when not all went well: once for all clusters."""
     hook = NotifyRule(on, "${env:HOOK}")
 
@@ -102,7 +97,7 @@ def test_when_somebody_is_told(inbox: Inbox, on: str, due: list[bool]) -> None:
         assert wanted == (len(inbox.got) == 1)
 
 
-def test_what_programs_are_told(inbox: Inbox) -> None:
+def test_what_programs_are_told(inbox: _Inbox) -> None:
     """All that result.json has of each run, and a text for people."""
     told(NotifyRule("always", "${env:HOOK}"), runs=(CHANGED, FAILED))
 
@@ -117,7 +112,7 @@ def test_what_programs_are_told(inbox: Inbox) -> None:
     ]
 
 
-def test_what_slack_is_told(inbox: Inbox) -> None:
+def test_what_slack_is_told(inbox: _Inbox) -> None:
     """One text in which no name of a group can call a channel or be a link."""
     told(NotifyRule("always", "${env:HOOK}", "slack"), runs=(ended(summary=HOSTILE),))
 
@@ -126,7 +121,7 @@ def test_what_slack_is_told(inbox: Inbox) -> None:
     assert "&lt;!channel&gt; &amp; &lt;http://x|y&gt;" in content["text"]
 
 
-def test_a_webhook_that_fails(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_webhook_that_fails(inbox: _Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Why is told, by the name of the reference: the address may be a secret."""
     hook = NotifyRule("always", "${env:HOOK}")
     inbox.answer = 403

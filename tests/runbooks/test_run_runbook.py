@@ -112,10 +112,8 @@ def test_a_signal_ends_all_in_good_order(
         process.send_signal(signal.SIGTERM)
         told = json.loads(process.communicate()[0])
 
-    assert (1, ["interrupted", "no result"]) == (
-        process.returncode,
-        [run["status"] for run in told["runs"]],
-    )
+    statuses = [run["status"] for run in told["runs"]]
+    assert (1, ["interrupted", "no result"]) == (process.returncode, statuses)
     assert "SIGTERM stopped this step" in told["runs"][0]["said"]
     assert "not started" in told["runs"][1]["said"]
     assert place.there_are("eu.*", 2)()

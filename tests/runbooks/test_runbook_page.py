@@ -62,14 +62,9 @@ def test_the_least_that_a_page_can_say(make_page: MakePage) -> None:
     """Five entries make a runbook that changes nothing and must be told its cluster."""
     page = read_runbook(make_page())
 
-    assert ("try", "Try", "Now.", "Not.", False) == (
-        *(page.name, page.title, page.when, page.back_out),
-        page.may_change,
-    )
-    assert ({}, (), None, TimeLimits(), 4) == (
-        *(page.parameters, page.limits, page.keep_for, page.times),
-        page.at_once,
-    )
+    assert ("try", "Try", "Now.", "Not.") == (page.name, page.title, page.when, page.back_out)
+    assert (False, {}, ()) == (page.may_change, page.parameters, page.limits)
+    assert (None, TimeLimits(), 4) == (page.keep_for, page.times, page.at_once)
 
 
 def test_all_that_a_page_can_say(make_page: MakePage) -> None:
@@ -84,10 +79,8 @@ def test_all_that_a_page_can_say(make_page: MakePage) -> None:
         )
     )
 
-    assert (("eu", "us"), ("group",), timedelta(days=90), 2) == (
-        *(page.clusters, page.must_give, page.keep_for),
-        page.at_once,
-    )
+    assert (("eu", "us"), ("group",)) == (page.clusters, page.must_give)
+    assert (timedelta(days=90), 2) == (page.keep_for, page.at_once)
     assert TimeLimits(1800.0, 7200.0) == page.times
     assert ("max_groups=1", "max_partitions=2", "groups=pay*", "groups=007") == page.limits
     assert (
@@ -193,10 +186,11 @@ def values(page: Runbook, *given: tuple[str, str], dry_run: bool = False) -> dic
 
 
 def test_a_page_that_may_not_change_is_a_dry_run(make_page: MakePage) -> None:
-    """Whatever it is given: without limits there is no approval."""
-    page = read_runbook(make_page())
+    """Whatever it is given: without limits there is no approval, and other values are free."""
+    page = read_runbook(make_page("parameters: {days: 30}\n"))
 
-    assert {"dry_run": True, "group": "a"} == values(page, ("group", "a"))
+    assert {"dry_run": True, "days": 30} == values(page)
+    assert {"dry_run": True, "days": 1, "group": "a"} == values(page, ("group", "a"), ("days", "1"))
 
 
 def test_a_standing_approval_is_the_pages_own(make_page: MakePage) -> None:
@@ -221,13 +215,6 @@ def test_who_starts_it_cannot_widen_it(make_page: MakePage, name: str) -> None:
     assert "pay" == values(page, ("group", "pay"))["group"]
 
 
-def test_a_page_that_only_looks_has_defaults(make_page: MakePage) -> None:
-    """Whoever looks may look elsewhere."""
-    page = read_runbook(make_page("parameters: {days: 30}\n"))
-
-    assert (30, 1) == (values(page)["days"], values(page, ("days", "1"))["days"])
-
-
 def test_what_must_be_given(make_page: MakePage) -> None:
     """A runbook for one case is not run without saying which."""
     page = read_runbook(make_page("must_give: [group, days]\n"))
@@ -238,42 +225,38 @@ def test_what_must_be_given(make_page: MakePage) -> None:
     assert {"dry_run": True, "group": "a", "days": 3} == values(page, ("group", "a"), ("days", "3"))
 
 
-FLEET = "clusters:\n" + "".join(
-    f"  {name}:\n    bootstrap.servers: b:1\n" for name in ("ap", "eu", "us")
-)
-
-
-def clusters(page: Runbook, fleet: Path, *named: str) -> list[tuple[str, ...]]:
-    """Return what clusters each run is about."""
-    return [names for names, _ in runs_of(page, {"fleet_file": str(fleet)}, clusters=named)]
-
-
-def test_a_run_for_each_cluster(make_page: MakePage, tmp_path: Path) -> None:
-    """All of the fleet, those of the page, or those that are named, and no others."""
+@pytest.fixture
+def clusters(tmp_path: Path) -> Callable[..., list[tuple[str, ...]]]:
+    """Return a function that returns what clusters of a fleet each run of a page is about."""
     fleet = tmp_path / "fleet.yaml"
-    fleet.write_text(FLEET)
+    entries = (f"  {name}:\n    bootstrap.servers: b:1\n" for name in ("ap", "eu", "us"))
+    fleet.write_text("".join(["clusters:\n", *entries]))
+    given = {"fleet_file": str(fleet)}
+    return lambda page, *named: [names for names, _ in runs_of(page, given, clusters=named)]
+
+
+def test_a_run_for_each_cluster(make_page: MakePage, clusters: Any) -> None:
+    """All of the fleet, those of the page, or those that are named, and no others."""
     everywhere = read_runbook(make_page("clusters: all\n"))
     somewhere = read_runbook(make_page("clusters: [eu, us]\n", name="some"))
     anywhere = read_runbook(make_page(name="any"))
 
-    assert [("ap",), ("eu",), ("us",)] == clusters(everywhere, fleet)
-    assert [("us",)] == clusters(everywhere, fleet, "us")
-    assert [("eu",), ("us",)] == clusters(somewhere, fleet)
-    assert [("ap",)] == clusters(anywhere, fleet, "ap")
+    assert [("ap",), ("eu",), ("us",)] == clusters(everywhere)
+    assert [("us",)] == clusters(everywhere, "us")
+    assert [("eu",), ("us",)] == clusters(somewhere)
+    assert [("ap",)] == clusters(anywhere, "ap")
     with pytest.raises(UsageError, match="needs a cluster"):
-        clusters(anywhere, fleet)
+        clusters(anywhere)
     with pytest.raises(UsageError, match="is not for cluster 'ap'"):
-        clusters(somewhere, fleet, "ap")
+        clusters(somewhere, "ap")
     with pytest.raises(UsageError, match="'xx' is not in the fleet file"):
-        clusters(everywhere, fleet, "xx")
+        clusters(everywhere, "xx")
 
 
 def test_one_run_for_a_fleet(
-    make_page: MakePage, make_notebook: Callable[..., Path], tmp_path: Path
+    make_page: MakePage, make_notebook: Callable[..., Path], clusters: Any
 ) -> None:
     """A notebook about several clusters is run once, unless it may change something."""
-    fleet = tmp_path / "fleet.yaml"
-    fleet.write_text(FLEET)
     several = PARAMETERS.replace('cluster: str = "eu"', "clusters: list[str] = []")
     other = make_notebook("1", parameters=several, name="10_other")
     looking = read_runbook(
@@ -282,8 +265,8 @@ def test_one_run_for_a_fleet(
     front = changing("clusters: all\n").replace("{notebook}", str(other))
     touching = read_runbook(make_page(front=front, name="touching"))
 
-    assert [("ap", "eu", "us")] == clusters(looking, fleet)
-    assert [("ap",), ("eu",), ("us",)] == clusters(touching, fleet)
+    assert [("ap", "eu", "us")] == clusters(looking)
+    assert [("ap",), ("eu",), ("us",)] == clusters(touching)
 
 
 def test_the_pages_of_this_repository() -> None:

@@ -153,10 +153,9 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
         ["calendar", *timers().values()],
         ["security", "--offline=true", "--threshold=20", service],  # 2.0 of 10
     ]
-    for arguments in analyses:
-        done = subprocess.run(
-            [SYSTEMD or "", *arguments], capture_output=True, text=True, check=False
-        )
+    for words in analyses:
+        command = [SYSTEMD or "", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (0, "") == (done.returncode, done.stderr), done.stdout
 
 

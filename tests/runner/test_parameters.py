@@ -26,7 +26,12 @@ def notebook(make_notebook: MakeNotebook) -> Path:
     return make_notebook(parameters=DECLARED)
 
 
-def test_reads_every_line(notebook: Path) -> None:
+def parsed(notebook: Path, *given: tuple[str, str]) -> dict[str, object]:
+    """Return what texts mean as parameters of a notebook."""
+    return parse_parameters(read_parameters(notebook), given, notebook="n.ipynb")
+
+
+def test_reads_every_line(notebook: Path, make_notebook: MakeNotebook) -> None:
     """Every declaration is read with type, default and help, also unions and a help with `=`."""
     parameters = read_parameters(notebook)
 
@@ -40,11 +45,7 @@ def test_reads_every_line(notebook: Path) -> None:
         ("to", "Literal['earliest', 'latest']", "latest"),
     ]
     assert parameters[0].help == "name in the fleet file, a = b"
-
-
-def test_no_parameters_cell(make_notebook: MakeNotebook) -> None:
-    """A notebook without a parameters cell has no parameters."""
-    assert read_parameters(make_notebook("1 + 1")) == ()
+    assert read_parameters(make_notebook("1 + 1")) == ()  # there is no parameters cell
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_refuses_secrets(make_notebook: MakeNotebook, notebook: Path, name: str)
     with pytest.raises(ParameterError, match=r"fleet file"):
         read_parameters(make_notebook(parameters=f'{name}: str = ""', name="21_secret"))
     with pytest.raises(ParameterError, match=r"fleet file"):
-        parse_parameters(read_parameters(notebook), [(name, "x")], notebook="n.ipynb")
+        parsed(notebook, (name, "x"))
 
 
 @pytest.mark.parametrize("name", ["author", "tokenizer", "bypass", "partition_keys", "key_format"])
@@ -102,71 +103,55 @@ def test_harmless_names_pass(make_notebook: MakeNotebook, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "value"),
+    ("name", "texts", "value"),
     [
-        ("cluster", "007", "007"),
-        ("cluster", "false", "false"),
-        ("cluster", "", ""),
-        ("groups", "a,b, c", ["a", "b", "c"]),
-        ("groups", "", []),
-        ("older_than_days", "-3", -3),
-        ("share", "1e-3", 0.001),
-        ("apply", "false", False),
-        ("apply", "True", True),
-        ("topic", "None", "None"),
-        ("topic", "", None),
-        ("to", "earliest", "earliest"),
+        ("cluster", ["007"], "007"),
+        ("cluster", ["false"], "false"),
+        ("cluster", [""], ""),
+        ("groups", ["a,b, c"], ["a", "b", "c"]),
+        ("groups", [""], []),
+        ("groups", ["a,b", "c"], ["a,b", "c"]),  # repeated, so that a name may hold a comma
+        ("older_than_days", ["-3"], -3),
+        ("share", ["1e-3"], 0.001),
+        ("apply", ["false"], False),
+        ("apply", ["True"], True),
+        ("topic", ["None"], "None"),
+        ("topic", [""], None),
+        ("to", ["earliest"], "earliest"),
     ],
 )
-def test_text_becomes_declared_type(notebook: Path, name: str, text: str, value: object) -> None:
+def test_text_becomes_declared_type(
+    notebook: Path, name: str, texts: list[str], value: object
+) -> None:
     """The declared type alone decides what a text means."""
-    parsed = parse_parameters(read_parameters(notebook), [(name, text)], notebook="n.ipynb")
+    found = parsed(notebook, *((name, text) for text in texts))
 
-    assert parsed == {name: value}
-    assert type(parsed[name]) is type(value)
+    assert found == {name: value}
+    assert type(found[name]) is type(value)
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("older_than_days", "7.0"),
-        ("older_than_days", "1_000"),
-        ("older_than_days", "٣"),
-        ("older_than_days", ""),
-        ("share", "nan"),
-        ("share", "inf"),
-        ("share", "1e999"),
-        ("share", "1_0.5"),
-        ("apply", "no"),
-        ("apply", "1"),
-        ("apply", ""),
+        *(("older_than_days", text) for text in ("7.0", "1_000", "٣", "")),
+        *(("share", text) for text in ("nan", "inf", "1e999", "1_0.5")),
+        *(("apply", text) for text in ("no", "1", "")),
         ("to", "middle"),
     ],
 )
 def test_text_of_wrong_type(notebook: Path, name: str, text: str) -> None:
     """A text that is not of the declared type is refused, with name, type and text."""
     with pytest.raises(ParameterError) as refused:
-        parse_parameters(read_parameters(notebook), [(name, text)], notebook="n.ipynb")
+        parsed(notebook, (name, text))
 
     assert f"parameter {name} must be" in str(refused.value)
     assert repr(text) in str(refused.value)
 
 
-def test_repeated_list(notebook: Path) -> None:
-    """A repeated list takes each text as it is, so that a name may hold a comma."""
-    texts = [("groups", "a,b"), ("groups", "c")]
-
-    assert parse_parameters(read_parameters(notebook), texts, notebook="n.ipynb") == {
-        "groups": ["a,b", "c"]
-    }
-
-
 def test_repeated_scalar(notebook: Path) -> None:
     """A single value that is given twice is refused: nobody can say which was meant."""
-    texts = [("cluster", "eu"), ("cluster", "us")]
-
     with pytest.raises(ParameterError, match="must be str"):
-        parse_parameters(read_parameters(notebook), texts, notebook="n.ipynb")
+        parsed(notebook, ("cluster", "eu"), ("cluster", "us"))
 
 
 def test_unknown_name(notebook: Path) -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from small_notebooks import EndWith, MakeNotebook
 
 from toolkit.cli import cli
@@ -156,20 +156,19 @@ def test_every_run_refreshes_the_list(
     """After a run the page lists it, also where it failed, with a link to its report."""
     failed = StepFailed("OSError: no answer", step="Look")
     without_kernel(stop=RunEnd(RunStatus.FAILED, 1, failed))
-    words = [
-        "run",
-        str(make_notebook("# Look", "1")),
-        "--quiet",
-        "--output-dir",
-        str(tmp_path / "runs"),
-    ]
-    done = CliRunner().invoke(cli, words, catch_exceptions=False)
-    (run,) = (path for path in (tmp_path / "runs").iterdir() if path.is_dir())
+    done = run(make_notebook("# Look", "1"), tmp_path / "runs")
+    (folder,) = (path for path in (tmp_path / "runs").iterdir() if path.is_dir())
     page = (tmp_path / "runs" / "index.html").read_text("utf-8")
 
     assert 1 == done.exit_code
-    assert f'href="./{run.name}/report.html"' in page
+    assert f'href="./{folder.name}/report.html"' in page
     assert "Look: OSError: no answer" in page
+
+
+def run(notebook: Path, runs: Path) -> Result:
+    """Run a notebook by the command."""
+    words = ["run", str(notebook), "--output-dir", str(runs)]
+    return CliRunner().invoke(cli, words, catch_exceptions=False)
 
 
 def test_a_list_that_cannot_be_written_spoils_no_run(
@@ -178,8 +177,7 @@ def test_a_list_that_cannot_be_written_spoils_no_run(
     """The run ends as it ended, and a note on stderr says that the list is old."""
     without_kernel()
     (tmp_path / "runs" / "index.html").mkdir(parents=True)
-    words = ["run", str(make_notebook("# Look", "1")), "--output-dir", str(tmp_path / "runs")]
-    done = CliRunner().invoke(cli, words, catch_exceptions=False)
+    done = run(make_notebook("# Look", "1"), tmp_path / "runs")
 
     assert 0 == done.exit_code
     assert "note: the list of runs cannot be written" in done.stderr
@@ -189,11 +187,8 @@ def test_a_list_that_cannot_be_written_spoils_no_run(
 def test_writers_at_once_leave_one_whole_page(tmp_path: Path) -> None:
     """Runs that end at the same moment do not stand in each other's way."""
     keep(tmp_path, "a")
-    threads = [Thread(target=refresh_index, args=(tmp_path,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(refresh_index, [tmp_path] * 8))
 
     assert (tmp_path / "index.html").read_text("utf-8").rstrip().endswith("</html>")
     assert ["a", "index.html"] == sorted(path.name for path in tmp_path.iterdir())

@@ -80,26 +80,21 @@ def test_a_failed_notebook_has_its_failing_step_on_top(
 ) -> None:
     """Without our runner, too, the top says which step failed and why, and leads there."""
     notebook = make_notebook("# Look", "1", "## Apply", f"raise OSError({HOSTILE!r})", "2")
-    status = report_to(by_papermill(notebook, tmp_path), tmp_path / "n.html")
+    html = tmp_path / "n.html"
 
-    assert "failed" == status
-    assert f"Failed Failed at: Apply OSError: {HOSTILE} Go to the failed cell" in top_of(
-        tmp_path / "n.html"
-    )
-    assert HOSTILE not in (tmp_path / "n.html").read_text("utf-8")
+    assert "failed" == report_to(by_papermill(notebook, tmp_path), html)
+    assert f"Failed Failed at: Apply OSError: {HOSTILE} Go to the failed cell" in top_of(html)
+    assert HOSTILE not in html.read_text("utf-8")
 
 
 def test_a_half_run_notebook_says_how_far_it_came(
     make_notebook: MakeNotebook, tmp_path: Path
 ) -> None:
     """Where somebody ran only the first cells, the first one that was not run is named."""
-    path = left_by_jupyter(make_notebook("# Look", "1", "## Apply", "2"), 1)
-    status = report_to(path, tmp_path / "n.html")
+    path, html = left_by_jupyter(make_notebook("# Look", "1", "## Apply", "2"), 1), tmp_path / "n"
 
-    assert "unfinished" == status
-    assert "Stopped before the last cell Failed at: Apply this cell was not run" in top_of(
-        tmp_path / "n.html"
-    )
+    assert "unfinished" == report_to(path, html)
+    assert "Stopped before the last cell Failed at: Apply this cell was not run" in top_of(html)
 
 
 def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Path) -> None:
@@ -143,21 +138,15 @@ def test_what_is_no_executed_notebook(tmp_path: Path, content: str, said: str) -
     assert not (tmp_path / "n.html").exists()
 
 
-def test_a_notebook_as_it_comes_was_never_executed(tmp_path: Path) -> None:
-    """Those of the project have no outputs, and no report."""
-    notebook = next(Path(__file__).parents[2].glob("notebooks/20_*.ipynb"))
-
-    with pytest.raises(UsageError, match="was not executed"):
-        report_to(notebook, tmp_path / "n.html")
-
-
 def test_where_it_cannot_be_read_or_written(make_notebook: MakeNotebook, tmp_path: Path) -> None:
-    """A missing notebook, a missing folder and the notebook itself are refused in words."""
+    """A notebook that is missing or was not run, and a wrong place, are refused in words."""
     executed = left_by_jupyter(make_notebook("# Look", "1"), 1)
     before = executed.read_text()
 
     with pytest.raises(UsageError, match="file not found"):
         report_of(tmp_path / "nope.ipynb")
+    with pytest.raises(UsageError, match="was not executed"):
+        report_of(make_notebook("# Look", "1", name="as-it-comes"))
     for output, said in [
         (tmp_path / "no-folder" / "n.html", "cannot be written"),
         (executed, "is the notebook itself"),
@@ -167,25 +156,18 @@ def test_where_it_cannot_be_read_or_written(make_notebook: MakeNotebook, tmp_pat
     assert before == executed.read_text()
 
 
-def test_the_command_writes_beside_the_notebook(make_notebook: MakeNotebook) -> None:
-    """Without --output the report is beside the notebook, and its path is on stdout."""
-    executed = left_by_jupyter(make_notebook("# Look", "1"), 1)
-    done = CliRunner().invoke(cli, ["report", str(executed)], catch_exceptions=False)
-
-    assert (0, f"{executed.with_suffix('.html')}\n") == (done.exit_code, done.stdout)
-    assert "<h1>Look</h1>" in executed.with_suffix(".html").read_text("utf-8")
-
-
 def test_the_command_replaces_nothing_unasked(make_notebook: MakeNotebook) -> None:
-    """A file that exists stays without --force, and - is stdout."""
+    """The report is beside the notebook; a file that exists stays without --force; - is stdout."""
     executed = left_by_jupyter(make_notebook("# Look", "1"), 1)
     html = executed.with_suffix(".html")
-    html.write_text("mine")
 
+    written = CliRunner().invoke(cli, ["report", str(executed)], catch_exceptions=False)
+    assert (0, f"{html}\n") == (written.exit_code, written.stdout)
+    assert "<h1>Look</h1>" in html.read_text("utf-8")
+
+    html.write_text("mine")
     refused = CliRunner().invoke(cli, ["report", str(executed)])
     assert "exists" in str(refused.exception)
-    assert "mine" == html.read_text()
-
     shown = CliRunner().invoke(cli, ["report", str(executed), "--output", "-"])
     assert (0, "mine") == (shown.exit_code, html.read_text())
     assert "<h1>Look</h1>" in shown.stdout

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.starts("kernels")
 
 Run = Callable[..., RunResult]
 
+UNLIMITED = TimeLimits()
 CONCLUDE = (
     "from toolkit.report.conclusion import conclude\n"
     "conclude('2 leftovers <b>found</b>', findings=2, problems=0)"
@@ -53,6 +54,28 @@ try:
 except KeyboardInterrupt:
     pass
 """
+STUBBORN = """\
+import pathlib, time
+while True:
+    try:
+        pathlib.Path({started!r}).touch()
+        time.sleep(3600)
+    except KeyboardInterrupt:
+        pathlib.Path({cleaned!r}).touch()
+"""
+SLOW_ONCE = """
+import pathlib, time
+
+def slow(value=()):
+    started = pathlib.Path({started!r})
+    if not started.exists():
+        started.touch()
+        time.sleep(60)
+    return list(value)
+
+"""
+SLOW_START = f"{SLOW_ONCE}get_ipython().input_transformers_post.append(slow)"
+SLOW_END = f"{SLOW_ONCE}get_ipython().payload_manager.read_payload = slow"
 
 
 @pytest.fixture
@@ -63,10 +86,12 @@ def run(tmp_path: Path) -> Run:
         notebook: Path,
         *,
         on_step: Callable[[CellStep], None] = lambda _step: None,
+        limits: TimeLimits = UNLIMITED,
         **parameters: object,
     ) -> RunResult:
+        runs, terms = tmp_path / "runs", RunTerms(limits=limits)
         return run_notebook(
-            notebook, parameters=parameters, output_dir=tmp_path / "runs", on_step=on_step
+            notebook, parameters=parameters, output_dir=runs, terms=terms, on_step=on_step
         )
 
     return run_one
@@ -86,12 +111,8 @@ def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyP
     written = json.loads((result.folder / "result.json").read_text())
     assert written == result.as_dict()
     jsonschema.validate(written, SCHEMA)
-    assert {path.name for path in result.folder.iterdir()} == {
-        "20_example.ipynb",
-        "report.html",
-        "result.json",
-        "run.log",
-    }
+    left = {"20_example.ipynb", "report.html", "result.json", "run.log"}
+    assert left == {path.name for path in result.folder.iterdir()}
     assert written | {"started": "", "finished": "", "version": "", "folder": ""} == {
         "notebook": "20_example",
         "runbook": None,
@@ -261,30 +282,29 @@ def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:
     assert "Blocked" in executed.cells[result.error.cell].source
 
 
-def test_any_other_error(make_notebook: MakeNotebook, run: Run) -> None:
-    """Any other exception is a failed run, named in one line, with a result.json as of any run."""
-    result = run(make_notebook("# Look", "1 / 0"))
+@pytest.mark.parametrize(
+    ("source", "status", "reason"),
+    [
+        ("1 / 0", RunStatus.FAILED, "ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit()", RunStatus.FAILED, None),
+        ("import sys; sys.exit(3)", RunStatus.FAILED, None),
+        ("import os; os._exit(9)", RunStatus.KERNEL_DIED, None),
+    ],
+)
+def test_a_run_that_does_not_reach_its_end(
+    make_notebook: MakeNotebook, run: Run, source: str, status: RunStatus, reason: str | None
+) -> None:
+    """
+    Any other exception, sys.exit with any code and a dead kernel fail the run.
 
-    assert (result.status, result.exit_code) == (RunStatus.FAILED, 1)
-    assert result.error.reason == "ZeroDivisionError: division by zero"
-    jsonschema.validate(json.loads((result.folder / "result.json").read_text()), SCHEMA)
+    The step is named, and result.json and report are as of any run.
+    """
+    result = run(make_notebook("## Apply", source, CONCLUDE))
 
-
-@pytest.mark.parametrize("code", ["", "3"])
-def test_sys_exit(make_notebook: MakeNotebook, run: Run, code: str) -> None:
-    """A notebook that leaves through sys.exit did not reach its end, whatever the code."""
-    result = run(make_notebook(f"import sys; sys.exit({code})", CONCLUDE))
-
-    assert (result.status, result.exit_code) == (RunStatus.FAILED, 1)
+    assert (status, 1, "Apply") == (result.status, result.exit_code, result.error.step)
+    assert reason in {None, result.error.reason}
     assert result.error.cell is not None
-
-
-def test_kernel_death(make_notebook: MakeNotebook, run: Run) -> None:
-    """A kernel that dies is told from a cell that fails, and there is a result and a report."""
-    result = run(make_notebook("## Apply", "import os; os._exit(9)", CONCLUDE))
-
-    assert (result.status, result.exit_code) == (RunStatus.KERNEL_DIED, 1)
-    assert result.error.step == "Apply"
+    jsonschema.validate(json.loads((result.folder / "result.json").read_text()), SCHEMA)
     assert (result.folder / "report.html").exists()
 
 
@@ -292,6 +312,15 @@ def until_there_is(file: Path) -> None:
     """Wait for a file, however long a busy machine takes to start a kernel."""
     while not file.exists():
         time.sleep(0.05)
+
+
+def in_a_loop(work: Callable[[], RunResult]) -> RunResult:
+    """Call a function inside an event loop, as a notebook does."""
+
+    async def call() -> RunResult:
+        return work()
+
+    return asyncio.run(call())
 
 
 def signal_when_there_is(file: Path, number: signal.Signals) -> None:
@@ -304,89 +333,50 @@ def signal_when_there_is(file: Path, number: signal.Signals) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def test_signal_lets_the_cell_clean_up(
-    make_notebook: MakeNotebook, run: Run, tmp_path: Path
+@pytest.mark.parametrize(
+    ("source", "number"),
+    [
+        (CLEAN_UP, signal.SIGTERM),
+        (SWALLOW, signal.SIGINT),
+        (SLOW_START, signal.SIGTERM),
+        (SLOW_END, signal.SIGTERM),
+    ],
+    ids=["cleans up", "swallowed", "before the code", "after the code"],
+)
+def test_a_signal_in_a_cell(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path, source: str, number: signal.Signals
 ) -> None:
-    """A signal interrupts the cell, its `finally` runs, and the result says who stopped it."""
+    """
+    A signal stops the cell, whose `finally` runs, and no further cell starts.
+
+    So it does where the cell catches it, or the kernel prepares the cell or its reply.
+    """
     started, cleaned = tmp_path / "started", tmp_path / "cleaned"
-    source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
+    filled = source.format(started=str(started), cleaned=str(cleaned))
+    handler = signal.getsignal(number)
+    signal_when_there_is(started, number)
+    result = run(make_notebook("## Wait", filled, "raise RuntimeError('went on')", "2"))
 
-    signal_when_there_is(started, signal.SIGTERM)
-    handler = signal.getsignal(signal.SIGTERM)
-    result = run(make_notebook("## Wait", source, "never = True"))
-
-    assert (result.status, result.exit_code) == (RunStatus.INTERRUPTED, 1)
-    assert cleaned.exists()
-    assert result.error.step == "Wait"
-    assert "SIGTERM" in result.error.reason
-    assert signal.getsignal(signal.SIGTERM) is handler
-
-
-SLOW_ONCE = """
-import pathlib, time
-
-def slow(value=()):
-    started = pathlib.Path({started!r})
-    if not started.exists():
-        started.touch()
-        time.sleep(60)
-    return list(value)
-
-"""
-SLOW_START = f"{SLOW_ONCE}get_ipython().input_transformers_post.append(slow)"
-SLOW_END = f"{SLOW_ONCE}get_ipython().payload_manager.read_payload = slow"
-
-
-@pytest.mark.parametrize("slow", [SLOW_START, SLOW_END])
-def test_signal_outside_the_code_of_a_cell(
-    make_notebook: MakeNotebook, run: Run, tmp_path: Path, slow: str
-) -> None:
-    """A signal while the kernel prepares the cell, or its reply, ends the run like any other."""
-    started = tmp_path / "started"
-    signal_when_there_is(started, signal.SIGTERM)
-
-    result = run(make_notebook(slow.format(started=str(started)), "1", "2"))
-
-    assert (result.status, result.exit_code) == (RunStatus.INTERRUPTED, 1)
-    assert "SIGTERM" in result.error.reason
-
-
-def test_signal_between_cells_inside_a_loop(make_notebook: MakeNotebook, run: Run) -> None:
-    """A caller with an event loop of its own, such as a notebook, is not left waiting."""
-
-    def stop(step: CellStep) -> None:
-        if step.number == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    async def run_inside() -> RunResult:
-        return run(make_notebook("1", "raise RuntimeError('went on')"), on_step=stop)
-
-    assert asyncio.run(run_inside()).status == RunStatus.INTERRUPTED
-
-
-def test_signal_that_a_cell_swallows(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
-    """A cell that catches the interrupt does not keep the run going: no further cell starts."""
-    started = tmp_path / "started"
-    signal_when_there_is(started, signal.SIGINT)
-    handler = signal.getsignal(signal.SIGINT)
-    result = run(
-        make_notebook(SWALLOW.format(started=str(started)), "raise RuntimeError('went on')")
-    )
-
-    assert result.status == RunStatus.INTERRUPTED
-    assert "SIGINT" in result.error.reason
+    assert (RunStatus.INTERRUPTED, 1) == (result.status, result.exit_code)
+    assert "Wait" == result.error.step
+    assert number.name in result.error.reason
     assert "went on" not in result.error.reason
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert cleaned.exists() == (source == CLEAN_UP)
+    assert signal.getsignal(number) is handler
 
 
-def test_signal_between_cells(make_notebook: MakeNotebook, run: Run) -> None:
-    """A signal that comes before a cell is sent stops the run before that cell."""
+@pytest.mark.parametrize("call", [lambda work: work(), in_a_loop])
+def test_signal_between_cells(
+    make_notebook: MakeNotebook, run: Run, call: Callable[..., RunResult]
+) -> None:
+    """A signal before a cell is sent stops the run there, also inside the caller's event loop."""
 
     def stop(step: CellStep) -> None:
         if step.number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    result = run(make_notebook("1", "raise RuntimeError('went on')"), on_step=stop)
+    notebook = make_notebook("1", "raise RuntimeError('went on')")
+    result = call(lambda: run(notebook, on_step=stop))
 
     assert result.status == RunStatus.INTERRUPTED
     assert "went on" not in result.error.reason
@@ -406,10 +396,7 @@ def test_runs_do_not_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_report_that_fails(
-    make_notebook: MakeNotebook,
-    run: Run,
-    without_kernel: EndWith,
-    monkeypatch: pytest.MonkeyPatch,
+    make_notebook: MakeNotebook, run: Run, without_kernel: EndWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A report that cannot be written costs neither the result nor the truth about the run."""
 
@@ -425,17 +412,6 @@ def test_report_that_fails(
     assert "No space left on device" in result.error.reason
     assert result.summary == "2 leftovers <b>found</b>"
     assert json.loads((result.folder / "result.json").read_text())["exit_code"] == 1
-
-
-STUBBORN = """\
-import pathlib, time
-while True:
-    try:
-        pathlib.Path({started!r}).touch()
-        time.sleep(3600)
-    except KeyboardInterrupt:
-        pathlib.Path({interrupted!r}).touch()
-"""
 
 
 @pytest.fixture
@@ -454,39 +430,29 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return began
 
 
-def test_a_time_limit_lets_the_cell_clean_up(
-    make_notebook: MakeNotebook, tmp_path: Path, started: Path
-) -> None:
-    """What takes too long is interrupted, may clean up, and is told from what was stopped."""
-    cleaned = tmp_path / "cleaned"
-    source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
-    notebook = make_notebook("## Wait", source, "never = True")
+LIMITED = {
+    "cleans up": (CLEAN_UP, TimeLimits(run_s=1), RunStatus.TIMED_OUT, "the time limit of"),
+    "stubborn": (
+        STUBBORN,
+        TimeLimits(step_s=1, grace_s=1),
+        RunStatus.KERNEL_DIED,
+        "the time limit of a step, 1 s, was exceeded, and the kernel was killed",
+    ),
+}
 
-    terms = RunTerms(limits=TimeLimits(run_s=1))
-    result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
 
-    assert (result.status, result.exit_code) == (RunStatus.TIMED_OUT, 1)
+@pytest.mark.parametrize("cell", LIMITED)
+def test_a_time_limit(make_notebook: MakeNotebook, run: Run, started: Path, cell: str) -> None:
+    """A cell that takes too long may clean up, and is killed when its time for that is over."""
+    source, limits, status, says = LIMITED[cell]
+    cleaned = started.with_name("cleaned")
+    filled = source.format(started=str(started), cleaned=str(cleaned))
+
+    result = run(make_notebook("## Wait", filled, "never = True"), limits=limits)
+
+    assert (status, 1, "Wait") == (result.status, result.exit_code, result.error.step)
     assert cleaned.exists()
-    assert result.error.step == "Wait"
-    assert "the time limit of" in result.error.reason
-
-
-def test_a_kernel_that_does_not_heed_a_time_limit(
-    make_notebook: MakeNotebook, tmp_path: Path, started: Path
-) -> None:
-    """It is interrupted, and killed when its time to clean up is over; the result says so."""
-    interrupted = tmp_path / "interrupted"
-    terms = RunTerms(limits=TimeLimits(step_s=1, grace_s=1))
-    source = STUBBORN.format(started=str(started), interrupted=str(interrupted))
-    notebook = make_notebook("## Wait", source)
-
-    result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
-
-    assert (result.status, result.exit_code) == (RunStatus.KERNEL_DIED, 1)
-    assert interrupted.exists()
-    assert "the time limit of a step, 1 s, was exceeded, and the kernel was killed" in (
-        result.error.reason
-    )
+    assert says in result.error.reason
 
 
 CHANGING = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -33,24 +33,29 @@ def test_bad_property_shows_the_brokers_own_error(tmp_path: Path) -> None:
     assert find_broker(tmp_path / "eu").pid is None
 
 
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """Return a port that somebody else holds."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
 def test_taken_port_shows_the_brokers_own_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A port that somebody else holds is named as the reason, long before any timeout."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        # It was free when it was chosen: somebody took it before the broker could.
-        monkeypatch.setattr(broker_module, "_free_ports", lambda _: (port, *free_ports(1)))
-        monkeypatch.setattr(broker_module, "ATTEMPTS", 1)
+    # It was free when it was chosen: somebody took it before the broker could.
+    monkeypatch.setattr(broker_module, "_free_ports", lambda _: (taken, *free_ports(1)))
+    monkeypatch.setattr(broker_module, "ATTEMPTS", 1)
 
-        with pytest.raises(SandboxFailed, match=r"Address already in use.*broker\.log"):
-            start_broker(tmp_path / "eu")
+    with pytest.raises(SandboxFailed, match=r"Address already in use.*broker\.log"):
+        start_broker(tmp_path / "eu")
 
 
 def test_data_properties_and_address_outlive_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
     A broker that is started again has its topics, its address and newly given properties.
@@ -59,17 +64,13 @@ def test_data_properties_and_address_outlive_a_restart(
     Starting it while it runs leaves the same process, and another version is refused.
     """
     ports = broker_module._free_ports
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        answers = iter([(port, ports(None)[1])])
-        monkeypatch.setattr(
-            broker_module, "_free_ports", lambda known: next(answers, None) or ports(known)
-        )
-        first = start_broker(tmp_path / "eu")
+    answers = iter([(taken, ports(None)[1])])
+    monkeypatch.setattr(
+        broker_module, "_free_ports", lambda known: next(answers, None) or ports(known)
+    )
+    first = start_broker(tmp_path / "eu")
     try:
-        assert port != first.port
+        assert taken != first.port
         assert first.answers()
         assert first == find_broker(tmp_path / "eu")
         admin = AdminClient({"bootstrap.servers": first.address})
@@ -150,10 +151,7 @@ def test_kafkas_own_tool_runs(
     tool = kafka_command(main, version=version)
     where = ("--bootstrap-server", cluster.bootstrap_servers, "--timeout", "60000")
     said = subprocess.run(
-        [*tool, *where, "--describe", "--group", group],
-        capture_output=True,
-        text=True,
-        check=True,
+        [*tool, *where, "--describe", "--group", group], capture_output=True, text=True, check=True
     )
 
     rows = [line.split()[:5] for line in said.stdout.splitlines()]

@@ -19,7 +19,6 @@ from toolkit.spark.java import _packaged, find_java, java_home, quick_jvm, usabl
 ROOT = Path(__file__).parents[2]
 # What Spark and its launch scripts call, and nothing else: above all no java.
 PROGRAMS = ("bash", "dirname", "env", "ps", "rm", "sh", "uname")
-# The runtime has no class archive; the second compiler costs more than it saves.
 
 
 @pytest.fixture
@@ -44,24 +43,20 @@ def pretend_java(home: Path, version: str) -> Path:
     return java
 
 
-def test_java_home_comes_first(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAVA_HOME wins over the path."""
-    chosen = pretend_java(no_java / "jdk", "21.0.1")
+@pytest.mark.parametrize(
+    ("version", "on_path", "chosen"),
+    [("21.0.1", "17.0.1", "jdk"), ("1.8.0_402", "17", "other")],
+)
+def test_java_home_comes_first_unless_it_is_too_old(
+    no_java: Path, monkeypatch: pytest.MonkeyPatch, version: str, on_path: str, chosen: str
+) -> None:
+    """JAVA_HOME wins over the path, but does not hide a newer java there."""
+    pretend_java(no_java / "jdk", version)
     monkeypatch.setenv("JAVA_HOME", str(no_java / "jdk"))
-    monkeypatch.setenv("PATH", str(pretend_java(no_java / "other", "17.0.1").parent))
+    monkeypatch.setenv("PATH", str(pretend_java(no_java / "other", on_path).parent))
 
-    assert find_java() == chosen
-    assert java_home() == no_java / "jdk"
-
-
-def test_too_old_java_is_passed_over(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JAVA_HOME that is too old for Spark does not hide a newer java on the path."""
-    pretend_java(no_java / "old", "1.8.0_402")
-    monkeypatch.setenv("JAVA_HOME", str(no_java / "old"))
-    newer = pretend_java(no_java / "new", "17")
-    monkeypatch.setenv("PATH", str(newer.parent))
-
-    assert find_java() == newer
+    assert find_java() == no_java / chosen / "bin" / "java"
+    assert java_home() == no_java / chosen
 
 
 def test_missing_java_says_what_to_install(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,13 +36,7 @@ from toolkit.spark import read_state
 from toolkit.spark.history.files import HistoryFiles
 from toolkit.spark.packed_tables import pack, unpack
 from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
-from toolkit.spark.read_state import (
-    PartitionReadResult,
-    ReadState,
-    load_state,
-    merged,
-    save_state,
-)
+from toolkit.spark.read_state import PartitionReadResult, ReadState, load_state, merged, save_state
 from toolkit.spark.schemas import SOURCE_BLOCKS
 
 pytestmark = [
@@ -54,7 +48,7 @@ pytestmark = [
 ]
 
 NAME = "moving ü/=cluster"
-WEEK = timedelta(days=7)
+MOMENT, WEEK = timedelta(seconds=1), timedelta(days=7)
 PLAIN = {"segment.ms": "604800000", "min.cleanable.dirty.ratio": "0.5"}
 CLEANED = {"segment.ms": "300", "min.cleanable.dirty.ratio": "0.0001"}
 
@@ -205,29 +199,25 @@ def alter(there: Applications, **settings: str) -> None:
         done.result()
 
 
-class Traffic:
-    """Groups that commit, lose offsets, end and come again, until it is stopped."""
+class _Traffic:
+    """Groups that commit on a topic of four partitions, lose offsets, end and come again."""
 
     def __init__(self, there: Applications, topic: str) -> None:
-        """Act on a topic of four partitions."""
         self.there, self.topic = there, topic
         self.rounds = 0
         self._stop = Event()
 
     def __enter__(self) -> Self:
-        """Begin."""
         self._pool = ThreadPoolExecutor(1)
         self._running = self._pool.submit(self._run)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop; raises what went wrong."""
         self._stop.set()
         self._running.result()
         self._pool.shutdown()
 
     def more(self, rounds: int = 3) -> None:
-        """Wait until it has gone on."""
         seen = self.rounds
         eventually(lambda: self.rounds >= seen + rounds or self._running.done())
 
@@ -251,7 +241,7 @@ def test_steps_over_a_moving_cluster_equal_one_full_reading(
 ) -> None:
     """Steps while groups commit, are deleted and have members come to what one reading finds."""
     topic = there.create_topic(there.name("moving"), partitions=4)
-    with Traffic(there, topic) as traffic:
+    with _Traffic(there, topic) as traffic:
         for number, protocol in enumerate(("classic", "consumer")):
             traffic.more()
             _, reading, _ = go_on(session, tmp_path, moving)
@@ -279,7 +269,7 @@ def test_what_compaction_takes_away_between_two_readings_is_not_missed(
     topic = there.create_topic(there.name("cleaned"), partitions=4)
     alter(there, **CLEANED)
     try:
-        with Traffic(there, topic) as traffic:
+        with _Traffic(there, topic) as traffic:
             traffic.more()
             _, before, _ = go_on(session, tmp_path, moving)
             read_before = sum(read.point.next_offset for read in before.reads)
@@ -322,7 +312,7 @@ def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(
     try:
         before, _, _ = go_on(session, tmp_path, moving)
         delete_groups(there, [doomed])
-        with Traffic(there, topic) as traffic:
+        with _Traffic(there, topic) as traffic:
 
             def forgotten() -> bool:
                 traffic.more()
@@ -453,73 +443,68 @@ def saved(session: SparkSession, root: Path, reading: Reading, name: str = NAME)
     save_state(session, str(root), reading.blocks(session, name), reads)
 
 
-def cut(folder: Path) -> None:
-    """Take the end of a file away."""
-    file = largest(folder)
-    file.write_bytes(file.read_bytes()[:-100])
+def states_in(root: Path) -> list[Path]:
+    """Return the folders of the states that are saved below a folder."""
+    return [path for path in (root / "state").iterdir() if path.is_dir()]
 
 
-def turn_a_bit(folder: Path) -> None:
-    """Change one bit, where the file system has no checksum that would tell."""
-    file = largest(folder)
-    data = bytearray(file.read_bytes())
-    data[len(data) // 3] ^= 1
-    file.write_bytes(data)
+def reached_later(reads: list[PartitionReadResult], time: timedelta) -> list[PartitionReadResult]:
+    """Return results of reading that were reached so much later."""
+
+    def later(point: ResumePoint) -> ResumePoint:
+        values = {name: getattr(point, name) for name in ResumePoint.__slots__}
+        return ResumePoint(**{**values, "read_at": point.read_at + time})
+
+    return [read._replace(point=later(read.point)) for read in reads]
+
+
+def damage(folder: Path, how: str) -> None:
+    """Damage the largest Parquet file of a state, or the file that lists what must be there."""
+    file = max(folder.glob("*.parquet"), key=lambda file: file.stat().st_size)
+    listing = folder.with_name(f"{folder.name}.json")
+    match how:
+        case "cut":
+            file.write_bytes(file.read_bytes()[:-100])
+        case "one bit":
+            data = bytearray(file.read_bytes())
+            data[len(data) // 3] ^= 1
+            rewrite(file, data)
+        case "lost":
+            file.unlink()
+        case "twice":
+            file.with_name(f"again-{file.name}").write_bytes(file.read_bytes())
+        case "listing cut":
+            rewrite(listing, listing.read_bytes()[:-10])
+        case "listing of another format":
+            rewrite(
+                listing, json.dumps({**json.loads(listing.read_text()), "format": "0"}).encode()
+            )
+
+
+def rewrite(file: Path, content: bytes | bytearray) -> None:
+    """Rewrite a file where the file system has no checksum that would tell."""
+    file.write_bytes(content)
     file.with_name(f".{file.name}.crc").unlink()
-
-
-def lose(folder: Path) -> None:
-    """Remove a file."""
-    largest(folder).unlink()
-
-
-def double(folder: Path) -> None:
-    """Have a file twice."""
-    file = largest(folder)
-    file.with_name(f"again-{file.name}").write_bytes(file.read_bytes())
-
-
-def garble(folder: Path) -> None:
-    """Cut the file that says what must be there."""
-    file = folder.with_name(f"{folder.name}.json")
-    file.write_text(file.read_text()[:-10])
-    file.with_name(f".{file.name}.crc").unlink()
-
-
-def age(folder: Path) -> None:
-    """Say that it is of another format."""
-    file = folder.with_name(f"{folder.name}.json")
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": "0"}))
-    file.with_name(f".{file.name}.crc").unlink()
-
-
-def largest(folder: Path) -> Path:
-    """Return the largest Parquet file."""
-    return max(folder.glob("*.parquet"), key=lambda file: file.stat().st_size)
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("how", "said"),
     [
-        (cut, "the stored state of earlier reads"),
-        (turn_a_bit, "the stored state of earlier reads"),
-        (lose, "is damaged"),
-        (double, "is damaged"),
-        (garble, "is invalid"),
-        (age, "another format"),
+        ("cut", "the stored state of earlier reads"),
+        ("one bit", "the stored state of earlier reads"),
+        ("lost", "is damaged"),
+        ("twice", "is damaged"),
+        ("listing cut", "is invalid"),
+        ("listing of another format", "another format"),
     ],
 )
 def test_a_damaged_state_is_not_used_and_told(
-    session: SparkSession,
-    tmp_path: Path,
-    state_of_kept: Path,
-    damage: Callable[[Path], None],
-    said: str,
+    session: SparkSession, tmp_path: Path, state_of_kept: Path, how: str, said: str
 ) -> None:
     """Whatever has happened to the files, nothing is built on them."""
     shutil.copytree(state_of_kept, tmp_path, dirs_exist_ok=True)
-    (folder,) = (path for path in (tmp_path / "state").iterdir() if path.is_dir())
-    damage(folder)
+    (folder,) = states_in(tmp_path)
+    damage(folder, how)
     state = load_state(session, str(tmp_path), [NAME])
 
     assert load_state(session, str(state_of_kept), [NAME]).points.keys() == {NAME}
@@ -531,11 +516,10 @@ def test_of_a_damaged_cluster_the_others_are_still_used(
     session: SparkSession, tmp_path: Path, kept: Reading
 ) -> None:
     """A state that cannot be read costs its own cluster a full reading, and no other."""
-    saved(session, tmp_path, kept, "good")
-    (good,) = (path for path in (tmp_path / "state").iterdir() if path.is_dir())
     saved(session, tmp_path, kept, "bad")
-    (bad,) = (path for path in (tmp_path / "state").iterdir() if path.is_dir() and path != good)
-    cut(bad)
+    (bad,) = states_in(tmp_path)
+    saved(session, tmp_path, kept, "good")
+    damage(bad, "cut")
     state = load_state(session, str(tmp_path), ["good", "bad", "new"])
 
     assert (state.points.keys(), state.not_used.keys()) == ({"good"}, {"bad"})
@@ -557,7 +541,7 @@ def test_a_run_that_dies_while_it_saves_leaves_the_state_before(
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    later = [r._replace(point=moved(r.point)) for r in kept.reads]
+    later = reached_later(kept.reads, MOMENT)
     with monkeypatch.context() as dying:
         dying.setattr(HistoryFiles, "write_once", die)
         with pytest.raises(KeyboardInterrupt):
@@ -570,40 +554,27 @@ def test_a_run_that_dies_while_it_saves_leaves_the_state_before(
     )
 
 
-def moved(point: ResumePoint) -> ResumePoint:
-    """Return a point that was reached a moment later."""
-    values = {name: getattr(point, name) for name in ResumePoint.__slots__}
-    return ResumePoint(**{**values, "read_at": point.read_at + timedelta(seconds=1)})
-
-
 def test_old_versions_and_old_tombstones_go(
     session: SparkSession, tmp_path: Path, kept: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two versions of a cluster stay, and no tombstone that is older than they are kept."""
     reading = kept
     for _ in range(3):
-        reading = Reading(kept.latest, [r._replace(point=moved(r.point)) for r in reading.reads])
+        reading = Reading(kept.latest, reached_later(reading.reads, MOMENT))
         saved(session, tmp_path, reading)
     assert 2 == len(list((tmp_path / "state").glob("*.json")))
-    assert 2 == sum(path.is_dir() for path in (tmp_path / "state").iterdir())
+    assert 2 == len(states_in(tmp_path))
     tombstones = kept.latest["value"].null_count
     state = load_state(session, str(tmp_path), [NAME])
     assert state.latest is not None
     assert tombstones == rows(state.latest)["value"].null_count > 0
 
-    aged = [r._replace(point=aged_by(r.point, WEEK)) for r in kept.reads]
     monkeypatch.setattr(read_state, "new_name", lambda: "29990101T000000Z-later")
-    saved(session, tmp_path, Reading(kept.latest, aged))
+    saved(session, tmp_path, Reading(kept.latest, reached_later(kept.reads, WEEK)))
     state = load_state(session, str(tmp_path), [NAME])
     assert state.latest is not None
     left = rows(state.latest)
     assert (0, len(kept.latest) - tombstones) == (left["value"].null_count, len(left))
-
-
-def aged_by(point: ResumePoint, time: timedelta) -> ResumePoint:
-    """Return a point that was reached so much later."""
-    values = {name: getattr(point, name) for name in ResumePoint.__slots__}
-    return ResumePoint(**{**values, "read_at": point.read_at + time})
 
 
 def test_a_reading_that_went_on_from_elsewhere_is_refused(

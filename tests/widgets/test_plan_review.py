@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,15 +99,12 @@ def test_clicks_at_the_same_moment(plan: Plan) -> None:
     hand.go_on.set()
     together = threading.Barrier(10)
 
-    def click() -> None:
+    def click(_: int) -> None:
         together.wait(10)
         review.approve()
 
-    threads = [threading.Thread(target=click) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(click, range(10)))
     assert review.background.wait(10)
     assert ["why"] == hand.reasons
 
@@ -152,21 +150,21 @@ def test_a_rule_that_is_passed_over_does_not_block(plan: Plan) -> None:
     assert "Overridden" in review.static_html()
 
 
-def test_of_many_groups_the_number_is_typed() -> None:
-    """Where there are several groups, how many there are stands for their names."""
-    plan = plan_for("payments", "billing", HOSTILE)
-    review, _ = reviewed(plan)
-    assert "3" == review.expected_confirmation
+@pytest.mark.parametrize(
+    ("groups", "expected", "typed"),
+    [
+        (["payments", "billing", HOSTILE], "3", "3"),
+        (["pay\u202ements"], "pay\u202ements", "pay\\u202ements"),
+    ],
+    ids=["several groups", "an invisible character"],
+)
+def test_what_is_typed_in_place_of_a_name(groups: list[str], expected: str, typed: str) -> None:
+    """How many groups there are stands for their names; an invisible character is spelt out."""
+    review, _ = reviewed(plan_for(*groups))
+    assert expected == review.expected_confirmation
     fill(review, "why", "payments")
     assert review.missing()
-    fill(review, "why", "3")
-    assert not review.missing()
-
-
-def test_what_nobody_can_type_is_typed_as_it_is_shown() -> None:
-    """A name with an invisible character may be typed with that spelt out."""
-    review, _ = reviewed(plan_for("pay\u202ements"))
-    fill(review, "why", "pay\\u202ements")
+    fill(review, "why", typed)
     assert not review.missing()
 
 

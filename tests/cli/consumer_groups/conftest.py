@@ -31,6 +31,10 @@ class Shell:
         given = ("--bootstrap-server", address or self.apps.address, *arguments)
         return self.offsetbook("consumer-groups", *given, **environment)
 
+    def execute(self, *arguments: str, address: str = "") -> Ran:
+        """Make the change that the arguments describe at once."""
+        return self(*arguments, *EXECUTE, address=address)
+
     def offsetbook(self, *arguments: str, **environment: str) -> Ran:
         """Run any command; an error is what `main` makes of it."""
         settings = {"OFFSETBOOK_STATE": str(self.desk.state), **environment}
@@ -54,6 +58,11 @@ class Shell:
         self.apps.commit(name, places)
         return str(name)
 
+    def idle(self, *offsets: int) -> tuple[str, str]:
+        """Return a simple group, and the topic of which it holds these offsets by partition."""
+        topic = self.topic()
+        return self.group({(topic, number): at for number, at in enumerate(offsets)}), topic
+
     def held(self, group: str) -> Held | None:
         """Return what a group has committed; None where there is no such group."""
         found = self.desk.held(group).get(group)
@@ -69,9 +78,3 @@ class Shell:
 def shell(apps: Any, desk: Any) -> Shell:
     """Return a shell at the quiet cluster, with a state folder of its own."""
     return Shell(apps, desk)
-
-
-@pytest.fixture
-def execute() -> tuple[str, ...]:
-    """Return the flags with which a change is made at once."""
-    return EXECUTE

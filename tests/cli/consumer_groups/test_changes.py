@@ -13,12 +13,11 @@ import pytest
 from toolkit.model import TopicPartition
 
 
-def test_execute_is_recorded_and_can_be_undone(shell: Any, execute: tuple[str, ...]) -> None:
+def test_execute_is_recorded_and_can_be_undone(shell: Any) -> None:
     """What --execute did on a bare address is undone without a fleet file."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5, (topic, 1): 6})
+    group, _ = shell.idle(5, 6)
     before = shell.held(group)
-    done = shell("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", *execute)
+    done = shell.execute("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
     after = shell.held(group)
     (_, outcome) = shell.desk.log
     assert 1 == shell.runs
@@ -33,13 +32,11 @@ def test_execute_is_recorded_and_can_be_undone(shell: Any, execute: tuple[str, .
     assert (0, before) == (undone.returncode, shell.held(group)), undone.stderr
 
 
-def test_what_was_read_back_is_shown(shell: Any, execute: tuple[str, ...]) -> None:
+def test_what_was_read_back_is_shown(shell: Any) -> None:
     """The table of --execute has the tool's columns, a row for each partition meant, in order."""
     topic = shell.topic()
     group = shell.group({(topic, 2): 5, (topic, 0): 3})
-    done = shell(
-        "--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3", *execute
-    )
+    done = shell.execute("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3")
 
     assert "" == done.stdout.splitlines()[0]
     assert [
@@ -49,14 +46,13 @@ def test_what_was_read_back_is_shown(shell: Any, execute: tuple[str, ...]) -> No
     ] == [line.split() for line in done.stdout.splitlines()[1:]]
 
 
-def test_nothing_is_shown_as_done_that_was_blocked(shell: Any, execute: tuple[str, ...]) -> None:
+def test_nothing_is_shown_as_done_that_was_blocked(shell: Any) -> None:
     """The rule is named with the flag that goes on; with it the change is made."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-latest")
-    blocked = shell(*flags, *execute)
+    blocked = shell.execute(*flags)
     override = "--override skips-unread-records"
-    done = shell(*flags, *execute, *override.split())
+    done = shell.execute(*flags, *override.split())
 
     assert (3, "", True) == (blocked.returncode, blocked.stdout, override in blocked.stderr)
     assert (0, {TopicPartition(topic, 0): 20}) == (done.returncode, shell.held(group))
@@ -67,8 +63,7 @@ def test_nothing_is_shown_as_done_that_was_blocked(shell: Any, execute: tuple[st
 )
 def test_a_reason_is_required(shell: Any, action: str) -> None:
     """--execute without a reason is exit 3 where nobody can be asked, and names the flag."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5, (topic, 1): 5})
+    group, topic = shell.idle(5, 5)
     more = ("--topic", f"{topic}:0") if action == "--delete-offsets" else ()
     done = shell(
         *action.split(), "--group", group, *more, "--execute", "--override", "keeps-committing"
@@ -80,8 +75,7 @@ def test_a_reason_is_required(shell: Any, action: str) -> None:
 
 def test_a_reason_of_the_environment(shell: Any) -> None:
     """A script that was written for the real tool gives none, and sets it for all its commands."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     flags = ("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3")
     override = ("--override", "keeps-committing")
 
@@ -97,8 +91,7 @@ def test_a_reason_of_the_environment(shell: Any) -> None:
 
 def test_a_reason_can_be_optional(shell: Any, tmp_path: Path) -> None:
     """Where the fleet file says so for the cluster, a script of the real tool works as it is."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     fleet = tmp_path / "fleet.yaml"
     cluster = f"{{bootstrap.servers: '{shell.apps.address}', reason: optional}}"
     fleet.write_text(f"clusters:\n  eu: {cluster}\n", "utf-8")
@@ -114,22 +107,18 @@ def test_a_reason_can_be_optional(shell: Any, tmp_path: Path) -> None:
 
 def test_neither_flag_is_a_dry_run(shell: Any) -> None:
     """As under the tool, a reset without --execute shows what it would do, and says so."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     done = shell("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
 
     assert [group, topic, "0", "0"] == done.stdout.splitlines()[-1].split()
-    assert (0, True) == (
-        done.returncode,
-        "nothing was changed: add --execute to apply" in done.stderr,
-    )
+    assert 0 == done.returncode
+    assert "nothing was changed: add --execute to apply" in done.stderr
     assert {TopicPartition(topic, 0): 5} == shell.held(group)
 
 
 def test_a_fingerprint_approves_one_plan(shell: Any) -> None:
     """--approve in the place of --execute makes exactly the change that was looked at."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
     fingerprint = shell(*flags, "--dry-run").stderr.split("Fingerprint: ")[1].strip()
     reason = ("--reason", "a test", "--override", "keeps-committing")
@@ -140,11 +129,11 @@ def test_a_fingerprint_approves_one_plan(shell: Any) -> None:
     assert {TopicPartition(topic, 0): 0} == shell.held(group)
 
 
-def test_delete(shell: Any, execute: tuple[str, ...]) -> None:
+def test_delete(shell: Any) -> None:
     """Groups are deleted with the tool's words, and are gone."""
     topic = shell.topic()
     one, two = shell.group({(topic, 0): 5}), shell.group({(topic, 0): 5})
-    done = shell("--delete", "--group", one, "--group", two, *execute)
+    done = shell.execute("--delete", "--group", one, "--group", two)
 
     assert 0 == done.returncode, done.stderr
     assert f"Deletion of requested consumer groups ('{one}', '{two}') was successful.\n" == (
@@ -153,11 +142,10 @@ def test_delete(shell: Any, execute: tuple[str, ...]) -> None:
     assert [None, None] == [shell.held(one), shell.held(two)]
 
 
-def test_delete_offsets(shell: Any, execute: tuple[str, ...]) -> None:
+def test_delete_offsets(shell: Any) -> None:
     """Offsets are deleted per partition, in the tool's table."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5, (topic, 1): 5, (topic, 2): 5})
-    done = shell("--delete-offsets", "--group", group, "--topic", f"{topic}:0,1", *execute)
+    group, topic = shell.idle(5, 5, 5)
+    done = shell.execute("--delete-offsets", "--group", group, "--topic", f"{topic}:0,1")
 
     assert (0, {TopicPartition(topic, 2): 5}) == (done.returncode, shell.held(group))
     assert [
@@ -168,38 +156,34 @@ def test_delete_offsets(shell: Any, execute: tuple[str, ...]) -> None:
     ] == [line.split() for line in done.stdout.splitlines()]
 
 
-def test_delete_offsets_of_a_live_group(shell: Any, execute: tuple[str, ...]) -> None:
+def test_delete_offsets_of_a_live_group(shell: Any) -> None:
     """O01, O02: of a live group, offsets of a topic that nobody subscribes to are deleted."""
     read, left = shell.topic(), shell.topic()
     group = shell.apps.name("live")
     member = shell.apps.join(group, [read])
     places = [shell.apps.position(TopicPartition(topic, 0), 5) for topic in (read, left)]
     member.commit(offsets=places, asynchronous=False)
-    refused = shell("--delete-offsets", "--group", group, "--topic", read, *execute)
-    done = shell("--delete-offsets", "--group", group, "--topic", left, *execute)
+    refused = shell.execute("--delete-offsets", "--group", group, "--topic", read)
+    done = shell.execute("--delete-offsets", "--group", group, "--topic", left)
 
     assert (3, True) == (refused.returncode, f"{group}-client @ /127.0.0.1" in refused.stderr)
     assert (0, {TopicPartition(read, 0): 5}) == (done.returncode, shell.held(group)), done.stderr
 
 
-def test_delete_offsets_of_a_topic_that_is_not_there(shell: Any, execute: tuple[str, ...]) -> None:
+def test_delete_offsets_of_a_topic_that_is_not_there(shell: Any) -> None:
     """O06, O08: a missing topic or partition blocks the others, which the tool deletes."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5, (topic, 1): 5})
+    group, topic = shell.idle(5, 5)
     flags = ("--delete-offsets", "--group", group, "--topic", f"{topic}:0,9", "--topic", "nowhere")
-    done = shell(*flags, *execute)
+    done = shell.execute(*flags)
 
     assert (3, "", 2) == (done.returncode, done.stdout, len(shell.held(group)))
     assert f"{topic}: the partition does not exist: 9" in done.stderr
     assert "nowhere: the topic does not exist" in done.stderr
 
 
-def test_offsets_of_another_cluster_block(
-    shell: Any, execute: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_offsets_of_another_cluster_block(shell: Any, tmp_path: Path) -> None:
     """A file that says which cluster its offsets are of is not believed about another one."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     offset = {"topic": topic, "partition": 0, "offset": 2, "leader_epoch": None}
     offset |= {"metadata": "", "committed_at": None}
     saved = {
@@ -212,7 +196,7 @@ def test_offsets_of_another_cluster_block(
     }
     file = tmp_path / "saved.json"
     file.write_text(json.dumps(saved))
-    done = shell("--reset-offsets", "--group", group, "--from-file", str(file), *execute)
+    done = shell.execute("--reset-offsets", "--group", group, "--from-file", str(file))
 
     assert 3 == done.returncode, done.stderr
     assert {TopicPartition(topic, 0): 5} == shell.held(group)
@@ -220,14 +204,14 @@ def test_offsets_of_another_cluster_block(
 
 
 @pytest.mark.parametrize("output", ["json", "csv"])
-def test_programs_get_one_frame(shell: Any, output: str, execute: tuple[str, ...]) -> None:
+def test_programs_get_one_frame(shell: Any, output: str) -> None:
     """With --output stdout has the plan where nothing is done, and the outcome where it is."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, _ = shell.idle(5)
     flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
+    form = ("--output", output)
     plan, outcome = (
-        _rows(shell(*flags, *more, "--output", output).stdout, output)
-        for more in (("--dry-run",), execute)
+        _rows(done.stdout, output)
+        for done in (shell(*flags, "--dry-run", *form), shell.execute(*flags, *form))
     )
 
     assert [(group, "5", "0")] == [(r["group"], str(r["before"]), str(r["after"])) for r in plan]

@@ -27,10 +27,7 @@ REFUSED = {
         "--execute cannot be used with --describe",
     ),
     "D22": ("--describe", "--describe needs one of --all-groups, --group"),
-    "D23": (
-        "--describe --group g --members --offsets",
-        "--members, --offsets exclude each other",
-    ),
+    "D23": ("--describe --group g --members --offsets", "--members, --offsets exclude each other"),
     "describe a state": ("--describe --group g --state Empty", "--state takes no value"),
     "both, which the tool takes": (
         "--describe --group g --all-groups",
@@ -58,10 +55,7 @@ REFUSED = {
         "--reset-offsets --group g --all-topics --to-latest --export --output csv",
         "--export, --output exclude each other",
     ),
-    "not a rule": (
-        "--delete --group g --override reason",
-        "rule 'reason' does not exist",
-    ),
+    "not a rule": ("--delete --group g --override reason", "rule 'reason' does not exist"),
 }
 
 
@@ -101,7 +95,7 @@ def test_the_one_action_is_returned() -> None:
 
 def test_state_and_type_may_stand_alone(shell: Any) -> None:
     """--state and --type take a list, or nothing at all, wherever they stand."""
-    group = shell.group({(shell.topic(), 0): 5})
+    group, _ = shell.idle(5)
     rows = [
         [line.split() for line in shell(*flags.split()).stdout.splitlines()]
         for flags in ("--list --state --type", "--type --list --state empty", "--list --type")
@@ -122,77 +116,54 @@ def test_where_the_cluster_is_said_once(shell: Any, tmp_path: Path) -> None:
     assert "--command-config goes with --bootstrap-server" in named.stderr
 
 
+@pytest.mark.parametrize(
+    ("address", "known"),
+    [("", "still"), ("127.0.0.1:PORT", "still"), ("localhost:PORT", "localhost:PORT")],
+)
 def test_the_fleet_files_policy_holds_for_an_address(
-    shell: Any, fleet_of: Any, execute: tuple[str, ...]
+    shell: Any, fleet_of: Any, address: str, known: str
 ) -> None:
-    """Whoever names the address of a cluster that is read-only does not get around that."""
-    group = shell.group({(shell.topic(), 0): 5})
+    """A cluster that is read-only is known by its id, whatever its address is called."""
+    group, _ = shell.idle(5)
     fleet = fleet_of(still=shell.apps.address)
     fleet.write_text(
         fleet.read_text("utf-8").replace("  still:\n", "  still:\n    read_only: true\n")
     )
-    done = shell("--delete", "--group", group, "--fleet", str(fleet), *execute)
-
-    assert 3 == done.returncode
-    assert "cluster still is marked read_only in the fleet file" in done.stderr
-
-
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_another_name_for_the_address_is_no_way_round(
-    name: str, shell: Any, fleet_of: Any, execute: tuple[str, ...]
-) -> None:
-    """A cluster is known by its id, whatever its address is called."""
-    group = shell.group({(shell.topic(), 0): 5})
-    fleet = fleet_of(still=shell.apps.address)
-    fleet.write_text(
-        fleet.read_text("utf-8").replace("  still:\n", "  still:\n    read_only: true\n")
-    )
-    address = f"{name}:{shell.apps.address.rpartition(':')[2]}"
-
-    done = shell("--delete", "--group", group, "--fleet", str(fleet), *execute, address=address)
+    port = shell.apps.address.rpartition(":")[2]
+    address, known = (text.replace("PORT", port) for text in (address, known))
+    done = shell.execute("--delete", "--group", group, "--fleet", str(fleet), address=address)
 
     assert 3 == done.returncode, done.stderr
-    assert "is marked read_only in the fleet file" in done.stderr
+    assert f"cluster {known} is marked read_only in the fleet file" in done.stderr
     assert shell.held(group)
 
 
-def test_a_name_that_would_be_a_pattern_deletes_nothing_else(
-    shell: Any, execute: tuple[str, ...]
-) -> None:
-    """A group `x*` that does not exist is neither `x[*]` nor anything else that exists."""
-    topic = shell.topic()
-    stem = shell.apps.name("pay")
-    for name in (f"{stem}[*]", f"{stem}-2"):
+def test_names_are_not_patterns(shell: Any) -> None:
+    """
+    What is a pattern for other commands is a name for the tool, which nobody has.
+
+    So a group `x*` that does not exist is not `x[*]` either.
+    """
+    topic, stem = shell.topic(), shell.apps.name("pay")
+    groups = [f"{stem}[*]", f"{stem}-2"]
+    for name in groups:
         shell.apps.commit(name, {TopicPartition(topic, 0): 5})
 
-    done = shell("--delete", "--group", f"{stem}*", *execute)
-
-    assert 3 == done.returncode, done.stderr
-    assert shell.held(f"{stem}[*]")
-    assert shell.held(f"{stem}-2")
-
-
-def test_names_are_not_patterns(shell: Any, execute: tuple[str, ...]) -> None:
-    """What is a pattern for other commands is a name for the tool, which nobody has."""
-    group = shell.group({(shell.topic(), 0): 5})
-    shown = shell("--describe", "--group", f"{group[:-1]}*")
-    deleted = shell("--delete", "--group", f"{group[:-1]}?", *execute)
-
+    shown = shell("--describe", "--group", f"{stem}*")
     assert (1, "") == (shown.returncode, shown.stdout)
-    assert (3, True) == (deleted.returncode, "block: no-such-group" in deleted.stderr)
-    assert shell.held(group)
+    for name in (f"{stem}*", f"{stem}-?"):
+        deleted = shell.execute("--delete", "--group", name)
+        assert (3, True) == (deleted.returncode, "block: no-such-group" in deleted.stderr)
+    assert all(shell.held(name) for name in groups)
 
 
 def test_a_missing_group_does_not_hide_another_d21(shell: Any) -> None:
     """The tool prints nothing at all; ours shows the one, names the other, and ends with 4."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     done = shell("--describe", "--group", group, "--group", "nobody")
 
-    assert (4, [group, topic, "0", "5"]) == (
-        done.returncode,
-        done.stdout.splitlines()[-1].split()[:4],
-    )
+    last_line = done.stdout.splitlines()[-1].split()
+    assert (4, [group, topic, "0", "5"]) == (done.returncode, last_line[:4])
     assert "has no group 'nobody'" in done.stderr
 
 

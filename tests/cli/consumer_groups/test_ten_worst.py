@@ -21,31 +21,26 @@ def blocked_by(done: Any) -> set[str]:
     return set(re.findall(r"^block: ([\w-]+)", done.stderr, re.MULTILINE))
 
 
-@pytest.mark.parametrize("flags", [("--delete",), ("--delete-offsets", "--topic", "{topic}")])
-def test_1_a_dry_run_deletes_nothing(shell: Any, flags: tuple[str, ...]) -> None:
-    """The tool takes --dry-run with --delete and --delete-offsets, and deletes."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
-    given = [flag.replace("{topic}", topic) for flag in flags]
-    extra = ("--override", "last-offsets") if topic in given else ()
-    done = shell(*given, "--group", group, "--dry-run", *extra)
-
-    assert (0, {TopicPartition(topic, 0): 5}) == (done.returncode, shell.held(group))
-    assert (True, 0) == ("dry run: nothing was changed" in done.stderr, shell.runs)
-
-
-@pytest.mark.parametrize("flags", [("--delete",), ("--delete-offsets", "--topic", "{topic}")])
-def test_1_without_execute_and_terminal_nothing_is_deleted(
-    shell: Any, flags: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("more", "code", "says"),
+    [
+        (("--dry-run",), 0, "dry run: nothing was changed"),
+        ((), 3, "not approved: nothing was changed. Try: add --execute --reason TEXT"),
+    ],
+    ids=["dry run", "nobody to ask"],
+)
+@pytest.mark.parametrize("flags", [("--delete",), ("--delete-offsets", "--topic", "{topic}:0")])
+def test_1_without_execute_nothing_is_deleted(
+    shell: Any, flags: tuple[str, ...], more: tuple[str, ...], code: int, says: str
 ) -> None:
-    """Deleting has to be said twice: with --execute, or the name typed at a terminal."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5, (topic, 1): 5})
-    given = [flag.replace("{topic}", f"{topic}:0") for flag in flags]
-    done = shell(*given, "--group", group)
+    """The tool deletes without being asked twice, and also with --dry-run."""
+    group, topic = shell.idle(5, 5)
+    given = [flag.replace("{topic}", topic) for flag in flags]
+    done = shell(*given, "--group", group, *more)
 
-    assert (3, 2) == (done.returncode, len(shell.held(group)))
-    assert "not approved: nothing was changed. Try: add --execute --reason TEXT" in done.stderr
+    assert (code, 2) == (done.returncode, len(shell.held(group)))
+    assert says in done.stderr
+    assert 0 == shell.runs
 
 
 FAILURES: dict[str, tuple[int, str]] = {
@@ -64,9 +59,7 @@ FAILURES: dict[str, tuple[int, str]] = {
 
 
 @pytest.mark.parametrize("case", FAILURES)
-def test_2_a_failure_is_not_exit_0(
-    shell: Any, case: str, execute: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_2_a_failure_is_not_exit_0(shell: Any, case: str, tmp_path: Path) -> None:
     """The tool says 0 for a missing or live group, a missing topic, a malformed date or file."""
     code, flags = FAILURES[case]
     topic = shell.topic()
@@ -75,7 +68,7 @@ def test_2_a_failure_is_not_exit_0(
     (tmp_path / "offsets.csv").write_text("not,a,number\n")
     filled = flags.format(live=live, idle=idle, topic=topic, file=tmp_path / "offsets.csv")
     changes = not filled.startswith(("--describe", "--validate"))
-    done = shell(*filled.split(), *(execute if changes else ()))
+    done = (shell.execute if changes else shell)(*filled.split())
 
     assert code == done.returncode, done.stderr
     assert {TopicPartition(topic, 0): 5} == shell.held(idle)
@@ -94,39 +87,31 @@ def test_2_an_unreachable_cluster_is_exit_1(offsetbook: Any, flags: str) -> None
     assert f"connecting to cluster {DOWN}" in done.stderr
 
 
-def test_3_to_current_leaves_partitions_without_a_commit_alone(
-    shell: Any, execute: tuple[str, ...]
-) -> None:
+def test_3_to_current_leaves_partitions_without_a_commit_alone(shell: Any) -> None:
     """The tool writes the log end there, so that all unread records are skipped."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
-    done = shell("--reset-offsets", "--group", group, "--topic", topic, "--to-current", *execute)
+    group, topic = shell.idle(5)
+    done = shell.execute("--reset-offsets", "--group", group, "--topic", topic, "--to-current")
 
     assert (0, {TopicPartition(topic, 0): 5}) == (done.returncode, shell.held(group))
 
 
-def test_4_a_line_without_its_offset_is_refused(
-    shell: Any, execute: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_4_a_line_without_its_offset_is_refused(shell: Any, tmp_path: Path) -> None:
     """The tool resets the partition to 0."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5, (topic, 1): 5})
+    group, topic = shell.idle(5, 5)
     file = tmp_path / "offsets.csv"
     file.write_text(f"{topic},0,7\n{topic},1\n")
-    done = shell("--reset-offsets", "--group", group, "--from-file", str(file), *execute)
+    done = shell.execute("--reset-offsets", "--group", group, "--from-file", str(file))
 
     assert (2, {5}) == (done.returncode, set(shell.held(group).values()))
     assert "line 2 has 2 columns, expected topic,partition,offset" in done.stderr
 
 
-def test_5_no_topic_is_added_to_a_group_that_never_used_it(
-    shell: Any, execute: tuple[str, ...]
-) -> None:
+def test_5_no_topic_is_added_to_a_group_that_never_used_it(shell: Any) -> None:
     """The tool writes a commit on the topic into the group, also into every one of --all-groups."""
     used, other = shell.topic(), shell.topic()
     group = shell.group({(used, 0): 5})
-    flags = ("--topic", f"{other}:0", "--to-offset", "3", *execute)
-    done = shell("--reset-offsets", "--group", group, *flags)
+    flags = ("--topic", f"{other}:0", "--to-offset", "3")
+    done = shell.execute("--reset-offsets", "--group", group, *flags)
 
     assert (3, {"topic-never-used"}) == (done.returncode, blocked_by(done))
     assert {TopicPartition(used, 0): 5} == shell.held(group)
@@ -145,26 +130,23 @@ def test_6_a_deleted_topic_does_not_hide_the_other_groups(shell: Any) -> None:
     assert [group, kept, "0", "5", "20", "15"] in rows
 
 
-def test_7_a_partition_that_does_not_exist_is_named_at_once(
-    shell: Any, execute: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_7_a_partition_that_does_not_exist_is_named_at_once(shell: Any, tmp_path: Path) -> None:
     """The tool asks for metadata 409,000 times in 30 seconds, and then says 0."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     file = tmp_path / "offsets.csv"
     file.write_text(f"{topic},0,3\n{topic},99,3\n")
-    done = shell("--reset-offsets", "--group", group, "--from-file", str(file), *execute)
+    done = shell.execute("--reset-offsets", "--group", group, "--from-file", str(file))
 
     assert (3, {"no-such-partition"}) == (done.returncode, blocked_by(done))
     assert f"partition 99: the partition does not exist: {topic} has 0-2" in done.stderr
     assert {TopicPartition(topic, 0): 5} == shell.held(group)
 
 
-def test_8_a_misspelt_group_is_not_created(shell: Any, execute: tuple[str, ...]) -> None:
+def test_8_a_misspelt_group_is_not_created(shell: Any) -> None:
     """The tool creates it, with commits at the end."""
     topic, name = shell.topic(), shell.apps.name("misspelt")
-    flags = ("--topic", topic, "--to-latest", "--new-topics", *execute)
-    done = shell("--reset-offsets", "--group", name, *flags)
+    flags = ("--topic", topic, "--to-latest", "--new-topics")
+    done = shell.execute("--reset-offsets", "--group", name, *flags)
 
     assert (3, {"no-such-group"}) == (done.returncode, blocked_by(done))
     assert shell.held(name) is None
@@ -200,8 +182,7 @@ def test_9_a_group_that_keeps_committing_is_not_empty(
     shell: Any, flags: str, eventually: Callable[..., Any]
 ) -> None:
     """The tool reports success; the assign() consumer undoes the reset with its next commit."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, topic = shell.idle(5)
     with committing(shell, group, topic):
         eventually(lambda: shell.held(group) != {TopicPartition(topic, 0): 5})
         given = flags.format(topic=topic).split()
@@ -213,12 +194,11 @@ def test_9_a_group_that_keeps_committing_is_not_empty(
     assert 0 == shell.runs
 
 
-def test_10_a_topic_is_not_ignored(shell: Any, execute: tuple[str, ...]) -> None:
+def test_10_a_topic_is_not_ignored(shell: Any) -> None:
     """With --all-topics the tool ignores --topic, and resets all partitions."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5, (topic, 1): 5})
+    group, topic = shell.idle(5, 5)
     scope = ("--topic", f"{topic}:0", "--all-topics")
-    done = shell("--reset-offsets", "--group", group, *scope, "--to-earliest", *execute)
+    done = shell.execute("--reset-offsets", "--group", group, *scope, "--to-earliest")
 
     assert (2, {5}) == (done.returncode, set(shell.held(group).values()))
     assert "--all-topics, --topic exclude each other" in done.stderr

@@ -54,7 +54,7 @@ def _said(terminal: int) -> str:
 
 def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:
     """Without --execute the group's name is typed, and why; a slip deletes nothing."""
-    group = shell.group({(shell.topic(), 0): 5})
+    group, _ = shell.idle(5)
     flags = ("--delete", "--group", group, "--override", "keeps-committing")
     slip = typed(*flags, answers=("another",))
     kept = shell.held(group)
@@ -70,8 +70,7 @@ def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:
 
 def test_a_reason_is_asked_for(shell: Any, typed: Typed) -> None:
     """--execute without --reason asks why, and nothing else."""
-    topic = shell.topic()
-    group = shell.group({(topic, 0): 5})
+    group, _ = shell.idle(5)
     flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--execute")
     done = typed(*flags, "--override", "keeps-committing", answers=("a replay",))
     (_, outcome) = shell.desk.log

@@ -117,22 +117,22 @@ def test_the_package_has_the_template(make_notebook: MakeNotebook, tmp_path: Pat
     assert find_notebook("99", folders=folders) == own
 
 
-def test_command_is_light() -> None:
-    """What `--help` imports does not include anything slow."""
-    code = "import sys, toolkit.cli.notebooks.run; print(*sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "slow"),
+    [
+        (
+            "toolkit.cli.notebooks.run",
+            {"papermill", "nbformat", "pandas", "plotly", "IPython", "rich", "toolkit.runner"},
+        ),
+        ("toolkit.runner", {"papermill", "nbformat", "pandas", "ipykernel"}),
+    ],
+    ids=["the command's help", "what a last cell concludes with"],
+)
+def test_imports_are_light(module: str, slow: set[str]) -> None:
+    """What `--help` and a notebook's last cell import does not include anything slow."""
+    code = f"import sys, {module}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
 
-    slow = {"papermill", "nbformat", "pandas", "plotly", "IPython", "rich", "toolkit.runner"}
     assert slow.isdisjoint(loaded.stdout.split())
-
-
-def test_library_is_light() -> None:
-    """What a notebook's last cell imports to conclude does not include the runner's libraries."""
-    code = "import sys, toolkit.runner; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-
-    assert {"papermill", "nbformat", "pandas", "ipykernel"}.isdisjoint(loaded.stdout.split())

@@ -80,6 +80,7 @@ def desk(notebooks: BrowserContext, lab: Lab, own_sandbox: Sandbox, tmp_path: Pa
 
 
 @pytest.mark.default("one journey in a browser")
+@pytest.mark.timeout(600)
 def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
     """Run All is a dry run; a wrong name applies nothing, the right one and two clicks once."""
     group = "nightly-export"

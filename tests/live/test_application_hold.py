@@ -214,6 +214,7 @@ def test_an_operator_pauses_and_resumes_it(app: StreamsApplication, tmp_path: Pa
 
 
 @pytest.mark.default("one of each group protocol")
+@pytest.mark.timeout(600)
 def test_without_a_keeper_it_is_resumed_from_anywhere(
     app: StreamsApplication, channel: GroupChannel, tmp_path: Path
 ) -> None:

@@ -44,7 +44,10 @@ pytestmark = pytest.mark.live("consumers and keepers run")
 Eventually = Callable[[Callable[[], object]], object]
 
 EACH_PROTOCOL = [
-    pytest.param(kind, marks=pytest.mark.default("one of each group protocol"))
+    pytest.param(
+        kind,
+        marks=[pytest.mark.default("one of each group protocol"), pytest.mark.timeout(600)],
+    )
     for kind in ("librdkafka-consumer", "librdkafka-range", "librdkafka-cooperative-sticky")
 ]
 SHORT = timedelta(seconds=3)

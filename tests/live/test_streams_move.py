@@ -85,6 +85,7 @@ def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int 
 
 
 @pytest.mark.default("one of each group protocol")
+@pytest.mark.timeout(600)
 def test_a_running_application(desk: Desk, streams_app: Start) -> None:
     """Who reads what is told, and a move loses nothing; threads may be replaced."""
     app = streams_app(desk.cluster, "streams", topics=2, per_second=5)

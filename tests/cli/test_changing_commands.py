@@ -57,7 +57,7 @@ def here(offsetbook_here: Command, bare_fleet: Path) -> Command:
 
 QUICK = ("--override", "keeps-committing")
 BEFORE: Held = {0: (5, "a note"), 1: (6, "a note")}
-RESET: Held = {0: (0, "a note"), 1: (0, "a note")}
+RESET: Held = {0: (0, ""), 1: (0, "")}
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_plan_file_is_applied_later(idle: Any, here: Command, held: Any, tmp_p
     document = json.loads(path.read_text()) | {"cluster": "staging"}
     path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
     done = here("apply", str(path), "--cluster", "eu", *approval)
-    assert {0: (5, "a note"), 1: (2, "a note")} == held(idle[0])
+    assert {0: (5, "a note"), 1: (2, "")} == held(idle[0])
     listed = here("audit", "list", "--group", idle[0], "--output", "json")
     assert [(run_of(done), "eu")] == [
         (run["run"], run["cluster"]) for run in json.loads(listed.stdout)
@@ -168,7 +168,7 @@ def test_a_guard_rail_blocks_until_it_is_overridden(
     assert "if this is intended, add --override skips-unread-records" in refused.stderr
     assert BEFORE == held(idle[0])
     assert 0 == approved(*arguments, "--override", "skips-unread-records").returncode
-    assert {0: (10, "a note"), 1: (10, "a note")} == held(idle[0])
+    assert {0: (10, ""), 1: (10, "")} == held(idle[0])
     listed = here("audit", "list", "--output", "json")
     assert "skips-unread-records" in json.loads(listed.stdout)[0]["overrides"]
 
@@ -252,7 +252,7 @@ def test_copy_and_reset_from_a_file_and_from_a_group(
     assert BEFORE == held(idle[0]) == held(copy)
 
     run_of(approved("reset", "--group", idle[0], "--from-file", str(path)))
-    assert {0: (3, "a note"), 1: (4, "a note")} == held(idle[0])
+    assert {0: (3, ""), 1: (4, "")} == held(idle[0])
 
     arguments = ("--from-group", copy, "--override", "skips-unread-records")
     run_of(approved("reset", "--group", idle[0], *arguments))

@@ -26,9 +26,9 @@ DONE, BLOCKED = ("done", 0), ("blocked", 3)
 
 
 def at(held: Held, offset: int) -> Held:
-    """Return what groups hold, with every offset replaced."""
+    """Return what groups hold at another offset, beside which there is no metadata."""
     return {
-        group: {p: position._replace(offset=offset) for p, position in positions.items()}
+        group: {p: Position(offset, position.leader_epoch) for p, position in positions.items()}
         for group, positions in held.items()
     }
 

@@ -50,9 +50,9 @@ class Mirrored:
         """Run the cells of the notebook on the group."""
         return self.room.cells("52_copy_offsets", **{"group": self.group, **parameters})
 
-    def on_mirror(self, offset: int) -> dict[TopicPartition, Position]:
+    def on_mirror(self, offset: int, metadata: str) -> dict[TopicPartition, Position]:
         """Return what the group holds on the mirror once it is there."""
-        return {TopicPartition(PREFIX + self.topic, 0): Position(offset, 0, "a note")}
+        return {TopicPartition(PREFIX + self.topic, 0): Position(offset, 0, metadata)}
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
 
     counts = {"findings": 1, "planned": 1, "changed": 1, "refused": 0}
     assert ("done", counts) == (done["status"], done["counts"])
-    assert mirrored.on_mirror(4 + EARLIER) == mirrored.mirror.held(group)[group]
+    assert mirrored.on_mirror(4 + EARLIER, "") == mirrored.mirror.held(group)[group]
     assert {TopicPartition(mirrored.topic, 0): Position(9)} == room.desk.held(group)[group]
     assert ["a test"] == [entry.run.reason for entry in room.desk.log[:1]]
     assert HOSTILE not in Path(done["folder"], "report.html").read_text("utf-8")
@@ -110,7 +110,7 @@ def test_to_a_mirror_by_offset_under_another_name(mirrored: Mirrored) -> None:
     done = mirrored.cells(**saved, **standing, **LIMITS)
 
     assert DONE == done.ended, done.conclusion
-    assert {name: mirrored.on_mirror(4)} == mirrored.mirror.held(name)
+    assert {name: mirrored.on_mirror(4, "a note")} == mirrored.mirror.held(name)
 
 
 def test_within_the_cluster(mirrored: Mirrored) -> None:

@@ -210,17 +210,20 @@ def test_selection_by_pattern(cluster: Cluster) -> None:
     assert [(p.what, p.group_id) for p in snapshot.problems] == missing
 
 
-def test_a_name_is_a_pattern_too() -> None:
-    """A group that somebody calls by a pattern's name stands in the way of no other."""
-    listed = [Group(name, GroupType.CLASSIC, GroupState.EMPTY) for name in ("*", "a*", "ab", "[b]")]
+def test_a_name_that_a_group_has_is_no_pattern() -> None:
+    """It means that group alone; any other name is a pattern, in which `[*]` is a `*`."""
+    names = ("*", "a*", "ab", "svc1", "svc[1]")
+    listed = [Group(name, GroupType.CLASSIC, GroupState.EMPTY) for name in names]
 
     def chosen(*wanted: str) -> list[str]:
         return [group.group_id for group in select_groups(listed, wanted)[0]]
 
-    assert ["*", "[b]", "a*", "ab"] == chosen("*")
-    assert ["a*", "ab"] == chosen("a*")
+    assert ["*"] == chosen("*")
+    assert ["a*"] == chosen("a*")
+    assert ["svc[1]"] == chosen("svc[1]")
+    assert ["svc1", "svc[1]"] == chosen("svc*")
     assert ["a*"] == chosen("a[*]")
-    assert ["[b]"] == chosen("[b]")
+    assert [*names] == chosen("**")
     assert ([], ["c*"]) == select_groups(listed, ["c*"])
 
 

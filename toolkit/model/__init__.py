@@ -17,6 +17,7 @@ from toolkit.model.groups import (
     HoldNote,
     Member,
     Subscription,
+    is_pattern,
     select_groups,
 )
 from toolkit.model.offsets import Commit, EpochEnd, LogOffsets, TimedOffset, TopicPartition
@@ -52,5 +53,6 @@ __all__ = [
     "Subscription",
     "TimedOffset",
     "TopicPartition",
+    "is_pattern",
     "select_groups",
 ]

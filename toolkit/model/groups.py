@@ -164,12 +164,17 @@ class Group:
         )
 
 
+def is_pattern(name: str) -> bool:
+    """Whether a name can be read as a shell pattern."""
+    return any(sign in name for sign in "*?[")
+
+
 def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[Group], list[str]]:
     """
-    Return the groups that match one of the names, and the names without a match.
+    Return the groups that are meant by the names, and the names that mean none.
 
-    Each name is also a shell pattern; `[*]` matches only a group named `*`. No names means all
-    groups.
+    A name that a group has means that group alone; any other is a shell pattern, in which `[*]`
+    matches only a `*`. No names means all groups.
     """
     by_name = {group.group_id: group for group in groups}
     if not wanted:
@@ -178,8 +183,8 @@ def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[
     missing = []
     for name in wanted:
         names = {name} & by_name.keys()
-        if any(sign in name for sign in "*?["):
-            names |= {group_id for group_id in by_name if fnmatchcase(group_id, name)}
+        if not names and is_pattern(name):
+            names = {group_id for group_id in by_name if fnmatchcase(group_id, name)}
         chosen.update((match, by_name[match]) for match in sorted(names))
         missing += [] if names else [name]
     return list(chosen.values()), missing

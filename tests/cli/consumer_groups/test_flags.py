@@ -154,6 +154,9 @@ def test_names_are_not_patterns(shell: Any) -> None:
     for name in (f"{stem}*", f"{stem}-?"):
         deleted = shell.execute("--delete", "--group", name)
         assert (3, True) == (deleted.returncode, "block: no-such-group" in deleted.stderr)
+    both = shell.execute("--delete", "--group", groups[1], "--group", f"{stem}*")
+    assert 3 == both.returncode
+    assert f"block: no-such-group: {stem}*" in both.stderr
     assert all(shell.held(name) for name in groups)
 
 

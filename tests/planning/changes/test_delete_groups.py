@@ -54,6 +54,14 @@ def test_a_group_without_commits_is_deleted_too() -> None:
     assert [("g", ()), ("s", ())] == [(step.group_id, step.changes) for step in plan.steps]
 
 
+def test_a_name_that_is_also_a_pattern_is_one_group() -> None:
+    """`svc[1]` is not `svc1`, and the plan says how the name was taken."""
+    plan = plan_delete_groups(snapshot(idle("svc1"), idle("svc[1]")), groups=["svc[1]"])
+
+    assert ("svc[1]",) == plan.group_ids
+    assert [("name-is-a-pattern", "note")] == rules(plan)
+
+
 def test_a_live_group_is_refused_with_its_members() -> None:
     """The members are named, and the other groups are planned."""
     plan = plan_delete_groups(snapshot(IDLE, live("l", member("orders"))), groups=["g", "l"])

@@ -47,9 +47,11 @@ class GroupChoice:
             chosen, _ = select_groups(facts.groups, self.names)
             return ChosenGroups(replace(facts, groups=tuple(chosen)), self.names)
         if not self.all_idle:
-            # A name that is also a pattern may have matched others.
+            # None of the names is a pattern, also where no group has it.
             names = dict.fromkeys(self.names)
-            return ChosenGroups(_of(facts, names), tuple(names))
+            there = {group.group_id for group in facts.groups}
+            exact = (name if name in there else escape(name) for name in names)
+            return ChosenGroups(_of(facts, names), tuple(exact))
         meant = [
             group
             for group in facts.groups

@@ -64,6 +64,7 @@ NOTES = {
     "alternatives": "What else can be done instead of the hold, and at what cost.",
     "cannot-come-back": "A deleted group had no committed offset with which it could be restored.",
     "cannot-rescue": "Offsets of a live group may expire, and only its members can commit them.",
+    "name-is-a-pattern": "A group has the name, so it is not read as a pattern.",
     "clamped": "The requested offset is outside the log; the nearest one is committed instead.",
     "comes-back-simple": "A deleted group comes back without members.",
     "disturbs": "Which members the hold disturbs.",

@@ -7,16 +7,26 @@ consumer would overwrite the change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 from toolkit.errors import UsageError
-from toolkit.model import Group, GroupState, GroupType, Problem, TopicPartition, select_groups
+from toolkit.model import (
+    Group,
+    GroupState,
+    GroupType,
+    Problem,
+    TopicPartition,
+    is_pattern,
+    select_groups,
+)
 from toolkit.plan import Action, Finding, Severity
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 NO_OFFSETS = "a share group has no committed offsets (KIP-932)"
+NOT_A_PATTERN = "taken for the name of this group alone, and not for a pattern"
 UNKNOWN_TYPE = "group type is not supported by this version"
 
 
@@ -24,9 +34,9 @@ def choose_groups(index: SnapshotIndex, names: Sequence[str]) -> tuple[list[Grou
     """
     Return the groups that match one of the names, in order, and findings about the names.
 
-    Each name is also a shell pattern, see `select_groups`. If not all groups could be listed, a
-    missing group may still exist, and a pattern may match more groups: both are findings. Raises
-    UsageError without a name.
+    A name that no group has is a shell pattern, see `select_groups`; one that could also be read as
+    a pattern is noted. If not all groups could be listed, a missing group may still exist, and a
+    pattern may match more groups: both are findings. Raises UsageError without a name.
     """
     if not names:
         raise UsageError("no group given", hint="name groups or patterns; '*' means all")
@@ -34,7 +44,13 @@ def choose_groups(index: SnapshotIndex, names: Sequence[str]) -> tuple[list[Grou
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
     unlisted = index.snapshot.listing_problem
     findings = [no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
-    patterns = set(names) - {group.group_id for group in chosen}
+    exact = {group.group_id for group in chosen}
+    findings += [
+        Finding("name-is-a-pattern", Severity.NOTE, NOT_A_PATTERN, name)
+        for name in dict.fromkeys(names)
+        if name in exact and is_pattern(name)
+    ]
+    patterns = set(names) - exact
     if unlisted and patterns - set(missing):
         why = f"the group list is incomplete, so a pattern may match more groups: {unlisted}"
         findings.append(Finding("unreadable", Severity.NOTE, why))
@@ -99,6 +115,7 @@ def _hides_commits(problem: Problem) -> bool:
 
 def no_such_group(name: str, unlisted: str) -> Finding:
     """Return the finding that no group matches a name, or that this is unknown."""
+    name = re.sub(r"\[([*?[])\]", r"\1", name)  # as it was written before it was escaped
     if unlisted:
         why = f"not found, but the group list is incomplete: {unlisted}"
         return Finding("unreadable", Severity.BLOCK, why, name)

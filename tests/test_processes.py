@@ -1,4 +1,4 @@
-"""No process outlives the test run that started it."""
+"""No process and no temporary file outlives the test run that made it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ def running(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Proc
     plugins = ("-p", "processes", "-p", "no:cacheprovider")
     # It is a run of its own, whatever was said to the one that this test belongs to.
     inherited = {name: word for name, word in os.environ.items() if not name.startswith("PYTEST_")}
+    temporary = folder / "temporary"
+    temporary.mkdir()
     with (folder / "said").open("wb") as said:
         run = subprocess.Popen(
             [sys.executable, "-m", "pytest", *plugins],
             cwd=folder,
-            env={**inherited, "PYTHONPATH": str(FIXTURES)},
+            env={**inherited, "PYTHONPATH": str(FIXTURES), "TMPDIR": str(temporary)},
             stdout=said,
             stderr=said,
         )
@@ -57,15 +59,17 @@ def is_over(process: psutil.Process) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_ended_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
-    """However pytest ends, what it has started ends with it."""
+def test_a_run_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    """However pytest ends, what it has started ends with it, and its temporary files go."""
     with running(tmp_path) as (run, started):
+        assert any((tmp_path / "temporary").iterdir())
         run.send_signal(number)
         eventually(lambda: is_over(started))
+        eventually(lambda: not any((tmp_path / "temporary").iterdir()))
 
 
 def test_the_next_run_ends_what_a_killed_guard_could_not(tmp_path: Path) -> None:
-    """Where the guard was killed with its run, the next run begins by cleaning up."""
+    """Where the guard was killed with its run, the next run begins by ending what is left."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()

@@ -42,9 +42,9 @@ from toolkit.session import Session
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "fixtures"))
 
 from applications import Applications
-from desks import Desk
 from holding import Holding, keepers_of
 from live_groups import COMMITS_SOON, LiveGroup, start_live_group
+from operators import Operator
 
 KINDS = ("librdkafka-range", "librdkafka-consumer")
 GROUPS, PARTITIONS, RECORDS = 5, 20, 10
@@ -197,7 +197,7 @@ def hold(
     for kind in KINDS:
         wanted = {"per_second": RATE, **COMMITS_SOON}
         live = start_live_group(cluster, kind, f"live-{kind}", folder / kind, ending, **wanted)
-        held = Holding(Desk(cluster, folder / f"state-{kind}"), live)
+        held = Holding(Operator(cluster, folder / f"state-{kind}"), live)
         held.pause()
         all_held.append(held)
         usages.append(Usage(f"keeper and standby of {kind}, {hold_s / 60:g} min"))

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
-from deliveries.analysis import (
+from consumer_processes.analysis import (
     delivered_during,
     first_after,
     last_before,
@@ -27,7 +27,7 @@ from deliveries.analysis import (
     repeats,
     two_at_once,
 )
-from deliveries.log import Delivery
+from consumer_processes.log import Delivery
 from live_groups import LiveGroup, start_live_group
 from live_operator import Done, Operator
 from live_results import Found

@@ -39,12 +39,12 @@ ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
 sys.path.insert(0, str(FIXTURES))  # the applications that the tests start
 
-from deliveries.analysis import delivered_during, missing, repeats  # noqa: E402 - see above
-from deliveries.consume import Job, librdkafka  # noqa: E402
-from deliveries.kinds import KINDS  # noqa: E402
-from deliveries.live_applications import Traffic  # noqa: E402
-from deliveries.log import Delivery, Log, Logs  # noqa: E402
-from deliveries.waiting import Delivered  # noqa: E402
+from consumer_processes.analysis import delivered_during, missing, repeats  # noqa: E402 - see above
+from consumer_processes.consume import Job, librdkafka  # noqa: E402
+from consumer_processes.kinds import KINDS  # noqa: E402
+from consumer_processes.live_applications import Traffic  # noqa: E402
+from consumer_processes.log import Delivery, Log, Logs  # noqa: E402
+from consumer_processes.waiting import Delivered  # noqa: E402
 from live_groups import LiveGroup, create_topics  # noqa: E402
 
 SIZES = ("3x60x5", "10x60x5", "30x60x5", "50x400x1", "200x400x1")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import shutil
 import sys
 import tempfile
 import time
@@ -34,7 +33,8 @@ from toolkit.sandbox.fleet import Sandbox
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))  # the JupyterLab that the tests start
 
-from lab import Lab, lab_context, open_notebook, running_lab  # noqa: E402 - is found by the line above
+from chromium import chromium  # noqa: E402 - is found by the line above
+from lab import Lab, lab_context, open_notebook, running_lab  # noqa: E402
 
 GROUPS = 20_000
 PICKER = f"""\
@@ -177,14 +177,6 @@ def machine(rounds: int) -> Iterator[str]:
 
 def spread(values: Sequence[float]) -> str:
     return f"{median(values):.2f} ({min(values):.2f}–{max(values):.2f})"
-
-
-def chromium() -> str:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("OFFSETBOOK_CHROMIUM") or next(
-        filter(None, map(shutil.which, names)), None
-    )
-    return found or sys.exit("no browser: install Chromium, or name one in OFFSETBOOK_CHROMIUM")
 
 
 def say(words: str) -> None:

@@ -37,7 +37,7 @@ from toolkit.sandbox.jars import VERSION
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "fixtures"))
 
-from deliveries.analysis import delivered_during, longest_silence, repeats
+from consumer_processes.analysis import delivered_during, longest_silence, repeats
 from live_groups import start_live_group
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "what-happens.md"

@@ -6,8 +6,6 @@ They are of what a newcomer sees: JupyterLab on the seeded cluster, and a report
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -22,7 +20,8 @@ ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))  # the JupyterLab that the tests start
 
-from lab import BROWSER, Lab, lab_context, open_notebook, running_lab  # noqa: E402 - found by the line above
+from chromium import chromium  # noqa: E402 - found by the line above
+from lab import BROWSER, Lab, lab_context, open_notebook, running_lab  # noqa: E402
 
 
 def main() -> None:
@@ -114,14 +113,6 @@ def choice(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))
     chart.screenshot(path=IMAGES / "lag_chart.png")
     notebook.page.close()
-
-
-def chromium() -> str:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("OFFSETBOOK_CHROMIUM") or next(
-        filter(None, map(shutil.which, names)), None
-    )
-    return found or sys.exit("no browser: install Chromium, or name one in OFFSETBOOK_CHROMIUM")
 
 
 if __name__ == "__main__":

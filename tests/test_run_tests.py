@@ -38,7 +38,7 @@ BROKEN = "import something_that_is_not_there\n"
 class Run:
     """A run of the tiny suite."""
 
-    def __init__(self, folder: Path, *tests: str, tier: str = "live") -> None:
+    def __init__(self, folder: Path, *tests: str, tier: str = "live", asked: str = "") -> None:
         """Write the suite into a folder, and run it as make does."""
         self.folder = folder
         (folder / "conftest.py").write_text("pytest_plugins = ['tiers', 'run_record']\n")
@@ -46,7 +46,7 @@ class Run:
         (folder / "test_it.py").write_text(SUITE.format(tier=tier) + cases)
         inherited = {n: value for n, value in os.environ.items() if not n.startswith("PYTEST_")}
         self.done = subprocess.run(
-            [sys.executable, ROOT / "scripts" / "run_tests.py", tier],
+            [sys.executable, ROOT / "scripts" / "run_tests.py", asked or tier],
             cwd=folder,
             env=inherited | {"PYTHONPATH": str(ROOT / "tests" / "fixtures")},
             capture_output=True,
@@ -113,6 +113,13 @@ def test_what_is_red(
     assert named.format("test_it.py::test_t") in run.done.stdout
     assert [] == run.noted
     assert (tests == [ALWAYS, ONCE]) is run.has_second_pass
+
+
+def test_a_tier_without_tests_is_red(tmp_path: Path) -> None:
+    """A tier that lost its tests says so."""
+    run = Run(tmp_path, tier="slow", asked="live")
+
+    assert ((1, "RED: live; 0 flaky"), []) == (run.verdict, run.tests_run)
 
 
 def test_a_run_without_a_failure_is_green(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A headless Chromium for the browser tests, cut off from every network."""
 
-import os
 import re
 import shutil
 from collections.abc import Generator, Iterator
@@ -8,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from chromium import chromium
 from lab import BROWSER, Lab, close_notebooks, lab_context, running_lab
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect, sync_playwright
 
-# The shell is the same engine without a window, which nobody looks at, and takes less time.
-_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # No test claims this limit: a busy machine takes long to start a browser or draw a chart.
 PATIENCE_MS = 300_000
 expect.set_options(timeout=PATIENCE_MS)
@@ -73,19 +71,6 @@ def keep(page: Page, folder: Path) -> None:
             (folder / "notebook.ipynb").write_text(notebook, "utf-8")
     except Error as exc:  # the browser itself may be what failed
         (folder / "not-kept.txt").write_text(str(exc), "utf-8")
-
-
-def chromium() -> str:
-    """Return the path of an installed Chromium or Chrome."""
-    named = os.environ.get("OFFSETBOOK_CHROMIUM")
-    found = named or next(filter(None, map(shutil.which, _NAMES)), None)
-    if not found:
-        pytest.fail(
-            "No browser: install Chromium (apt-get install chromium, brew install --cask chromium) "
-            "or name one in OFFSETBOOK_CHROMIUM.",
-            pytrace=False,
-        )
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from applications import Applications, eventually
-from desks import Desk
 from lab import Lab, Open, open_notebook
+from operators import Operator
 from playwright.sync_api import BrowserContext, expect
 
 from toolkit.kafka_io.client.connection import Connection
@@ -65,17 +65,18 @@ class Screen:
     bulk: Bulk
     lab: Lab
     context: BrowserContext
-    desk: Desk
+    operator: Operator
     folder: Path
 
     def open(self) -> Open:
         """Open the notebook that resets all groups."""
         fleet_file = self.folder / "fleet.yaml"
         fleet_file.write_text(
-            f"clusters:\n  bulk:\n    bootstrap.servers: {self.desk.cluster.bootstrap_servers}\n"
+            f"clusters:\n  bulk:\n"
+            f"    bootstrap.servers: {self.operator.cluster.bootstrap_servers}\n"
             f"    limits: {{max_groups: {COUNT}}}\n"
         )
-        where = {"fleet_file": str(fleet_file), "state": str(self.desk.state)}
+        where = {"fleet_file": str(fleet_file), "state": str(self.operator.state)}
         wanted = {"groups": [self.bulk.pattern], "mode": "to-earliest", "cluster": "bulk"}
         code = GATE.format(gate=str(self.folder), group=self.bulk.groups[BEFORE_THE_GATE])
         name = self.lab.copy(50, "bulk", code=code, **where, **wanted)
@@ -97,11 +98,11 @@ class Screen:
     @property
     def last(self) -> audit.AuditEntry:
         """What the log tells last."""
-        return list(audit.read(self.desk.state))[-1]
+        return list(audit.read(self.operator.state))[-1]
 
     def told(self) -> Counter[ChangeStatus]:
         """Count what the log tells last of all changes, which is what the cluster shows."""
-        last, held = self.desk.log[-1], self.desk.held(self.bulk.pattern)
+        last, held = self.operator.log[-1], self.operator.held(self.bulk.pattern)
         assert COUNT == len(last.steps)
         changes = [(step.group_id, change) for step in last.steps for change in step.changes]
         for group, change in changes:
@@ -112,9 +113,9 @@ class Screen:
 
     def undo(self) -> None:
         """Undo the last run, after which every offset is where it was."""
-        done = read_undo_record(self.desk.state, self.last.run.run_id)
-        assert self.desk.apply(self.desk.undo(done)).is_done
-        held = self.desk.held(self.bulk.pattern)
+        done = read_undo_record(self.operator.state, self.last.run.run_id)
+        assert self.operator.apply(self.operator.undo(done)).is_done
+        held = self.operator.held(self.bulk.pattern)
         assert {THERE} == {at.offset for places in held.values() for at in places.values()}
 
 
@@ -138,7 +139,7 @@ def bulk(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> Bulk:
 @pytest.fixture
 def screen(notebooks: BrowserContext, lab: Lab, bulk: Bulk, tmp_path: Path) -> Screen:
     """Return a browser and a state folder of its own, before the cluster as it was at first."""
-    return Screen(bulk, lab, notebooks, Desk(bulk.cluster, tmp_path / "state"), tmp_path)
+    return Screen(bulk, lab, notebooks, Operator(bulk.cluster, tmp_path / "state"), tmp_path)
 
 
 def test_a_change_is_interrupted_and_undone(screen: Screen) -> None:
@@ -177,7 +178,7 @@ def is_cut_off_with_its_kernel(screen: Screen, notebook: Open) -> None:
         notebook.restart()
     assert audit.Event.INTENT is screen.last.event
 
-    (found,) = reconcile_runs(screen.desk.cluster, screen.desk.state).known
+    (found,) = reconcile_runs(screen.operator.cluster, screen.operator.state).known
     assert "the run was interrupted" == found.outcome.interrupted
     left = COUNT - BEFORE_THE_GATE
     assert {ChangeStatus.DONE: BEFORE_THE_GATE, ChangeStatus.NOT_TRIED: left} == screen.told()

@@ -25,7 +25,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @dataclass(frozen=True)
-class Desk:
+class Operator:
     """Where an operator sits: a browser, a JupyterLab, and a cluster that can be looked at."""
 
     lab: Lab
@@ -73,29 +73,29 @@ def own_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def desk(notebooks: BrowserContext, lab: Lab, own_sandbox: Sandbox, tmp_path: Path) -> Desk:
-    """Return a desk with a browser and a state folder of its own."""
+def operator(notebooks: BrowserContext, lab: Lab, own_sandbox: Sandbox, tmp_path: Path) -> Operator:
+    """Return an operator with a browser and a state folder of its own."""
     fleet_file = own_sandbox.fleet_file
-    return Desk(lab, notebooks, load_fleet(fleet_file)["eu"], fleet_file, tmp_path / "state")
+    return Operator(lab, notebooks, load_fleet(fleet_file)["eu"], fleet_file, tmp_path / "state")
 
 
 @pytest.mark.default("one journey in a browser")
 @pytest.mark.timeout(600)
-def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
+def test_an_idle_group_is_reset_by_hand(operator: Operator) -> None:
     """Run All is a dry run; a wrong name applies nothing, the right one and two clicks once."""
     group = "nightly-export"
-    before = desk.committed(group)
-    notebook = desk.open(50, "reset", groups=[group], mode="to-earliest")
+    before = operator.committed(group)
+    notebook = operator.open(50, "reset", groups=[group], mode="to-earliest")
 
     notebook.run_all()
     expect(notebook.review).to_contain_text("awaiting approval")
-    assert (before, []) == (desk.committed(group), desk.changes("reset"))
+    assert (before, []) == (operator.committed(group), operator.changes("reset"))
 
     notebook.approve("a replay", "nightly-exports")
     expect(notebook.review).to_contain_text("The group id does not match.")
     notebook.force_click()
     expect(notebook.review).to_contain_text("Not applied.")
-    assert (before, []) == (desk.committed(group), desk.changes("reset"))
+    assert (before, []) == (operator.committed(group), operator.changes("reset"))
 
     notebook.approve("a replay", group)
     expect(notebook.apply).to_be_enabled()
@@ -103,20 +103,20 @@ def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
     notebook.apply.dblclick()
     notebook.force_click()
     notebook.told("4 changes made")
-    assert dict.fromkeys(before, 0) == desk.committed(group)
-    assert ["a replay"] == desk.changes("reset")
+    assert dict.fromkeys(before, 0) == operator.committed(group)
+    assert ["a replay"] == operator.changes("reset")
 
     notebook.run_from("decision.apply()")
     expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")
-    assert ["a replay"] == desk.changes("reset")
+    assert ["a replay"] == operator.changes("reset")
     notebook.screenshot("review_applied")
 
 
-def test_a_kernel_that_is_restarted_forgets_the_approval(desk: Desk) -> None:
+def test_a_kernel_that_is_restarted_forgets_the_approval(operator: Operator) -> None:
     """What was typed before a restart applies nothing after it; the cells make a new review."""
     group = "archiver"
-    before = desk.committed(group)
-    notebook = desk.open(50, "restarted", groups=[group], mode="to-earliest")
+    before = operator.committed(group)
+    notebook = operator.open(50, "restarted", groups=[group], mode="to-earliest")
     notebook.run_all()
     notebook.approve("too early", group)
     expect(notebook.apply).to_be_enabled()
@@ -133,23 +133,23 @@ def test_a_kernel_that_is_restarted_forgets_the_approval(desk: Desk) -> None:
     notebook.run_all()
     expect(notebook.stored).to_be_hidden()
     expect(notebook.apply).to_be_disabled()
-    assert (before, []) == (desk.committed(group), desk.changes("reset"))
+    assert (before, []) == (operator.committed(group), operator.changes("reset"))
 
     notebook.approve("once more", group)
     notebook.applied("made")
-    assert before != desk.committed(group)
-    assert ["once more"] == desk.changes("reset")
+    assert before != operator.committed(group)
+    assert ["once more"] == operator.changes("reset")
 
     notebook.restart()
     expect(notebook.stored.locator("summary")).to_contain_text("applied")
 
 
-def test_a_card_ends_with_its_plan(desk: Desk) -> None:
+def test_a_card_ends_with_its_plan(operator: Operator) -> None:
     """Once its parameters were run with other values, the card of a plan applies nothing."""
     group = "nightly-export"
-    before = desk.committed(group)
+    before = operator.committed(group)
     wanted = {"mode": "shift-by", "value": "1", "overrides": ["skips-unread-records"]}
-    notebook = desk.open(50, "outdated", groups=[group], **wanted)
+    notebook = operator.open(50, "outdated", groups=[group], **wanted)
     notebook.run_all()
     notebook.approve("the old reason", group)
     expect(notebook.apply).to_be_enabled()
@@ -162,29 +162,29 @@ def test_a_card_ends_with_its_plan(desk: Desk) -> None:
     notebook.screenshot("plan_out_of_date", of=notebook.review)
     notebook.force_click()
     expect(notebook.review).to_contain_text("Not applied. Out of date")
-    assert (before, []) == (desk.committed(group), desk.changes("reset"))
+    assert (before, []) == (operator.committed(group), operator.changes("reset"))
 
 
-def test_leftovers_are_deleted_while_the_group_lives(desk: Desk) -> None:
+def test_leftovers_are_deleted_while_the_group_lives(operator: Operator) -> None:
     """J3: the offsets of a topic that a live group no longer reads go, and all others stay."""
     group, leftover = "billing", "invoices.draft"
-    members = desk.group(group).members
-    notebook = desk.open(60, "leftovers", groups=[group], topics=[leftover])
+    members = operator.group(group).members
+    notebook = operator.open(60, "leftovers", groups=[group], topics=[leftover])
     notebook.run_all()
 
     notebook.approve("left over", group)
     notebook.applied("made")
 
-    assert {"invoices.issued"} == {partition.topic for partition in desk.committed(group)}
-    assert members == desk.group(group).members
-    assert ["left over"] == desk.changes("delete")
+    assert {"invoices.issued"} == {partition.topic for partition in operator.committed(group)}
+    assert members == operator.group(group).members
+    assert ["left over"] == operator.changes("delete")
     notebook.screenshot("leftovers_deleted", of=notebook.review)
 
 
-def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]) -> None:
+def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[..., Any]) -> None:
     """J1: choose the stuck tile, pause it, move its offset on, resume it; the others flow."""
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
-    pause = desk.open(40, "pause", group=group)
+    pause = operator.open(40, "pause", group=group)
     pause.run_all()
     stuck = pause.board.locator(".ow-tile").nth(POISON.partition)
     expect(stuck).to_contain_text("lagging")
@@ -198,14 +198,14 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     pause.screenshot("board_chosen")
     pause.board.get_by_role("button", name="Plan pause").press("Enter")
     expect(pause.board).to_contain_text(f"Selected for pause: {scope}")
-    assert {} == desk.group(group).paused
+    assert {} == operator.group(group).paused
 
     pause.run_from("if board.selection")
     pause.approve("a poison record", group)
     pause.applied("1 change made")
-    assert {POISON} == {*desk.group(group).paused}
+    assert {POISON} == {*operator.group(group).paused}
 
-    move = desk.open(
+    move = operator.open(
         50,
         "move",
         groups=[group],
@@ -218,7 +218,7 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     expect(move.review).to_contain_text("Overridden · skips-unread-records")
     move.approve("a poison record", group)
     move.applied("1 change made")
-    assert POISON_OFFSET + 1 == desk.committed(group)[POISON]
+    assert POISON_OFFSET + 1 == operator.committed(group)[POISON]
 
     pause.board.get_by_role("button", name="Refresh", exact=True).click()
     expect(stuck).to_contain_text("paused")
@@ -226,9 +226,9 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     pause.run_from("if board.selection")
     pause.approve("it is past it", group)
     pause.applied("1 change made")
-    assert {} == desk.group(group).paused
-    eventually(lambda: desk.committed(group)[POISON] > POISON_OFFSET + 1)
-    requests = [entry.request.split()[0] for entry in audit.read(desk.state)]
+    assert {} == operator.group(group).paused
+    eventually(lambda: operator.committed(group)[POISON] > POISON_OFFSET + 1)
+    requests = [entry.request.split()[0] for entry in audit.read(operator.state)]
     assert ["pause", "reset", "resume"] == list(dict.fromkeys(requests))
 
 
@@ -240,11 +240,11 @@ picker = widgets.group_picker(groups, on_pick=used.append)
 picker"""
 
 
-def test_groups_are_found_by_keyboard_alone(desk: Desk) -> None:
+def test_groups_are_found_by_keyboard_alone(operator: Operator) -> None:
     """Search, list and button work with keys, which JupyterLab does not take for its own."""
-    look = LOOK.format(fleet_file=str(desk.fleet_file))
-    name = desk.lab.write("picker", look, "print(picker.picked, used)", "None")
-    notebook = open_notebook(desk.context, desk.lab, name)
+    look = LOOK.format(fleet_file=str(operator.fleet_file))
+    name = operator.lab.write("picker", look, "print(picker.picked, used)", "None")
+    notebook = open_notebook(operator.context, operator.lab, name)
     notebook.run_all()
     card, keys = notebook.page.locator(".ow-card").first, notebook.page.keyboard
     expect(card).to_contain_text(HOSTILE)
@@ -268,12 +268,12 @@ def test_groups_are_found_by_keyboard_alone(desk: Desk) -> None:
 
 
 def test_a_group_is_chosen_where_none_is_named(
-    desk: Desk, applications: Callable[[Cluster], Applications]
+    operator: Operator, applications: Callable[[Cluster], Applications]
 ) -> None:
     """Run All stops at one sentence; a group of a hostile name is chosen, looked at and drawn."""
     name = "<img src=y onerror=alert(2)>"  # an idle group: its lag is never zero
-    applications(desk.cluster).commit(name, {TopicPartition("ledger.entries", 0): 50})
-    notebook = desk.open(90, "chosen", sample_interval="2s", after=0)
+    applications(operator.cluster).commit(name, {TopicPartition("ledger.entries", 0): 50})
+    notebook = operator.open(90, "chosen", sample_interval="2s", after=0)
     alarms = alarms_of(notebook)
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_have_text(
@@ -314,12 +314,12 @@ found = select_expiring(with_expiry(frame(*rows), now=now), now=now, within_s=86
 widgets.expiry_timeline(found, now=now)"""
 
 
-def test_when_offsets_of_one_group_expire(desk: Desk) -> None:
+def test_when_offsets_of_one_group_expire(operator: Operator) -> None:
     """The timeline is drawn of all groups, and then of one, whose name would be a link."""
     link = "<a href='http://evil.invalid'>left</a>"
     facts = str(Path(__file__).parents[1] / "planning")
-    name = desk.lab.write("expiry", EXPIRY.format(facts=facts, name=link))
-    notebook = open_notebook(desk.context, desk.lab, name)
+    name = operator.lab.write("expiry", EXPIRY.format(facts=facts, name=link))
+    notebook = open_notebook(operator.context, operator.lab, name)
     alarms = alarms_of(notebook)
     notebook.run_all()
     card = notebook.page.locator(".ow-card")
@@ -344,12 +344,14 @@ def alarms_of(notebook: Open) -> list[str]:
     return alarms
 
 
-def test_hostile_names_are_text_everywhere(desk: Desk, request: pytest.FixtureRequest) -> None:
+def test_hostile_names_are_text_everywhere(
+    operator: Operator, request: pytest.FixtureRequest
+) -> None:
     """A group that is called by HTML is shown and typed as what it is called, in the dark."""
     group = HOSTILE
-    desk.lab.set(DARK)
-    request.addfinalizer(lambda: desk.lab.set(LIGHT))
-    board = desk.open(40, "hostile_board", group=group)
+    operator.lab.set(DARK)
+    request.addfinalizer(lambda: operator.lab.set(LIGHT))
+    board = operator.open(40, "hostile_board", group=group)
     alarms = alarms_of(board)
     board.run_all()
 

@@ -33,7 +33,7 @@ Command = Callable[..., "CompletedProcess[str]"]
 
 
 @dataclass(frozen=True)
-class Desk:
+class CommandOperator:
     """A live group, and the command on its cluster."""
 
     live: LiveGroup
@@ -96,51 +96,51 @@ def live(
 
 
 @pytest.fixture
-def desk(
+def operator(
     live: LiveGroup, fleet_of: Callable[..., Path], offsetbook_here: Command
-) -> Iterator[Desk]:
-    """Return a desk at the group, which is resumed afterwards."""
+) -> Iterator[CommandOperator]:
+    """Return an operator at the group, which is resumed afterwards."""
     fleet = fleet_of(eu=live.cluster.bootstrap_servers)
-    made = Desk(live, partial(offsetbook_here, fleet=fleet), fleet)
+    made = CommandOperator(live, partial(offsetbook_here, fleet=fleet), fleet)
     made.until_stable()
     yield made
     made.change("resume", "--force")
 
 
-def test_a_pause_and_a_resume(desk: Desk, tmp_path: Path) -> None:
+def test_a_pause_and_a_resume(operator: CommandOperator, tmp_path: Path) -> None:
     """The dry run tells the costs and does nothing; the approved one holds until it is resumed."""
-    scope = desk.scope(1, 4)
+    scope = operator.scope(1, 4)
 
-    dry = desk("pause", "--topic", scope, "--for", "30m", "--dry-run")
-    assert (0, []) == (dry.returncode, desk.paused)
+    dry = operator("pause", "--topic", scope, "--for", "30m", "--dry-run")
+    assert (0, []) == (dry.returncode, operator.paused)
     for words in ("stops:", "repeats:", "disturbs:", "survives:", "alternatives:"):
         assert words in dry.stderr
     assert "owned by " in dry.stdout
     assert "before" not in dry.stdout
 
-    done = desk.change("pause", "--topic", scope, "--for", "30m", "--detach")
-    assert (0, [1, 4]) == (done.returncode, desk.paused), done.stderr
+    done = operator.change("pause", "--topic", scope, "--for", "30m", "--detach")
+    assert (0, [1, 4]) == (done.returncode, operator.paused), done.stderr
     assert "paused in the background for 30 min; to resume: 'offsetbook resume" in done.stderr
     assert "undoes it" not in done.stderr
-    desk.live.applications.until_delivered(desk.live.places_of(0, 2, 3, 5))
+    operator.live.applications.until_delivered(operator.live.places_of(0, 2, 3, 5))
 
     # Its --force is about the plan file, which is there already.
     plan_file = tmp_path / "resume.json"
     plan_file.touch()
-    options = ("--group", desk.live.group, "--out", str(plan_file), "--force")
-    planned = desk.call("plan", "resume", *options)
-    assert (0, [1, 4]) == (planned.returncode, desk.paused), planned.stderr
-    assert desk.live.group in plan_file.read_text("utf-8")
+    options = ("--group", operator.live.group, "--out", str(plan_file), "--force")
+    planned = operator.call("plan", "resume", *options)
+    assert (0, [1, 4]) == (planned.returncode, operator.paused), planned.stderr
+    assert operator.live.group in plan_file.read_text("utf-8")
 
-    done = desk.change("resume", "--topic", desk.scope(1))
-    assert (0, [4]) == (done.returncode, desk.paused), done.stderr
-    done = desk.change("resume")
-    assert (0, []) == (done.returncode, desk.paused), done.stderr
-    desk.live.applications.until_delivered(desk.live.places)
+    done = operator.change("resume", "--topic", operator.scope(1))
+    assert (0, [4]) == (done.returncode, operator.paused), done.stderr
+    done = operator.change("resume")
+    assert (0, []) == (done.returncode, operator.paused), done.stderr
+    operator.live.applications.until_delivered(operator.live.places)
 
 
 @contextmanager
-def held_by_bob(desk: Desk, *numbers: int) -> Iterator[None]:
+def held_by_bob(operator: CommandOperator, *numbers: int) -> Iterator[None]:
     """Hold partitions as somebody else does, somewhere else, until they are resumed."""
     note = HoldNote("bob", "elsewhere", reason="an incident")
     hold, ended = ConsumerHold(note=note), Event()
@@ -150,21 +150,24 @@ def held_by_bob(desk: Desk, *numbers: int) -> Iterator[None]:
             while not ended.wait(1):
                 run_recipe(hold.keep(), channel)
 
-    with GroupChannel(desk.live.cluster, desk.live.group) as channel, ThreadPoolExecutor() as pool:
-        run_recipe(hold.capture(desk.live.places_of(*numbers)), channel)
+    with (
+        GroupChannel(operator.live.cluster, operator.live.group) as channel,
+        ThreadPoolExecutor() as pool,
+    ):
+        run_recipe(hold.capture(operator.live.places_of(*numbers)), channel)
         keeping_it = pool.submit(keep)
         try:
-            desk.live.applications.until(lambda _: desk.paused == sorted(numbers))
+            operator.live.applications.until(lambda _: operator.paused == sorted(numbers))
             yield
         finally:
             ended.set()
         keeping_it.result()
 
 
-def test_a_foreign_hold_is_shown_and_resumed_by_force(desk: Desk) -> None:
+def test_a_foreign_hold_is_shown_and_resumed_by_force(operator: CommandOperator) -> None:
     """Without --force it is left alone; with it, it ends, and the override is recorded."""
-    with held_by_bob(desk, 3):
-        (row,) = desk.rows("--group", desk.live.group)
+    with held_by_bob(operator, 3):
+        (row,) = operator.rows("--group", operator.live.group)
         assert {
             **row,
             "hold_status": "foreign",
@@ -174,46 +177,46 @@ def test_a_foreign_hold_is_shown_and_resumed_by_force(desk: Desk) -> None:
         } == row
         assert "an incident" == row["reason"]
 
-        refused = desk("resume", "--approve", "0" * 16, "--reason", "a test")
-        assert (3, [3]) == (refused.returncode, desk.paused)
+        refused = operator("resume", "--approve", "0" * 16, "--reason", "a test")
+        assert (3, [3]) == (refused.returncode, operator.paused)
         assert "block: foreign-hold: " in refused.stderr
 
-        done = desk.change("resume", "--force")
-        assert (0, []) == (done.returncode, desk.paused), done.stderr
-    log = json.loads(desk.call("audit", "list", "--output", "json").stdout)
+        done = operator.change("resume", "--force")
+        assert (0, []) == (done.returncode, operator.paused), done.stderr
+    log = json.loads(operator.call("audit", "list", "--output", "json").stdout)
     assert "foreign-hold" in str(log[-1])
 
 
-def test_what_is_paused_is_listed(desk: Desk) -> None:
+def test_what_is_paused_is_listed(operator: CommandOperator) -> None:
     """Who, where, since when, until when and why; and how a hold is whose process is gone."""
-    desk.change("pause", "--topic", desk.scope(2), "--for", "1h", "--detach")
+    operator.change("pause", "--topic", operator.scope(2), "--for", "1h", "--detach")
 
-    (row,) = desk.rows("--all-groups")
+    (row,) = operator.rows("--all-groups")
     assert ("held", "a test", 2) == (row["hold_status"], row["reason"], row["partition"])
     assert Operator.here() == (row["paused_by"], row["host"])
     assert row["paused_until"] > row["paused_since"]
     assert 45 == row["survives_keeper_s"]
-    table = desk.call("paused-partitions").stdout
-    assert desk.live.group in table
+    table = operator.call("paused-partitions").stdout
+    assert operator.live.group in table
 
-    state = desk.fleet.parent / "state"
+    state = operator.fleet.parent / "state"
     (path,) = state.glob("holds/*/*.json")
     kill_keepers(path)
-    assert ["orphaned"] == [row["hold_status"] for row in desk.rows()]
-    done = desk.change("resume")
-    assert (0, [], []) == (done.returncode, desk.paused, desk.rows()), done.stderr
+    assert ["orphaned"] == [row["hold_status"] for row in operator.rows()]
+    done = operator.change("resume")
+    assert (0, [], []) == (done.returncode, operator.paused, operator.rows()), done.stderr
 
 
-def test_asking_twice_is_no_mistake(desk: Desk) -> None:
+def test_asking_twice_is_no_mistake(operator: CommandOperator) -> None:
     """What is paused already, and what is not paused, is success and says so."""
-    desk.change("pause", "--topic", desk.scope(2), "--detach")
+    operator.change("pause", "--topic", operator.scope(2), "--detach")
 
-    again = desk("pause", "--topic", desk.scope(2), "--dry-run")
+    again = operator("pause", "--topic", operator.scope(2), "--dry-run")
     assert 0 == again.returncode
     assert "is already paused by " in again.stderr
     assert "nothing to do" in again.stderr
-    desk.change("resume")
-    again = desk("resume", "--topic", desk.scope(2), "--dry-run")
+    operator.change("resume")
+    again = operator("resume", "--topic", operator.scope(2), "--dry-run")
     assert 0 == again.returncode
     assert "is not paused" in again.stderr
 
@@ -231,116 +234,127 @@ def test_asking_twice_is_no_mistake(desk: Desk) -> None:
     ],
 )
 def test_bad_input(
-    desk: Desk, options: tuple[str, ...], code: int, says: str, offsetbook_main: Command
+    operator: CommandOperator,
+    options: tuple[str, ...],
+    code: int,
+    says: str,
+    offsetbook_main: Command,
 ) -> None:
     """Each ends with its exit code and names what is wrong, and nothing is paused."""
-    words = [word.replace("TOPIC", desk.live.topics[0]) for word in options]
-    done = offsetbook_main("pause", "--group", desk.live.group, *words, fleet=desk.fleet)
+    words = [word.replace("TOPIC", operator.live.topics[0]) for word in options]
+    done = offsetbook_main("pause", "--group", operator.live.group, *words, fleet=operator.fleet)
 
-    assert (code, []) == (done.returncode, desk.paused)
+    assert (code, []) == (done.returncode, operator.paused)
     assert says in done.stderr
 
 
-def test_a_group_that_is_not_there_or_not_live(desk: Desk, apps: Any) -> None:
+def test_a_group_that_is_not_there_or_not_live(operator: CommandOperator, apps: Any) -> None:
     """An unknown group and one without members are refused by name."""
-    unknown = desk.call("pause", "--group", "nope", "--topic", desk.scope(1))
+    unknown = operator.call("pause", "--group", "nope", "--topic", operator.scope(1))
     assert (3, True) == (unknown.returncode, "block: no-such-group: nope" in unknown.stderr)
     idle = apps.name("idle")
-    apps.commit(idle, {TopicPartition(desk.live.topics[0], 1): 0})
-    done = desk.call("pause", "--group", idle, "--topic", desk.scope(1))
+    apps.commit(idle, {TopicPartition(operator.live.topics[0], 1): 0})
+    done = operator.call("pause", "--group", idle, "--topic", operator.scope(1))
     assert (3, True) == (done.returncode, "group-kind" in done.stderr)
 
 
-def test_a_move_of_a_live_group(desk: Desk) -> None:
+def test_a_move_of_a_live_group(operator: CommandOperator) -> None:
     """No consumer is stopped, and what is moved is delivered from where it went."""
     begin = time.time()
 
-    done = desk.change("move", "--topic", desk.scope(3), "--to-offset", "0")
+    done = operator.change("move", "--topic", operator.scope(3), "--to-offset", "0")
 
-    assert (0, []) == (done.returncode, desk.paused), done.stderr
+    assert (0, []) == (done.returncode, operator.paused), done.stderr
     assert "undoes it" in done.stderr
-    (place,) = desk.live.places_of(3)
-    until = desk.live.applications.until
+    (place,) = operator.live.places_of(3)
+    until = operator.live.applications.until
     until(lambda all_: any(o.place == place and o.at > begin and not o.offset for o in all_))
 
 
-def test_a_reset_of_what_is_paused(desk: Desk) -> None:
+def test_a_reset_of_what_is_paused(operator: CommandOperator) -> None:
     """It is refused while the partition is read, and done once it is paused; it stays paused."""
-    reset = ("--topic", desk.scope(0), "--shift-by", "-5")
-    live = desk("reset", *reset, "--dry-run")
+    reset = ("--topic", operator.scope(0), "--shift-by", "-5")
+    live = operator("reset", *reset, "--dry-run")
     assert (3, True) == (live.returncode, "or use 'offsetbook move'" in live.stderr)
 
-    desk.change("pause", "--topic", desk.scope(0), "--detach")
-    before = desk.committed(0)
-    done = desk.change("reset", *reset)
-    assert (0, before - 5) == (done.returncode, desk.committed(0)), done.stderr
-    assert [0] == desk.paused
+    operator.change("pause", "--topic", operator.scope(0), "--detach")
+    before = operator.committed(0)
+    done = operator.change("reset", *reset)
+    assert (0, before - 5) == (done.returncode, operator.committed(0)), done.stderr
+    assert [0] == operator.paused
 
 
-def test_a_plan_file_of_a_pause(desk: Desk, tmp_path: Path) -> None:
+def test_a_plan_file_of_a_pause(operator: CommandOperator, tmp_path: Path) -> None:
     """What was reviewed as a file is applied as it is, and held in the background."""
     path = tmp_path / "plan.json"
-    made = desk("plan", "pause")  # the group's option belongs to the command behind it
+    made = operator("plan", "pause")  # the group's option belongs to the command behind it
     assert 2 == made.returncode
-    made = desk.call(
-        "plan", "pause", "--group", desk.live.group, "--topic", desk.scope(5), "--out", str(path)
+    made = operator.call(
+        "plan",
+        "pause",
+        "--group",
+        operator.live.group,
+        "--topic",
+        operator.scope(5),
+        "--out",
+        str(path),
     )
-    assert (0, []) == (made.returncode, desk.paused), made.stderr
+    assert (0, []) == (made.returncode, operator.paused), made.stderr
     fingerprint = made.stderr.rpartition("--approve ")[2].split()[0]
 
-    done = desk.call("apply", str(path), "--approve", fingerprint, "--reason", "a test")
-    assert (0, [5]) == (done.returncode, desk.paused), done.stderr
+    done = operator.call("apply", str(path), "--approve", fingerprint, "--reason", "a test")
+    assert (0, [5]) == (done.returncode, operator.paused), done.stderr
 
 
 @pytest.mark.parametrize(("answer", "held"), [("resume", []), ("keep", [1])])
-def test_ctrl_c_in_the_foreground(desk: Desk, answer: str, held: list[int]) -> None:
+def test_ctrl_c_in_the_foreground(operator: CommandOperator, answer: str, held: list[int]) -> None:
     """It asks whether to go on holding in the background or to resume, and does so."""
-    words = ("pause", "--group", desk.live.group, "--topic", desk.scope(1))
+    words = ("pause", "--group", operator.live.group, "--topic", operator.scope(1))
     says = [
-        ("to apply this: ", desk.live.group),
+        ("to apply this: ", operator.live.group),
         ("audit log): ", "a test"),
         ("press Ctrl-C", CTRL_C),
         ("resume now", answer),
     ]
-    code, seen = talk(words, desk.fleet, says=says)
+    code, seen = talk(words, operator.fleet, says=says)
 
-    assert (0, held) == (code, desk.paused), seen
+    assert (0, held) == (code, operator.paused), seen
 
 
-def test_a_foreground_hold_ends_in_time(desk: Desk) -> None:
+def test_a_foreground_hold_ends_in_time(operator: CommandOperator) -> None:
     """After --for it is resumed by itself, the command ends with 0, and that is recorded."""
-    done = desk.change("pause", "--topic", desk.scope(1), "--for", "10s")
+    done = operator.change("pause", "--topic", operator.scope(1), "--for", "10s")
 
-    assert (0, []) == (done.returncode, desk.paused), done.stderr
+    assert (0, []) == (done.returncode, operator.paused), done.stderr
     assert "the pause has ended: the pause duration has ended" in done.stderr
-    assert "end of the hold" in desk.call("audit", "list", "--output", "json").stdout
+    assert "end of the hold" in operator.call("audit", "list", "--output", "json").stdout
 
 
-def test_the_flags_of_kip_1249(desk: Desk) -> None:
+def test_the_flags_of_kip_1249(operator: CommandOperator) -> None:
     """Pause, list, reset what is paused and resume, with Kafka's own tool's flags."""
 
     def tool(*flags: str) -> CompletedProcess[str]:
-        where = ("--bootstrap-server", desk.live.cluster.bootstrap_servers)
-        return desk.call("consumer-groups", *where, "--group", desk.live.group, *flags)
+        where = ("--bootstrap-server", operator.live.cluster.bootstrap_servers)
+        return operator.call("consumer-groups", *where, "--group", operator.live.group, *flags)
 
-    execute, scope = ("--execute", "--reason", "a test"), ("--topic", desk.scope(0, 1, 2))
+    execute, scope = ("--execute", "--reason", "a test"), ("--topic", operator.scope(0, 1, 2))
 
     dry = tool(*scope, "--pause", "--dry-run")
-    assert (0, []) == (dry.returncode, desk.paused), dry.stderr
+    assert (0, []) == (dry.returncode, operator.paused), dry.stderr
     assert 3 == dry.stdout.count("Would be paused")
     done = tool(*scope, "--pause", *execute)
-    assert (0, [0, 1, 2]) == (done.returncode, desk.paused), done.stderr
+    assert (0, [0, 1, 2]) == (done.returncode, operator.paused), done.stderr
     assert ["TOPIC", "PARTITION", "STATUS"] == done.stdout.split()[:3]
 
     listed = tool("--paused-partitions")
     assert (0, 3) == (listed.returncode, listed.stdout.count(" held\n")), listed.stderr
     assert 3 == len(json.loads(tool("--paused-partitions", "--output", "json").stdout))
-    before = desk.committed(1)
-    done = tool("--topic", desk.scope(1), "--reset-offsets", "--shift-by", "-3", *execute)
-    assert (0, before - 3) == (done.returncode, desk.committed(1)), done.stderr
+    before = operator.committed(1)
+    done = tool("--topic", operator.scope(1), "--reset-offsets", "--shift-by", "-3", *execute)
+    assert (0, before - 3) == (done.returncode, operator.committed(1)), done.stderr
 
-    done = tool("--topic", desk.scope(1), "--resume", *execute)
-    assert (0, [0, 2]) == (done.returncode, desk.paused), done.stderr
+    done = tool("--topic", operator.scope(1), "--resume", *execute)
+    assert (0, [0, 2]) == (done.returncode, operator.paused), done.stderr
     assert "Resumed" in done.stdout
     with pytest.raises(UsageError, match="--pause needs one of --topic"):
         tool("--pause")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from applications import Applications
-from desks import Desk
+from operators import Operator
 
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
@@ -23,16 +23,16 @@ COMMAND = (sys.executable, "-c", "from toolkit.cli import main; main()")
 
 @pytest.fixture
 def change(
-    desk: Desk, apps: Applications, monkeypatch: pytest.MonkeyPatch
+    operator: Operator, apps: Applications, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, TopicPartition, list[str]]:
     """Return a group that latin-1 cannot write, its partition, and the words of a reset to 3."""
     group = apps.name("\u6d88\u8d39\u8005 \U0001f600")
     place = TopicPartition(apps.create_topic(apps.name("orders"), records=9), 0)
-    desk.commit(group, {place: 7})
-    approve = desk.session.reset([group], to=ToOffset(3)).fingerprint
+    operator.commit(group, {place: 7})
+    approve = operator.session.reset([group], to=ToOffset(3)).fingerprint
     words = ["reset", "--group", group, "--to-offset", "3", "--approve", approve]
-    monkeypatch.setenv("OFFSETBOOK_STATE", str(desk.state))
-    where = ["--cluster", desk.cluster.bootstrap_servers]
+    monkeypatch.setenv("OFFSETBOOK_STATE", str(operator.state))
+    where = ["--cluster", operator.cluster.bootstrap_servers]
     return group, place, [*words, "--reason", "a test", *where]
 
 
@@ -51,7 +51,7 @@ def run(
 
 @pytest.mark.parametrize("output", ["table", "json", "csv"])
 def test_an_encoding_that_lacks_a_name(
-    desk: Desk, change: tuple[str, TopicPartition, list[str]], output: str
+    operator: Operator, change: tuple[str, TopicPartition, list[str]], output: str
 ) -> None:
     """JSON has escapes, CSV is UTF-8, people see a sign; the run is named, the exit code is 0."""
     group, place, words = change
@@ -59,7 +59,7 @@ def test_an_encoding_that_lacks_a_name(
 
     assert 0 == done.returncode, done.stderr
     assert b"offsetbook undo" in done.stderr
-    assert {group: {place: Position(3, 0)}} == desk.held(group)
+    assert {group: {place: Position(3, 0)}} == operator.held(group)
     if output == "json":
         assert [group] == [row["group"] for row in json.loads(done.stdout.decode("ascii"))]
     if output == "csv":
@@ -68,7 +68,9 @@ def test_an_encoding_that_lacks_a_name(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is a file of Linux")
-def test_a_disk_that_is_full(desk: Desk, change: tuple[str, TopicPartition, list[str]]) -> None:
+def test_a_disk_that_is_full(
+    operator: Operator, change: tuple[str, TopicPartition, list[str]]
+) -> None:
     """The change is made, stderr says that the result was not written, and the exit code is 0."""
     group, place, words = change
     with Path("/dev/full").open("wb") as full:
@@ -77,4 +79,4 @@ def test_a_disk_that_is_full(desk: Desk, change: tuple[str, TopicPartition, list
     assert 0 == done.returncode, done.stderr
     assert b"the result could not be written: No space left on device" in done.stderr
     assert b"offsetbook undo" in done.stderr
-    assert {group: {place: Position(3, 0)}} == desk.held(group)
+    assert {group: {place: Position(3, 0)}} == operator.held(group)

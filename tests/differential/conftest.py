@@ -13,13 +13,13 @@ import pyspark
 import pytest
 from applications import PATIENCE_S
 from clients import Producer
+from kafka_tool import PARTITIONS, Bench, RealTool
 from py4j.java_gateway import (
     CallbackServerParameters,
     GatewayParameters,
     JavaGateway,
     launch_gateway,
 )
-from real_tool import PARTITIONS, Bench, RealTool
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from real_tool import Bench
+from kafka_tool import Bench
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, GroupState, TopicPartition

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from real_tool import Bench, Offsets
+from kafka_tool import Bench, Offsets
 
 COMMITTED: Offsets = {"ta": (50, 50, 50)}
 ON_TSTART: Offsets = {"tstart": (50, 50)}

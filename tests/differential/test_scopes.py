@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_tool import Bench, Offsets, Ran
+from kafka_tool import Bench, Offsets, Ran
 
 COMMITTED: Offsets = {"ta": (50, 50, 50), "tb": (9, None)}
 Twins = tuple[list[str], list[str]]  # groups for the real tool, and for ours

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from applications import Applications, eventually
 from brokers import kill, until_ready
-from desks import Desk
+from operators import Operator
 from processes import suspend
 
 import toolkit
@@ -80,15 +80,15 @@ def breakable(_breakable: Breakable) -> Breakable:
 
 
 @pytest.fixture
-def desk(breakable: Breakable, tmp_path: Path) -> Desk:
-    """Return a desk at the breakable cluster."""
-    return Desk(Cluster("breakable", breakable.broker.address), tmp_path / "state")
+def operator(breakable: Breakable, tmp_path: Path) -> Operator:
+    """Return an operator at the breakable cluster."""
+    return Operator(Cluster("breakable", breakable.broker.address), tmp_path / "state")
 
 
 @pytest.fixture
-def apps(applications: Callable[[Cluster], Applications], desk: Desk) -> Applications:
+def apps(applications: Callable[[Cluster], Applications], operator: Operator) -> Applications:
     """Return the applications on the breakable cluster."""
-    return applications(desk.cluster)
+    return applications(operator.cluster)
 
 
 @pytest.fixture
@@ -98,22 +98,22 @@ def orders(apps: Applications) -> TopicPartition:
 
 
 @pytest.fixture
-def groups(desk: Desk, apps: Applications, orders: TopicPartition) -> list[str]:
+def groups(operator: Operator, apps: Applications, orders: TopicPartition) -> list[str]:
     """Return four idle groups that have read 7 records, in the order of plans."""
     names = sorted(apps.name("payments") for _ in range(4))
     for name in names:
-        desk.commit(name, {orders: 7})
+        operator.commit(name, {orders: 7})
     return names
 
 
-class Operator:
+class OperatorProcess:
     """An operator in a process of its own, who applies a plan step by step."""
 
-    def __init__(self, desk: Desk, plan: Plan, folder: Path) -> None:
+    def __init__(self, operator: Operator, plan: Plan, folder: Path) -> None:
         """Start; `folder` takes the plan file and what the process says."""
         write_plan(folder / "plan.json", plan)
         self.said = folder / "said"
-        arguments = (desk.cluster.bootstrap_servers, folder / "plan.json", desk.state)
+        arguments = (operator.cluster.bootstrap_servers, folder / "plan.json", operator.state)
         with self.said.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, PROGRAM, *arguments],
@@ -170,17 +170,17 @@ class Operator:
 
 
 @pytest.fixture
-def operators(tmp_path: Path) -> Iterator[Callable[[Desk, Plan], Operator]]:
+def start_operator(tmp_path: Path) -> Iterator[Callable[[Operator, Plan], OperatorProcess]]:
     """Return a function that starts operators, whose processes end with the test."""
-    started: list[Operator] = []
+    started: list[OperatorProcess] = []
     numbers = itertools.count()
 
-    def start(desk: Desk, plan: Plan) -> Operator:
+    def start(operator: Operator, plan: Plan) -> OperatorProcess:
         folder = tmp_path / f"operator-{next(numbers)}"
         folder.mkdir()
-        started.append(Operator(desk, plan, folder))
+        started.append(OperatorProcess(operator, plan, folder))
         return started[-1]
 
     yield start
-    for operator in started:
-        operator.kill()
+    for running in started:
+        running.kill()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from applications import Applications, eventually
-from desks import Desk
+from operators import Operator
 
 from toolkit.errors import Blocked
 from toolkit.model import TopicPartition
@@ -25,97 +25,99 @@ pytestmark = [
 ]
 
 THERE, BACK = Position(7), Position(0, 0)
-Operators = Callable[..., Any]
+StartOperator = Callable[..., Any]
 
 
-def events(desk: Desk) -> list[str]:
+def events(operator: Operator) -> list[str]:
     """Return what the audit log tells of, in its order."""
-    return [str(entry.event) for entry in desk.log]
+    return [str(entry.event) for entry in operator.log]
 
 
-def killed_after_intent(desk: Desk, breakable: Any, operators: Operators, plan: Any) -> None:
+def killed_after_intent(
+    operator: Operator, breakable: Any, start_operator: StartOperator, plan: Any
+) -> None:
     """Kill an operator who has recorded what is about to be done, and has done nothing."""
-    desk.state.mkdir()
-    with exclusively(desk.state / "audit.lock"):
-        operator = operators(desk, plan)
-        eventually(lambda: list_runs(desk.state))  # written after all checks
+    operator.state.mkdir()
+    with exclusively(operator.state / "audit.lock"):
+        running = start_operator(operator, plan)
+        eventually(lambda: list_runs(operator.state))  # written after all checks
         frozen = breakable.frozen()
         frozen.__enter__()
     try:
-        eventually(lambda: audit.unfinished(desk.state))
-        operator.kill()
+        eventually(lambda: audit.unfinished(operator.state))
+        running.kill()
     finally:
         frozen.__exit__(None, None, None)
 
 
 def test_before_its_intent(
-    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
 ) -> None:
     """A run that never announced itself changed nothing and is in nobody's way."""
-    plan = desk.reset(*groups)
-    desk.state.mkdir()
-    with exclusively(desk.state / "audit.lock"):
-        operator = operators(desk, plan)
-        eventually(lambda: list_runs(desk.state))
-        operator.kill()
+    plan = operator.reset(*groups)
+    operator.state.mkdir()
+    with exclusively(operator.state / "audit.lock"):
+        running = start_operator(operator, plan)
+        eventually(lambda: list_runs(operator.state))
+        running.kill()
 
-    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
-    assert [] == events(desk)
-    assert [] == reconcile_runs(desk.cluster, desk.state).known
-    assert desk.apply(plan).is_done
+    assert {group: {orders: THERE} for group in groups} == operator.held(*groups)
+    assert [] == events(operator)
+    assert [] == reconcile_runs(operator.cluster, operator.state).known
+    assert operator.apply(plan).is_done
 
 
 def test_after_its_intent(
-    desk: Desk, breakable: Any, operators: Operators, groups: list[str]
+    operator: Operator, breakable: Any, start_operator: StartOperator, groups: list[str]
 ) -> None:
     """A run that was cut off before it did anything is found to be that, and may be made again."""
-    plan = desk.reset(*groups)
-    killed_after_intent(desk, breakable, operators, plan)
+    plan = operator.reset(*groups)
+    killed_after_intent(operator, breakable, start_operator, plan)
 
-    assert desk.apply(plan).is_done
-    _, found, *_ = desk.log
+    assert operator.apply(plan).is_done
+    _, found, *_ = operator.log
     assert {ChangeStatus.NOT_TRIED} == {
         change.status for step in found.steps for change in step.changes
     }
-    assert ["intent", "found", "intent", "outcome"] == events(desk)
+    assert ["intent", "found", "intent", "outcome"] == events(operator)
 
 
 def test_in_the_middle_and_finished(
-    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
 ) -> None:
     """The same plan finds what was done, does the rest, and writes nothing twice."""
-    plan = desk.reset(*groups)
-    operator = operators(desk, plan)
-    operator.after_step(3)
-    operator.kill()
-    before = desk.facts(*groups[:3]).commits
+    plan = operator.reset(*groups)
+    running = start_operator(operator, plan)
+    running.after_step(3)
+    running.kill()
+    before = operator.facts(*groups[:3]).commits
 
-    outcome = desk.apply(plan)
+    outcome = operator.apply(plan)
 
     assert (True, "4 done") == (outcome.is_done, outcome.summary)
-    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
-    assert before == desk.facts(*groups[:3]).commits
+    assert {group: {orders: BACK} for group in groups} == operator.held(*groups)
+    assert before == operator.facts(*groups[:3]).commits
     assert all(commit.committed_at for commit in before)
-    assert ["intent", "found", "intent", "outcome"] == events(desk)
-    told = [str(step.status) for step in desk.log[1].steps]
+    assert ["intent", "found", "intent", "outcome"] == events(operator)
+    told = [str(step.status) for step in operator.log[1].steps]
     assert ["done"] * 3 + ["not tried"] == told
 
 
 def test_while_many_groups_are_written(
-    desk: Desk, operators: Operators, apps: Applications, orders: TopicPartition
+    operator: Operator, start_operator: StartOperator, apps: Applications, orders: TopicPartition
 ) -> None:
     """Wherever commits that are sent together are cut off, the report is what is committed."""
     name = apps.name("payments")
     groups = [f"{name}-{number:04}" for number in range(2_000)]
-    desk.commit_together(groups, {orders: 7})
-    operator = operators(desk, desk.reset(*groups))
-    operator.after_step(63)
-    operator.go_on(len(groups))
-    eventually(lambda: desk.held(groups[300])[groups[300]] != {orders: THERE})
-    operator.kill()
+    operator.commit_together(groups, {orders: 7})
+    running = start_operator(operator, operator.reset(*groups))
+    running.after_step(63)
+    running.go_on(len(groups))
+    eventually(lambda: operator.held(groups[300])[groups[300]] != {orders: THERE})
+    running.kill()
 
-    (cut_off,) = reconcile_runs(desk.cluster, desk.state).known
-    held = desk.held(*groups)
+    (cut_off,) = reconcile_runs(operator.cluster, operator.state).known
+    held = operator.held(*groups)
 
     made = {True: ChangeStatus.DONE, False: ChangeStatus.NOT_TRIED}
     expected = {group: made[held[group] == {orders: BACK}] for group in groups}
@@ -123,81 +125,87 @@ def test_while_many_groups_are_written(
 
 
 def test_in_the_middle_and_undone(
-    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
 ) -> None:
     """What was done is told once, whatever the cluster is called now; undo takes that back."""
-    operator = operators(desk, desk.reset(*groups))
-    operator.after_step(1)
-    operator.kill()
+    running = start_operator(operator, operator.reset(*groups))
+    running.after_step(1)
+    running.kill()
 
-    renamed = replace(desk.cluster, name=desk.cluster.bootstrap_servers)
-    (cut_off,) = reconcile_runs(renamed, desk.state).known
-    undo = desk.undo(read_undo_record(desk.state, cut_off.outcome.run_id))
+    renamed = replace(operator.cluster, name=operator.cluster.bootstrap_servers)
+    (cut_off,) = reconcile_runs(renamed, operator.state).known
+    undo = operator.undo(read_undo_record(operator.state, cut_off.outcome.run_id))
 
     assert "3 not tried, 1 done" == cut_off.outcome.summary
-    assert [] == reconcile_runs(desk.cluster, desk.state).known
+    assert [] == reconcile_runs(operator.cluster, operator.state).known
     assert (groups[0],) == undo.group_ids
-    assert desk.apply(undo).is_done
-    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
+    assert operator.apply(undo).is_done
+    assert {group: {orders: THERE} for group in groups} == operator.held(*groups)
 
 
 def test_another_plan_for_what_it_changed(
-    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
 ) -> None:
     """Whoever has another plan for a group that was changed has to say that this is meant."""
-    operator = operators(desk, desk.reset(*groups))
-    operator.after_step(1)
-    operator.kill()
-    (run_id,) = list_runs(desk.state)
-    other = desk.reset(*groups[:2], to=5)
-    reconcile_runs(desk.cluster, desk.state)
+    running = start_operator(operator, operator.reset(*groups))
+    running.after_step(1)
+    running.kill()
+    (run_id,) = list_runs(operator.state)
+    other = operator.reset(*groups[:2], to=5)
+    reconcile_runs(operator.cluster, operator.state)
 
-    refusal = desk.refusal(other, "skips-unread-records")
+    refusal = operator.refusal(other, "skips-unread-records")
 
     assert f"run {run_id} " in refusal.problem
     assert f"'offsetbook undo {run_id}'" in refusal.hint
-    assert desk.apply(other, "skips-unread-records", "cut-off-run").is_done
-    assert {name: {orders: Position(5, 0)} for name in groups[:2]} == desk.held(*groups[:2])
+    assert operator.apply(other, "skips-unread-records", "cut-off-run").is_done
+    assert {name: {orders: Position(5, 0)} for name in groups[:2]} == operator.held(*groups[:2])
 
 
-def test_a_plan_for_other_groups(desk: Desk, operators: Operators, groups: list[str]) -> None:
+def test_a_plan_for_other_groups(
+    operator: Operator, start_operator: StartOperator, groups: list[str]
+) -> None:
     """Whoever comes with a plan for other groups is not held up, and the run is settled."""
-    operator = operators(desk, desk.reset(*groups[:2]))
-    operator.after_step(1)
-    operator.kill()
+    running = start_operator(operator, operator.reset(*groups[:2]))
+    running.after_step(1)
+    running.kill()
 
-    assert desk.apply(desk.reset(groups[3])).is_done
-    assert ["intent", "found", "intent", "outcome"] == events(desk)
+    assert operator.apply(operator.reset(groups[3])).is_done
+    assert ["intent", "found", "intent", "outcome"] == events(operator)
 
 
 def test_after_all_was_done(
-    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
 ) -> None:
     """A run that only lacks its outcome is found to have done everything; that is not repeated."""
-    plan = desk.reset(*groups)
-    operator = operators(desk, plan)
-    operator.after_step(4)
-    operator.kill()
+    plan = operator.reset(*groups)
+    running = start_operator(operator, plan)
+    running.after_step(4)
+    running.kill()
 
     with pytest.raises(Blocked, match="facts-moved"):
-        desk.apply(plan)
+        operator.apply(plan)
 
-    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
-    assert ["intent", "found"] == events(desk)
-    assert {ChangeStatus.DONE} == {step.status for step in desk.log[-1].steps}
+    assert {group: {orders: BACK} for group in groups} == operator.held(*groups)
+    assert ["intent", "found"] == events(operator)
+    assert {ChangeStatus.DONE} == {step.status for step in operator.log[-1].steps}
 
 
 def test_with_its_broker(
-    desk: Desk, breakable: Any, operators: Operators, groups: list[str], orders: TopicPartition
+    operator: Operator,
+    breakable: Any,
+    start_operator: StartOperator,
+    groups: list[str],
+    orders: TopicPartition,
 ) -> None:
     """Where the broker went down too, it is asked only once it knows its groups again."""
-    operator = operators(desk, desk.reset(*groups))
-    operator.after_step(1)
+    running = start_operator(operator, operator.reset(*groups))
+    running.after_step(1)
     breakable.kill()
-    operator.kill()
+    running.kill()
     breakable.start()
 
-    (cut_off,) = reconcile_runs(desk.cluster, desk.state).known
+    (cut_off,) = reconcile_runs(operator.cluster, operator.state).known
 
     assert "3 not tried, 1 done" == cut_off.outcome.summary
-    assert THERE == desk.held(groups[3])[groups[3]][orders]
+    assert THERE == operator.held(groups[3])[groups[3]][orders]

@@ -10,8 +10,8 @@ import pytest
 from applications import eventually
 from brokers import TwoBrokers, kill
 from coordinators import coordinate_by
-from desks import Desk
 from holding import Holding, together, until_begun
+from operators import Operator
 
 from toolkit.model import GroupType
 
@@ -44,10 +44,10 @@ def still_held(all_held: list[Holding], newcomer: str) -> None:
 
 
 def test_a_broker_that_is_killed_and_started_again(
-    desk: Desk, breakable: Any, holdings: Callable[..., Holding]
+    operator: Operator, breakable: Any, holdings: Callable[..., Holding]
 ) -> None:
     """A hold lasts while the only broker is killed and started again on its data, early or late."""
-    all_held = [holdings(desk.cluster, kind) for kind in KINDS]
+    all_held = [holdings(operator.cluster, kind) for kind in KINDS]
     together(Holding.pause, all_held)
 
     until_begun(all_held)

@@ -72,19 +72,19 @@ def without_newcomer(live: LiveGroup) -> None:
 
 
 @pytest.fixture
-def begin(operators: Callable[..., Any]) -> Callable[[Holding], Any]:
+def begin(start_operator: Callable[..., Any]) -> Callable[[Holding], Any]:
     """Return a function that starts an operator who pauses, and waits until a keeper runs."""
 
     def start(held: Holding) -> Any:
-        operator = operators(held.desk, held.plan())
+        running = start_operator(held.operator, held.plan())
 
         def has_begun() -> bool:
-            ended, said = operator.process.poll(), operator.lines  # before the hold file is read
+            ended, said = running.process.poll(), running.lines  # before the hold file is read
             assert held.is_starting or (ended is None and not said), f"{ended}: {said}\n{held.told}"
             return held.is_starting
 
         eventually(has_begun)
-        return operator
+        return running
 
     return start
 
@@ -117,11 +117,11 @@ def test_a_keeper_that_is_killed(all_held: list[Holding], begin: Callable[[Holdi
     """Members of ours that nobody keeps any more are forgotten, and the operator is told why."""
 
     def kill(held: Holding, phase: Phase) -> None:
-        began, operator = time.time(), begin(held)
+        began, running = time.time(), begin(held)
         with held.stopped_at(phase):
             held.kill_keeper()
         consumes_as_before(held, began, time.time())
-        code, words = operator.end()
+        code, words = running.end()
         assert code == 4, words
 
     together(kill, all_held, (is_started, is_rebalancing, has_joined))
@@ -143,11 +143,11 @@ def test_an_operator_who_is_ended(
     """When the process that asked for a pause ends before the pause is done, the capture ends."""
 
     def end(held: Holding, number: signal.Signals, phase: Phase) -> None:
-        began, operator = time.time(), begin(held)
+        began, running = time.time(), begin(held)
         with held.stopped_at(phase):
-            operator.signal(number)
-            eventually(lambda: not held.is_tied_to(operator.process.pid))
-        code, words = operator.end()
+            running.signal(number)
+            eventually(lambda: not held.is_tied_to(running.process.pid))
+        code, words = running.end()
         assert code == (-number if number is signal.SIGKILL else 4), words
         consumes_as_before(held, began, time.time())
 
@@ -160,11 +160,11 @@ def test_an_operator_who_is_killed_when_all_is_held(
     """A hold ends when the operator is killed before the pause is recorded as done."""
 
     def kill(held: Holding) -> None:
-        began, operator = time.time(), begin(held)
-        operator.stop()
+        began, running = time.time(), begin(held)
+        running.stop()
         assert held.is_starting, held.told  # the operator cannot know that all is held
         eventually(lambda: is_held(held))
-        operator.kill()
+        running.kill()
         consumes_as_before(held, began, time.time())
 
     together(kill, all_held)
@@ -188,8 +188,8 @@ def test_a_broker_that_is_lost(
     breakable.start()
     since = time.time()
 
-    def ends(held: Holding, operator: Any) -> None:
-        code, words = operator.end()
+    def ends(held: Holding, running: Any) -> None:
+        code, words = running.end()
         assert code in {0, 4}, words
         if code == 0:
             held.confirmed = time.time()

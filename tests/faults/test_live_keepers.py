@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from applications import eventually
-from deliveries.analysis import longest_silence
-from desks import Desk
+from consumer_processes.analysis import longest_silence
 from holding import Holding, has_joined, is_rebalancing, together
 from live_groups import COMMITS_SOON
+from operators import Operator
 from processes import suspend
 
 pytestmark = pytest.mark.faults("keepers are killed and stopped")
@@ -25,7 +25,7 @@ ROOM_S = 5.0
 LOCKS = Path("/proc/locks")
 
 
-def test_keepers_that_are_killed(desk: Desk, holdings: Callable[..., Holding]) -> None:
+def test_keepers_that_are_killed(operator: Operator, holdings: Callable[..., Holding]) -> None:
     """
     Partitions whose keeper and standby were killed are read again when the session is over.
 
@@ -34,8 +34,8 @@ def test_keepers_that_are_killed(desk: Desk, holdings: Callable[..., Holding]) -
     is delivered in between, and the other partitions do not stop, also if a member joins just then.
     The next keeper has a standby as well.
     """
-    alone = [holdings(desk.cluster, kind) for kind in KINDS]
-    followed = [holdings(desk.cluster, kind) for kind in KINDS]
+    alone = [holdings(operator.cluster, kind) for kind in KINDS]
+    followed = [holdings(operator.cluster, kind) for kind in KINDS]
     together(Holding.pause, [*alone, *followed])
     together(until_followed, followed)
     committed = [one.committed() for one in alone]
@@ -118,9 +118,9 @@ def removed_at(all_held: list[Holding]) -> dict[str, float]:
     return found
 
 
-def test_a_keeper_that_is_told_to_end(desk: Desk, holdings: Callable[..., Holding]) -> None:
+def test_a_keeper_that_is_told_to_end(operator: Operator, holdings: Callable[..., Holding]) -> None:
     """Its standby does not take over from a keeper that has resumed what it held, and ends."""
-    held = holdings(desk.cluster, "librdkafka-consumer")
+    held = holdings(operator.cluster, "librdkafka-consumer")
     held.pause()
     until_followed(held)
 
@@ -134,10 +134,10 @@ def test_a_keeper_that_is_told_to_end(desk: Desk, holdings: Callable[..., Holdin
 
 
 def test_a_keeper_that_was_stopped_until_its_member_was_removed(
-    desk: Desk, holdings: Callable[..., Holding]
+    operator: Operator, holdings: Callable[..., Holding]
 ) -> None:
     """Its standby does not take over from it; when it goes on it ends, and captures nothing."""
-    held = holdings(desk.cluster, "librdkafka-range")
+    held = holdings(operator.cluster, "librdkafka-range")
     held.pause()
     until_followed(held)
     keeper = held.record.pid

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from applications import Applications, eventually
-from desks import Desk
+from operators import Operator
 
 from toolkit.model import GroupState, TopicPartition
 from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Position
@@ -23,7 +23,7 @@ pytestmark = [
 THERE, BACK = Position(7), Position(0, 0)
 
 
-def cut(desk: Desk, breakable: Any, plan: Plan) -> Outcome:
+def cut(operator: Operator, breakable: Any, plan: Plan) -> Outcome:
     """Apply a plan while its broker is killed after the first step, and start it again."""
     first = plan.steps[0].group_id
 
@@ -32,16 +32,16 @@ def cut(desk: Desk, breakable: Any, plan: Plan) -> Outcome:
             breakable.kill()
 
     try:
-        return desk.apply(plan, on_step=on_step)
+        return operator.apply(plan, on_step=on_step)
     finally:
         breakable.start()
         # A broker lists no group before it has read what they committed.
         deleted = 1 if plan.steps[0].action is Action.DELETE_GROUP else 0
-        eventually(lambda: not desk.facts(*plan.group_ids[deleted:]).problems)
+        eventually(lambda: not operator.facts(*plan.group_ids[deleted:]).problems)
 
 
 def test_what_is_said_and_recorded_and_finished(
-    desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
+    operator: Operator, breakable: Any, groups: list[str], orders: TopicPartition
 ) -> None:
     """
     Each change is done, or not tried with the reason; it is in the log, and undo is saved.
@@ -49,9 +49,9 @@ def test_what_is_said_and_recorded_and_finished(
     Applied again, the plan does what was not done and does not write the rest again; where an
     offset of the part that is left has moved since, it is refused whole.
     """
-    plan = desk.reset(*groups)
+    plan = operator.reset(*groups)
 
-    outcome = cut(desk, breakable, plan)
+    outcome = cut(operator, breakable, plan)
 
     done, *rest = outcome.steps
     assert (ChangeStatus.DONE, "") == (done.status, done.why)
@@ -59,54 +59,58 @@ def test_what_is_said_and_recorded_and_finished(
     assert {outcome.interrupted} == {result.why for step in rest for result in step.results}
     assert "no answer" in outcome.interrupted
     assert (False, True) == (outcome.is_done, outcome.changed_anything)
-    intent, ended = desk.log
+    intent, ended = operator.log
     assert [step.status for step in outcome.steps] == [step.status for step in ended.steps]
     assert outcome.interrupted == ended.interrupted
-    assert plan == read_undo_record(desk.state, intent.run.run_id)
-    held = desk.held(*groups)
+    assert plan == read_undo_record(operator.state, intent.run.run_id)
+    held = operator.held(*groups)
     assert [BACK, THERE, THERE, THERE] == [held[group][orders] for group in groups]
 
-    desk.commit(groups[3], {orders: 8})
-    refusal = desk.refusal(plan)
+    operator.commit(groups[3], {orders: 8})
+    refusal = operator.refusal(plan)
     assert f"facts-moved ({groups[3]}): committed offset is 8" in refusal.problem
     assert groups[0] not in refusal.problem
 
-    desk.commit(groups[3], {orders: 7})
-    (before,) = desk.facts(groups[0]).commits
+    operator.commit(groups[3], {orders: 7})
+    (before,) = operator.facts(groups[0]).commits
 
-    outcome = desk.apply(plan, "keeps-committing")  # which is what was just done here
+    outcome = operator.apply(plan, "keeps-committing")  # which is what was just done here
 
     assert (True, "4 done") == (outcome.is_done, outcome.summary)
-    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
-    assert (before,) == desk.facts(groups[0]).commits
+    assert {group: {orders: BACK} for group in groups} == operator.held(*groups)
+    assert (before,) == operator.facts(groups[0]).commits
     assert before.committed_at
-    assert [audit.Event.INTENT, audit.Event.OUTCOME] * 2 == [entry.event for entry in desk.log]
+    assert [audit.Event.INTENT, audit.Event.OUTCOME] * 2 == [entry.event for entry in operator.log]
 
 
 def test_the_part_that_was_done_is_undone(
-    desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
+    operator: Operator, breakable: Any, groups: list[str], orders: TopicPartition
 ) -> None:
     """Undo takes back the group that was changed and leaves the others alone."""
-    run = cut(desk, breakable, desk.reset(*groups))
+    run = cut(operator, breakable, operator.reset(*groups))
 
-    undo = desk.undo(read_undo_record(desk.state, run.run_id))
+    undo = operator.undo(read_undo_record(operator.state, run.run_id))
 
     assert (groups[0],) == undo.group_ids
-    assert desk.apply(undo).is_done
-    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
+    assert operator.apply(undo).is_done
+    assert {group: {orders: THERE} for group in groups} == operator.held(*groups)
 
 
 def test_a_deleted_group_without_offsets(
-    desk: Desk, breakable: Any, apps: Applications, groups: list[str], orders: TopicPartition
+    operator: Operator,
+    breakable: Any,
+    apps: Applications,
+    groups: list[str],
+    orders: TopicPartition,
 ) -> None:
     """A group of which nothing could tell but its name is not taken for refused when it is gone."""
     bare = apps.name("a-bare-group")
     apps.join(bare, [orders.topic]).close()
-    apps.eventually(lambda: desk.facts(bare).groups[0].state is GroupState.EMPTY)
-    plan = plan_delete_groups(desk.facts(bare, *groups), groups=[bare, *groups])
+    apps.eventually(lambda: operator.facts(bare).groups[0].state is GroupState.EMPTY)
+    plan = plan_delete_groups(operator.facts(bare, *groups), groups=[bare, *groups])
     assert (bare, ()) == (plan.steps[0].group_id, plan.steps[0].changes)
-    cut(desk, breakable, plan)
+    cut(operator, breakable, plan)
 
-    outcome = desk.apply(plan)
+    outcome = operator.apply(plan)
 
-    assert (True, {}) == (outcome.is_done, desk.held(bare, *groups))
+    assert (True, {}) == (outcome.is_done, operator.held(bare, *groups))

@@ -13,8 +13,8 @@ import pytest
 from applications import Applications, eventually
 from brokers import kill, restart
 from coordinators import coordinate_by, offsets_partitions
-from desks import Desk
 from main_program import call_main
+from operators import Operator
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
@@ -42,17 +42,17 @@ THERE, BACK = Position(7), Position(0, 0)
 class Place:
     """Twelve groups on a cluster of two brokers, of which the second may be lost."""
 
-    def __init__(self, desk: Desk, apps: Applications, second: Broker) -> None:
+    def __init__(self, operator: Operator, apps: Applications, second: Broker) -> None:
         """Make the groups."""
-        self.desk, self.apps, self.second = desk, apps, second
+        self.operator, self.apps, self.second = operator, apps, second
         self.orders = TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
         self.groups = sorted(apps.name("payments") for _ in range(12))
         for group in self.groups:
-            desk.commit(group, {self.orders: 7})
+            operator.commit(group, {self.orders: 7})
 
     def coordinated_by(self, *choices: Sequence[int]) -> None:
         """Move the groups to some brokers; of several choices each gets its share."""
-        coordinate_by(self.desk.cluster, *choices)
+        coordinate_by(self.operator.cluster, *choices)
 
     def lose_second(self) -> None:
         """End the second broker as a power cut would."""
@@ -67,7 +67,7 @@ class Place:
 
     def wait(self) -> None:
         """Wait until every group is listed by the broker that coordinates it now."""
-        eventually(lambda: not self.desk.facts(*self.groups).problems)
+        eventually(lambda: not self.operator.facts(*self.groups).problems)
 
     def after_first(self, plan: Plan, act: Callable[[], object]) -> Callable[[StepOutcome], None]:
         """Return what acts once the first step of a plan is done."""
@@ -87,19 +87,19 @@ def place(
 ) -> Place:
     """Return groups on two brokers."""
     cluster, second = restarted_pair
-    return Place(Desk(cluster, tmp_path / "state"), applications(cluster), second)
+    return Place(Operator(cluster, tmp_path / "state"), applications(cluster), second)
 
 
 def reset(place: Place) -> Plan:
     """Plan a reset of all groups."""
     place.wait()
-    return place.desk.reset(*place.groups)
+    return place.operator.reset(*place.groups)
 
 
 def delete(place: Place) -> Plan:
     """Plan the deletion of all groups."""
     place.wait()
-    return plan_delete_groups(place.desk.facts(*place.groups), groups=place.groups)
+    return plan_delete_groups(place.operator.facts(*place.groups), groups=place.groups)
 
 
 @pytest.mark.parametrize("make", [reset, delete])
@@ -109,11 +109,11 @@ def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> 
     plan = make(place)
     act = place.after_first(plan, lambda: place.coordinated_by((2,)))
 
-    outcome = place.desk.apply(plan, on_step=act)
+    outcome = place.operator.apply(plan, on_step=act)
 
     assert "12 done" == outcome.summary
     after = {group: {place.orders: BACK} for group in place.groups} if make is reset else {}
-    assert eventually(lambda: after == place.desk.held(*place.groups))
+    assert eventually(lambda: after == place.operator.held(*place.groups))
     assert {2} == {partition.leader for partition in offsets_partitions(place.apps.admin)}
 
 
@@ -121,7 +121,7 @@ def test_leaders_that_moved(place: Place) -> None:
     """Who is asked although another broker leads the partition by then: that one is asked."""
     of_second = place.apps.create_topic(place.apps.name("quotes"), records=3, broker=2)
     partitions = [place.orders, TopicPartition(of_second, 0)]
-    with Connection(place.desk.cluster) as connection:
+    with Connection(place.operator.cluster) as connection:
         leaders, _ = find_leaders(connection, partitions)
         moved = {
             one: leader._replace(node_id=3 - leader.node_id) for one, leader in leaders.items()
@@ -148,11 +148,11 @@ def test_a_broker_that_is_shut_down(place: Place) -> None:
     place.coordinated_by((2, 1))
     plan = reset(place)
 
-    outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.shut_second_down))
+    outcome = place.operator.apply(plan, on_step=place.after_first(plan, place.shut_second_down))
 
     assert "12 done" == outcome.summary
     after = {group: {place.orders: BACK} for group in place.groups}
-    assert eventually(lambda: after == place.desk.held(*place.groups))
+    assert eventually(lambda: after == place.operator.held(*place.groups))
 
 
 def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
@@ -160,15 +160,15 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
     place.coordinated_by((1,), (2,))
     plan = reset(place)
 
-    outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.lose_second))
+    outcome = place.operator.apply(plan, on_step=place.after_first(plan, place.lose_second))
 
     assert ChangeStatus.DONE == outcome.steps[0].status
     done = [step.group_id for step in outcome.steps if step.status is ChangeStatus.DONE]
     rest = [step for step in outcome.steps if step.group_id not in done]
     assert {ChangeStatus.NOT_TRIED} == {step.status for step in rest}, outcome
     assert all(result.why for step in rest for result in step.results)
-    assert ["intent", "outcome"] == [str(entry.event) for entry in place.desk.log]
-    for group, held in place.desk.held(*place.groups).items():
+    assert ["intent", "outcome"] == [str(entry.event) for entry in place.operator.log]
+    for group, held in place.operator.held(*place.groups).items():
         assert held in ({}, {place.orders: BACK if group in done else THERE})
 
 
@@ -179,7 +179,7 @@ def test_a_topic_that_is_recreated_while_the_coordinator_is_down(
     place.coordinated_by((2,))
     place.wait()
     topic, (group, *_) = place.orders.topic, place.groups
-    assert () == read_snapshot(place.desk.cluster, groups=[group], commit_times=True).problems
+    assert () == read_snapshot(place.operator.cluster, groups=[group], commit_times=True).problems
 
     place.shut_second_down()
     eventually(lambda: len(place.apps.admin.list_topics(timeout=5).brokers) == 1)
@@ -188,15 +188,15 @@ def test_a_topic_that_is_recreated_while_the_coordinator_is_down(
     restart(place.second)
     place.wait()
 
-    found = read_snapshot(place.desk.cluster, groups=[group], commit_times=True)
+    found = read_snapshot(place.operator.cluster, groups=[group], commit_times=True)
     assert [7] == [commit.offset for commit in found.commits]
     assert (Problem("lag", EARLIER, group, *place.orders),) == found.problems
-    assert not [finding for finding in place.desk.reset(group).findings if finding.blocks]
+    assert not [finding for finding in place.operator.reset(group).findings if finding.blocks]
     asked = ["lag", "--cluster", place.apps.address, "--group", group, "--commit-times"]
     done = call_main(asked, folder=tmp_path)
     assert 4 == done.returncode
     assert EARLIER in done.stderr
-    told = log_facts_of(place.desk.cluster, found.commits)
+    told = log_facts_of(place.operator.cluster, found.commits)
     assert [(EARLIER, None, None)] == [
         (row["log_problem"], row["log_start"], row["log_end"]) for row in told
     ]

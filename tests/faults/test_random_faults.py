@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from applications import eventually
-from desks import Desk
 from fault_runs import FaultRun, Work, make_a_test_of_each_seed, note
+from operators import Operator
 from three_brokers import ThreeBrokers, three_brokers
 
 from toolkit.errors import ToolkitError
@@ -55,8 +55,8 @@ class IdleGroups:
         self.topic = here.create_topic(name("orders"), partitions=3, records=10)
         self.groups = sorted(name("payments") for _ in range(8))
         self.places = [TopicPartition(self.topic, number) for number in range(3)]
-        Desk(here.direct, folder).commit_together(self.groups, dict.fromkeys(self.places, 7))
-        self.desk = Desk(here.cluster, folder / "state")
+        Operator(here.direct, folder).commit_together(self.groups, dict.fromkeys(self.places, 7))
+        self.operator = Operator(here.cluster, folder / "state")
 
     def committed(self) -> Committed:
         """Return what is committed, as another client than ours reads it, past the proxies."""
@@ -65,8 +65,8 @@ class IdleGroups:
     def plan(self, work: Work) -> Plan:
         """Plan a change, while everything works."""
         if work is Work.RESET:
-            return self.desk.reset(*self.groups, to=2)
-        facts = self.desk.facts(*self.groups, topics=(self.topic,))
+            return self.operator.reset(*self.groups, to=2)
+        facts = self.operator.facts(*self.groups, topics=(self.topic,))
         if work is Work.DELETE_GROUPS:
             return plan_delete_groups(facts, groups=self.groups)
         return plan_delete_offsets(facts, groups=self.groups, topics=[f"{self.topic}:0,2"])
@@ -92,7 +92,7 @@ def read(run: FaultRun, idle: IdleGroups) -> tuple[str, float]:
         while time.monotonic() < began + 1:  # a snapshot takes less than it takes to break things
             asked = time.monotonic()
             try:
-                found = idle.desk.look(*idle.groups)
+                found = idle.operator.look(*idle.groups)
             except ToolkitError:
                 told.add("an error")
             else:
@@ -100,7 +100,9 @@ def read(run: FaultRun, idle: IdleGroups) -> tuple[str, float]:
                 told |= {"with its problems"} if found.problems else set()
             took_s = max(took_s, time.monotonic() - asked)
     assert took_s < BOUND_S, run
-    whole = eventually(lambda: [one for one in [idle.desk.look(*idle.groups)] if not one.problems])
+    whole = eventually(
+        lambda: [one for one in [idle.operator.look(*idle.groups)] if not one.problems]
+    )
     assert truth == rows_of(whole[0]), run
     return next(words for words in WORST_FIRST if words in told), took_s
 
@@ -139,7 +141,7 @@ def change(run: FaultRun, idle: IdleGroups) -> tuple[str, float]:
     began = time.monotonic()
     with run.faults_at(idle.here) as on_step:
         try:
-            outcome = idle.desk.apply(plan, on_step=on_step)
+            outcome = idle.operator.apply(plan, on_step=on_step)
         except ToolkitError:  # then nothing may have been changed
             outcome = None
         took_s = time.monotonic() - began
@@ -148,13 +150,13 @@ def change(run: FaultRun, idle: IdleGroups) -> tuple[str, float]:
 
     if not (outcome and outcome.is_done):
         close_all()
-        again = idle.desk.apply(plan)  # the same command once more
+        again = idle.operator.apply(plan)  # the same command once more
         assert again.is_done, (run, again)
     assert after == idle.committed(), run
-    undone = idle.desk.undo(plan)
-    assert idle.desk.apply(undone).is_done, run
+    undone = idle.operator.undo(plan)
+    assert idle.operator.apply(undone).is_done, run
     assert before == idle.committed(), run
-    events = [str(entry.event) for entry in idle.desk.log]  # which verifies the log
+    events = [str(entry.event) for entry in idle.operator.log]  # which verifies the log
     assert events.count("intent") == events.count("outcome"), (run, events)
     if outcome is None:
         return "an error", took_s

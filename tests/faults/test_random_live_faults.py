@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from applications import eventually
-from deliveries.analysis import delivered_during, first_after
-from desks import Desk
+from consumer_processes.analysis import delivered_during, first_after
 from fault_runs import LIVE_KINDS, FaultRun, Work, make_a_test_of_each_seed, note
 from faulty_proxy import Trouble
 from holding import Holding, together, until_ended
 from live_groups import COMMITS_SOON, LiveGroup, start_live_group
+from operators import Operator
 from three_brokers import ThreeBrokers, three_brokers
 
 from toolkit.errors import ToolkitError
@@ -154,14 +154,14 @@ def test_a_seed(
     """What is said is so; afterwards the group reads everything, and no record was left out."""
     live = live_groups(run.live_kind)
     began = time.time()
-    with until_ended(live, tmp_path) as past:  # a desk past the proxies
-        held = Holding(Desk(here.cluster, past.desk.state), live)
+    with until_ended(live, tmp_path) as past:  # an operator past the proxies
+        held = Holding(Operator(here.cluster, past.operator.state), live)
         act = pause if run.work is Work.PAUSE else move_live
         told = act(run, here, held, past)
         eventually(lambda: frozenset() == past.held())
         reads_everything(live)
         assert {} == held.lost(began), run
-        assert held.desk.log or not told.outcome  # which verifies the log
+        assert held.operator.log or not told.outcome  # which verifies the log
     note(pytestconfig, run, told.words, told.took_s)
 
 
@@ -197,15 +197,15 @@ def test_all_that_held_is_killed_with_a_broker(
         assert coordinator
         here.kill(coordinator - 1)
         held.kill_all_keepers()
-        elsewhere = Holding(Desk(here.direct, tmp_path / "elsewhere"), live)
+        elsewhere = Holding(Operator(here.direct, tmp_path / "elsewhere"), live)
 
         assert eventually(lambda: held.places == elsewhere.held())
         (row,) = (one for one in check_cluster(here.direct) if one.check == "paused partitions")
         assert ("ok", f"2 partitions of {live.group}") == (row.status, row.finding)
-        paused = elsewhere.desk.session.paused().rows
+        paused = elsewhere.operator.session.paused().rows
         assert ["a test"] * 2 == [*paused["reason"]]
         assert [] == held.leaked()
-        told = ask(lambda: elsewhere.desk.session.resume(live.group))
+        told = ask(lambda: elsewhere.operator.session.resume(live.group))
         assert told.is_done, told
         assert frozenset() == elsewhere.held()
         here.heal()
@@ -235,14 +235,14 @@ def test_a_move_whose_answer_is_lost(
 
     monkeypatch.setattr(GroupWriter, "move", write_and_lose)
     with until_ended(live, tmp_path) as past:
-        held = Holding(Desk(here.cluster, past.desk.state), live)
+        held = Holding(Operator(here.cluster, past.operator.state), live)
         eventually(lambda: min(held.committed().values()) > 5)
         began = time.time()
         request = MoveRequest(ToOffset(3), live.group, (f"{live.topics[0]}:1,4",))
-        planned = plan_move(held.desk.facts(live.group, topics=live.topics), request)
+        planned = plan_move(held.operator.facts(live.group, topics=live.topics), request)
         approval = Approval(planned.plan.fingerprint, "a test")
         outcome = move(
-            planned, here.cluster, approval, state=held.desk.state, on_step=heal_after
+            planned, here.cluster, approval, state=held.operator.state, on_step=heal_after
         ).outcome
         close_all()
         assert "no answer" in outcome.interrupted
@@ -259,7 +259,7 @@ def test_a_move_whose_answer_is_lost(
 def pause(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Told:
     """What is said to be held is not delivered until it is resumed, or the hold is said to end."""
     scope = f"{held.live.topics[0]}:1,4"
-    session = held.desk.session
+    session = held.operator.session
     with run.faults_at(here):
         told = ask(lambda: session.pause(held.live.group, [scope]))
         held.confirmed = time.time()
@@ -287,7 +287,9 @@ def resume(held: Holding, past: Holding) -> None:
         return
     # Again, where it is refused because the group rebalances.
     eventually(
-        lambda: ask(lambda: held.desk.session.resume(held.live.group)).is_done or not past.held()
+        lambda: (
+            ask(lambda: held.operator.session.resume(held.live.group)).is_done or not past.held()
+        )
     )
     eventually(lambda: not has_live_keeper(past.path))
 
@@ -295,7 +297,7 @@ def resume(held: Holding, past: Holding) -> None:
 def move_live(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Told:
     """What is said to be moved is read from there; what is said not to be moved is not."""
     scope, target = f"{held.live.topics[0]}:1,4", 3
-    session = held.desk.session
+    session = held.operator.session
     began = time.time()
     with run.faults_at(here):
         told = ask(lambda: session.move(held.live.group, to=ToOffset(target), topics=[scope]))

@@ -22,8 +22,8 @@ import nbformat
 import psutil
 import pytest
 from applications import eventually
-from desks import Desk
 from nbformat.v4 import new_code_cell
+from operators import Operator
 from runbook_places import Place
 
 from toolkit.model import TopicPartition
@@ -73,12 +73,12 @@ class Run:
 
 
 @pytest.fixture
-def place(desk: Desk, tmp_path: Path) -> Place:
-    """Return a place whose fleet is the breakable cluster, with the state folder of the desk."""
+def place(operator: Operator, tmp_path: Path) -> Place:
+    """Return a place whose fleet is the breakable cluster, with the operator's state folder."""
     fleet = tmp_path / "fleet.yaml"
-    address = desk.cluster.bootstrap_servers
+    address = operator.cluster.bootstrap_servers
     fleet.write_text(f"clusters:\n  breakable:\n    bootstrap.servers: {address}\n")
-    there = {"OFFSETBOOK_FLEET": str(fleet), "OFFSETBOOK_STATE": str(desk.state)}
+    there = {"OFFSETBOOK_FLEET": str(fleet), "OFFSETBOOK_STATE": str(operator.state)}
     return Place(tmp_path, there)
 
 
@@ -86,7 +86,7 @@ def place(desk: Desk, tmp_path: Path) -> Place:
 class Scene:
     """Four idle groups at offset 7 that a runbook sends to the start, up to a gate."""
 
-    desk: Desk
+    operator: Operator
     place: Place
     groups: list[str]
     orders: TopicPartition
@@ -111,36 +111,38 @@ class Scene:
     @property
     def runs(self) -> list[str]:
         """The runs that left an undo record."""
-        return list_runs(self.desk.state)
+        return list_runs(self.operator.state)
 
     def changed(self) -> int:
         """Check that the audit log agrees with the cluster; return how many groups it changed."""
-        reconcile_runs(self.desk.cluster, self.desk.state)
-        assert [] == audit.unfinished(self.desk.state)
+        reconcile_runs(self.operator.cluster, self.operator.state)
+        assert [] == audit.unfinished(self.operator.state)
         done = {
             step.group_id
-            for entry in self.desk.log
+            for entry in self.operator.log
             for step in entry.steps
             if entry.event != "intent" and step.status is ChangeStatus.DONE
         }
         places = {group: {self.orders: BACK if group in done else THERE} for group in self.groups}
-        eventually(lambda: self.desk.held(*self.groups) == places)  # a new coordinator loads first
+        eventually(
+            lambda: self.operator.held(*self.groups) == places
+        )  # a new coordinator loads first
         return len(done)
 
     def undone(self) -> bool:
         """Undo the run, if there was one, and return whether all is as it was."""
         for run_id in self.runs:
-            plan = self.desk.undo(read_undo_record(self.desk.state, run_id))
+            plan = self.operator.undo(read_undo_record(self.operator.state, run_id))
             if plan.steps:
-                assert self.desk.apply(plan).is_done
+                assert self.operator.apply(plan).is_done
         everything = {group: {self.orders: THERE} for group in self.groups}
-        return everything == self.desk.held(*self.groups)
+        return everything == self.operator.held(*self.groups)
 
 
 @pytest.fixture
-def scene(desk: Desk, place: Place, groups: list[str], orders: TopicPartition) -> Scene:
+def scene(operator: Operator, place: Place, groups: list[str], orders: TopicPartition) -> Scene:
     """Return the groups, and the place from which the runbook is run."""
-    return Scene(desk, place, groups, orders)
+    return Scene(operator, place, groups, orders)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +257,7 @@ def test_a_clock_that_is_set(scene: Scene, heading: str, hours: int, status: str
     assert ("stale-plan" in told["said"]) == (not changed)
     assert changed == scene.changed()
     assert scene.undone()
-    assert [] == audit.verify(scene.desk.state)
+    assert [] == audit.verify(scene.operator.state)
 
 
 def test_a_signal_while_it_changes(scene: Scene) -> None:
@@ -266,8 +268,8 @@ def test_a_signal_while_it_changes(scene: Scene) -> None:
         os.kill(run.process.pid, signal.SIGTERM)
         code, told = run.end()
 
-    assert [] == audit.unfinished(scene.desk.state)
-    assert "outcome" in [str(entry.event) for entry in scene.desk.log]
+    assert [] == audit.unfinished(scene.operator.state)
+    assert "outcome" in [str(entry.event) for entry in scene.operator.log]
     assert code in {0, 1, 4}, told  # all may have been done by then
     assert scene.changed() in range(len(scene.groups) + 1)
     assert scene.undone()

@@ -6,8 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-from desks import Held
-from rooms import Room
+from operators import Held
+from workspaces import Workspace
 
 from toolkit.report.display import capture_outputs
 
@@ -28,15 +28,15 @@ def shown_by(code: str, names: dict[str, object]) -> list[str]:
     return told
 
 
-def test_the_example_is_a_dry_run_and_then_a_reset(room: Room) -> None:
+def test_the_example_is_a_dry_run_and_then_a_reset(workspace: Workspace) -> None:
     """As it comes it changes nothing; with the fingerprint that it shows it changes just that."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    group = room.group()
-    before = room.desk.held(group)
+    group = workspace.group()
+    before = workspace.operator.held(group)
     names: dict[str, object] = {
         "cluster": "test",
-        "fleet_file": room.fleet_file,
-        "state": room.desk.state,
+        "fleet_file": workspace.fleet_file,
+        "state": workspace.operator.state,
         "groups": [group],
         "mode": "to-offset",
         "value": "2",
@@ -53,7 +53,7 @@ def test_the_example_is_a_dry_run_and_then_a_reset(room: Room) -> None:
     assert f"reset {group}" in change
     assert "Dry run: nothing was changed" in decision
     assert "Nothing was applied" in outcome
-    assert before == room.desk.held(group)
+    assert before == workspace.operator.held(group)
 
     (fingerprint,) = re.findall(r"Fingerprint: (\S+)", decision)
     approval = {"dry_run": False, "approve": fingerprint, "reason": "a test"}
@@ -61,7 +61,7 @@ def test_the_example_is_a_dry_run_and_then_a_reset(room: Room) -> None:
 
     assert "2 done, read back from the cluster" in outcome
     assert "can be undone" in outcome
-    assert {2} == offsets_of(room.desk.held(group))
+    assert {2} == offsets_of(workspace.operator.held(group))
 
 
 def offsets_of(held: Held) -> set[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from applications import Applications
-from desks import Desk
+from operators import Operator
 
 from toolkit.errors import UsageError
 from toolkit.model import TopicPartition
@@ -27,31 +27,33 @@ def topic(apps: Applications) -> str:
 
 
 def test_the_groups_that_lose_offsets_are_rescued(
-    desk: Desk, apps: Applications, topic: str
+    operator: Operator, apps: Applications, topic: str
 ) -> None:
     """Without names, all groups of the forecast of that cluster are meant, and no others."""
     wild, other = apps.name("wild*"), apps.name("wild-too")
     for group in (wild, other, wild.replace("*", "card")):
         apps.commit(group, {TopicPartition(topic, 0): 1})
-    forecast = vanishing((desk.cluster.name, wild), ("elsewhere", other))
+    forecast = vanishing((operator.cluster.name, wild), ("elsewhere", other))
 
-    change = desk.session.rescue(forecast=forecast)
+    change = operator.session.rescue(forecast=forecast)
 
     assert (Intent.RESCUE, (wild,)) == (change.plan.intent, change.plan.group_ids)
     assert [wild] == [group.group_id for group in change.facts.groups]
 
 
-def test_groups_that_are_named_are_rescued(desk: Desk, apps: Applications, topic: str) -> None:
+def test_groups_that_are_named_are_rescued(
+    operator: Operator, apps: Applications, topic: str
+) -> None:
     """Named groups are meant, whether they are in the forecast or not."""
     group = apps.name("named")
     apps.commit(group, {TopicPartition(topic, 0): 1})
 
-    assert (group,) == desk.session.rescue([group], forecast=vanishing()).plan.group_ids
+    assert (group,) == operator.session.rescue([group], forecast=vanishing()).plan.group_ids
 
 
-def test_a_forecast_without_losses_rescues_nothing(desk: Desk) -> None:
+def test_a_forecast_without_losses_rescues_nothing(operator: Operator) -> None:
     """Where nothing expires there is nothing to do, which is no mistake."""
-    session: Session = desk.session
+    session: Session = operator.session
 
     assert () == session.rescue(forecast=vanishing(("elsewhere", "g"))).plan.steps
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 from applications import Applications
 from click.testing import CliRunner
-from desks import Desk
-from rooms import Room
+from operators import Operator
+from workspaces import Workspace
 
 from toolkit.cli import cli
 from toolkit.journeys.change.planned_change import PlannedChange
@@ -36,14 +36,14 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class FrontEnds:
-    """The ways in which an operator asks, from one room."""
+    """The ways in which an operator asks, from one workspace."""
 
-    room: Room
+    workspace: Workspace
 
     def command(self, *words: str) -> Answer:
         """Run a command."""
-        fleet = ("--fleet", str(self.room.fleet_file), "--cluster", "test")
-        environment = {"OFFSETBOOK_STATE": str(self.room.desk.state)}
+        fleet = ("--fleet", str(self.workspace.fleet_file), "--cluster", "test")
+        environment = {"OFFSETBOOK_STATE": str(self.workspace.operator.state)}
         done = CliRunner().invoke(
             cli, [*words, *fleet, "--dry-run"], env=environment, catch_exceptions=False
         )
@@ -57,7 +57,7 @@ class FrontEnds:
 
     def notebook(self, number: int, **parameters: Any) -> Answer:
         """Run the code of a notebook."""
-        told = self.room.cells(f"{number}", **parameters)
+        told = self.workspace.cells(f"{number}", **parameters)
         offered = re.findall(r"set overrides = \[([^\]]*)\]", told.shown)
         decision = told.names["decision"]
         fingerprint = decision.plan.fingerprint
@@ -80,9 +80,9 @@ class FrontEnds:
 
 
 @pytest.fixture
-def ends(room: Room) -> FrontEnds:
+def ends(workspace: Workspace) -> FrontEnds:
     """Return the front ends at the quiet cluster."""
-    return FrontEnds(room)
+    return FrontEnds(workspace)
 
 
 def same(answers: Sequence[Answer], exit_code: int, *rules: str) -> Answer:
@@ -103,7 +103,7 @@ def same(answers: Sequence[Answer], exit_code: int, *rules: str) -> Answer:
 )
 def test_a_reset(ends: FrontEnds, mode: str, value: str, code: int, rules: tuple[str, ...]) -> None:
     """A reset that may be made, and one that is blocked by a rule that can be overridden."""
-    group = ends.room.group()
+    group = ends.workspace.group()
     flags = [f"--{mode}", *([value] if value else [])]
 
     found = same(
@@ -111,7 +111,7 @@ def test_a_reset(ends: FrontEnds, mode: str, value: str, code: int, rules: tuple
             ends.command("reset", "--group", group, *flags),
             ends.command(TOOL, "--reset-offsets", "--group", group, "--all-topics", *flags),
             ends.notebook(50, groups=[group], mode=mode, value=value),
-            ends.python(ends.room.desk.session.reset([group], to=target(mode, value))),
+            ends.python(ends.workspace.operator.session.reset([group], to=target(mode, value))),
         ),
         code,
         *rules,
@@ -122,14 +122,14 @@ def test_a_reset(ends: FrontEnds, mode: str, value: str, code: int, rules: tuple
 
 def test_a_misspelt_topic(ends: FrontEnds) -> None:
     """Offsets of a topic that does not exist are not deleted, and that is no success."""
-    group, which = ends.room.group(), OffsetChoice(["misspelt"])
+    group, which = ends.workspace.group(), OffsetChoice(["misspelt"])
 
     same(
         (
             ends.command("delete-offsets", "--group", group, "--topic", "misspelt"),
             ends.command(TOOL, "--delete-offsets", "--group", group, "--topic", "misspelt"),
             ends.notebook(60, groups=[group], topics=["misspelt"]),
-            ends.python(ends.room.desk.session.delete_offsets([group], which)),
+            ends.python(ends.workspace.operator.session.delete_offsets([group], which)),
         ),
         3,
         "no-such-partition",
@@ -139,14 +139,14 @@ def test_a_misspelt_topic(ends: FrontEnds) -> None:
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_group_is_deleted(ends: FrontEnds, *, exists: bool) -> None:
     """An idle group may be deleted, one that does not exist is a mistake."""
-    group = ends.room.group() if exists else "no-such"
+    group = ends.workspace.group() if exists else "no-such"
 
     found = same(
         (
             ends.command("delete-groups", "--group", group),
             ends.command(TOOL, "--delete", "--group", group),
             ends.notebook(61, groups=[group]),
-            ends.python(ends.room.desk.session.delete_groups([group])),
+            ends.python(ends.workspace.operator.session.delete_groups([group])),
         ),
         0 if exists else 3,
         *(() if exists else ("no-such-group",)),
@@ -157,9 +157,9 @@ def test_a_group_is_deleted(ends: FrontEnds, *, exists: bool) -> None:
 
 def test_a_copy_a_rename_and_an_undo(ends: FrontEnds) -> None:
     """What is copied, renamed and put back."""
-    desk, group = ends.room.desk, ends.room.group()
-    to_group, session = f"{group}-copy", desk.session
-    run = desk.apply(desk.reset(group, to=3), "keeps-committing").run_id
+    operator, group = ends.workspace.operator, ends.workspace.group()
+    to_group, session = f"{group}-copy", operator.session
+    run = operator.apply(operator.reset(group, to=3), "keeps-committing").run_id
 
     copied = (
         ends.command("copy", "--group", group, "--to", to_group),
@@ -177,11 +177,11 @@ def test_a_copy_a_rename_and_an_undo(ends: FrontEnds) -> None:
 
 def test_a_rescue_and_a_restore(ends: FrontEnds) -> None:
     """What is committed again as it is, and what comes out of a file."""
-    desk, group = ends.room.desk, ends.room.group()
-    file, session = ends.room.folder / "saved.json", desk.session
-    desk.apply(desk.reset(group, to=3), "keeps-committing")
-    write_json(file, saved_offsets(desk.facts(group), {group}))
-    desk.apply(desk.reset(group, to=7), "keeps-committing", "skips-unread-records")
+    operator, group = ends.workspace.operator, ends.workspace.group()
+    file, session = ends.workspace.folder / "saved.json", operator.session
+    operator.apply(operator.reset(group, to=3), "keeps-committing")
+    write_json(file, saved_offsets(operator.facts(group), {group}))
+    operator.apply(operator.reset(group, to=7), "keeps-committing", "skips-unread-records")
 
     rescued = ends.command("rescue", "--group", group), ends.python(session.rescue([group]))
     restored = ends.command("restore", str(file)), ends.python(session.restore(file))
@@ -190,13 +190,13 @@ def test_a_rescue_and_a_restore(ends: FrontEnds) -> None:
 
 
 @pytest.mark.live("consumers run")
-def test_a_live_group(ends: FrontEnds, desk: Desk, apps: Applications) -> None:
+def test_a_live_group(ends: FrontEnds, operator: Operator, apps: Applications) -> None:
     """A live group is not reset; it is moved, and its partitions are paused."""
     # It has read everything: a member with lag is called slow once its commit is old enough.
-    group = ends.room.group(offset=10)
-    (topic, _), *_ = desk.held(group)[group]
+    group = ends.workspace.group(offset=10)
+    (topic, _), *_ = operator.held(group)[group]
     apps.join(group, [topic])
-    session, scope, earliest = desk.session, f"{topic}:0", target("to-earliest")
+    session, scope, earliest = operator.session, f"{topic}:0", target("to-earliest")
     by_tool = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
     pause_by_tool = ("--pause", "--group", group, "--topic", scope)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from applications import eventually
-from deliveries.analysis import delivered_during, missing
-from desks import Desk, once_at_rest
+from consumer_processes.analysis import delivered_during, missing
 from holding import keepers_of, kill_keepers
+from operators import Operator, once_at_rest
 from streams_app import StreamsApplication
 
 from toolkit.errors import BrokerRefused, HoldLost, Interrupted, NotCaptured
@@ -187,17 +187,17 @@ def test_a_capture_that_is_interrupted(
 
 def test_an_operator_pauses_and_resumes_it(app: StreamsApplication, tmp_path: Path) -> None:
     """As a whole, without naming topics; the standby goes on; who, since when is on the cluster."""
-    desk = Desk(app.cluster, tmp_path / "state")
-    path = hold_path(desk.state, desk.facts(app.group).cluster_id, app.group)
+    operator = Operator(app.cluster, tmp_path / "state")
+    path = hold_path(operator.state, operator.facts(app.group).cluster_id, app.group)
     try:
-        outcome = once_at_rest(lambda: desk.apply(paused(desk, app)))
+        outcome = once_at_rest(lambda: operator.apply(paused(operator, app)))
         assert outcome.is_done, outcome
         held = time.time()
-        (group,) = desk.look(app.group).groups
+        (group,) = operator.look(app.group).groups
         assert everything(app) <= group.paused.keys()
         assert {path_note(path).who} == {one.hold_note.who for one in group.paused.values()}
         assert {app.group} <= held_by_the_log(app.cluster)
-        part = desk.session.resume(app.group, [app.topics[0]])
+        part = operator.session.resume(app.group, [app.topics[0]])
         assert ["releases-more"] == [one.rule for one in part.plan.findings if one.blocks]
 
         killed = record(path)
@@ -206,7 +206,7 @@ def test_an_operator_pauses_and_resumes_it(app: StreamsApplication, tmp_path: Pa
         eventually(lambda: record(path).pid != killed.pid)
         eventually(lambda: record(path).members["began"] > killed.members["began"])
         resumed = time.time()
-        assert desk.apply(resuming(desk, app)).is_done
+        assert operator.apply(resuming(operator, app)).is_done
         assert [] == delivered_during(app.deliveries(), app.places, held, resumed)
         app.until_delivered(app.places, since=resumed)
     finally:
@@ -220,11 +220,11 @@ def test_without_a_keeper_it_is_resumed_from_anywhere(
 ) -> None:
     """By somebody who has neither its state nor its keeper; done is when tasks are assigned."""
     run_recipe(new_hold().capture(everything(app)), channel)
-    desk = Desk(app.cluster, tmp_path / "elsewhere")
-    (group,) = desk.look(app.group).groups
+    operator = Operator(app.cluster, tmp_path / "elsewhere")
+    (group,) = operator.look(app.group).groups
     assert everything(app) <= group.paused.keys()
 
-    outcome = desk.apply(resuming(desk, app), "foreign-hold")
+    outcome = operator.apply(resuming(operator, app), "foreign-hold")
 
     assert outcome.is_done, outcome
     assert (None, []) == (own_delay(channel), holders(channel))
@@ -239,18 +239,18 @@ def held_by_the_log(cluster: Cluster) -> set[str]:
     return {row["group"] for table in tables for row in table.to_pylist() if row["is_held"]}
 
 
-def paused(desk: Desk, app: StreamsApplication) -> Any:
+def paused(operator: Operator, app: StreamsApplication) -> Any:
     """Plan to pause it; a part of it is refused."""
-    part = desk.session.pause(app.group, [app.topics[0]]).plan
+    part = operator.session.pause(app.group, [app.topics[0]]).plan
     assert "whole-application" in [one.rule for one in part.findings if one.blocks]
-    found = desk.session.pause(app.group, []).plan
+    found = operator.session.pause(app.group, []).plan
     assert found.steps, found.findings
     return found
 
 
-def resuming(desk: Desk, app: StreamsApplication) -> Any:
+def resuming(operator: Operator, app: StreamsApplication) -> Any:
     """Plan to resume it."""
-    facts: Snapshot = desk.facts(app.group, topics=app.topics)
+    facts: Snapshot = operator.facts(app.group, topics=app.topics)
     return plan_resume(facts, group=app.group)
 
 

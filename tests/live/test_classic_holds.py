@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakSet
 
 import pytest
-from deliveries.analysis import delivered_during, first_after, repeats, two_at_once
+from consumer_processes.analysis import delivered_during, first_after, repeats, two_at_once
 from kafka.protocol.consumer import LeaveGroupRequest
 from processes import suspend
 from recipe_holds import RecipeHold, assert_resumed_in_place

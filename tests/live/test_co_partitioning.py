@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from applications import eventually
-from desks import Desk, once_at_rest
 from live_groups import LiveGroup, start_live_group
+from operators import Operator, once_at_rest
 
 from toolkit.model import GroupState, TopicPartition
 
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.live("consumers come and go")
 COUNT, PAUSED = 7, 5
 
 
-def owners(desk: Desk, live: LiveGroup) -> dict[TopicPartition, str]:
+def owners(operator: Operator, live: LiveGroup) -> dict[TopicPartition, str]:
     """Return which application has each partition; {} while the group is not at rest."""
-    (group,) = desk.look(live.group).groups
+    (group,) = operator.look(live.group).groups
     if group.state is not GroupState.STABLE:
         return {}
     return {p: m.client_id for m in group.readers for p in m.assignment}
@@ -36,27 +36,34 @@ def pairs_that_are_split(found: dict[TopicPartition, str], live: LiveGroup) -> l
 
 @pytest.mark.parametrize("kind", ["librdkafka-range", "java-range"])
 def test_a_hold_keeps_equal_partition_numbers_together(
-    desk: Desk, unique_name: Callable[[str], str], tmp_path: Path, kind: str
+    operator: Operator, unique_name: Callable[[str], str], tmp_path: Path, kind: str
 ) -> None:
     """Also after a member joins and one leaves; nothing that is not paused is moved by a pause."""
     with ExitStack() as ending:
         name, three = unique_name("pairs"), ("a", "b", "c")
         live = start_live_group(
-            desk.cluster, kind, name, tmp_path, ending, consumers=three, topics=2, partitions=COUNT
+            operator.cluster,
+            kind,
+            name,
+            tmp_path,
+            ending,
+            consumers=three,
+            topics=2,
+            partitions=COUNT,
         )
         scopes = [f"{topic}:{PAUSED}" for topic in live.topics]
         held = live.places_of(PAUSED) | live.places_of(PAUSED, topic=1)
 
         def settled(members: int) -> dict[TopicPartition, str]:
             def found() -> dict[TopicPartition, str]:
-                now = owners(desk, live)
+                now = owners(operator, live)
                 everything = now.keys() == set(live.places) - held
                 return now if everything and len({*now.values()}) == members else {}
 
             return dict(eventually(found))
 
-        before = owners(desk, live)
-        paused = desk.session
+        before = owners(operator, live)
+        paused = operator.session
         outcome = once_at_rest(
             lambda: (
                 paused.pause(live.group, scopes)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from applications import PATIENCE_S, Applications, eventually
-from deliveries.analysis import delivered_during, repeats, two_at_once
-from deliveries.log import Delivery
+from consumer_processes.analysis import delivered_during, repeats, two_at_once
+from consumer_processes.log import Delivery
 from live_groups import COMMITS_SOON
 from recipe_holds import RecipeHold, assert_resumed_in_place
 

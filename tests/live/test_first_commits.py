@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from applications import Applications, eventually
-from deliveries.live_applications import LiveApplications
-from desks import Desk, once_at_rest
+from consumer_processes.live_applications import LiveApplications
 from live_groups import create_topics
+from operators import Operator, once_at_rest
 
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
@@ -27,21 +27,21 @@ def carried_out(change: PlannedChange) -> ChangeOutcome:
 
 @pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer", "java-range"])
 def test_nothing_that_is_produced_during_a_pause_is_lost(
-    desk: Desk,
+    operator: Operator,
     applications: Callable[[Cluster], Applications],
     unique_name: Callable[[str], str],
     tmp_path: Path,
     kind: str,
 ) -> None:
     """A consumer that starts at the end, and has read nothing yet, reads all of it afterwards."""
-    name, apps = unique_name("first"), applications(desk.cluster)
+    name, apps = unique_name("first"), applications(operator.cluster)
     create_topics(apps.address, {name: 2})
     place = TopicPartition(name, 1)
     apps.produce(*place, BEFORE)
     with LiveApplications(apps.address, name, (name,), kind=kind, log=tmp_path) as consumers:
         consumers.start("a", **{"auto.offset.reset": "latest", "auto.commit.interval.ms": 600_000})
-        eventually(lambda: place in owned(desk, name))
-        session, scopes = desk.session, [f"{name}:1"]
+        eventually(lambda: place in owned(operator, name))
+        session, scopes = operator.session, [f"{name}:1"]
 
         blocked = session.pause(name, scopes)
         paused = once_at_rest(
@@ -63,6 +63,6 @@ def test_nothing_that_is_produced_during_a_pause_is_lost(
         assert "stays-committed" in {finding.rule for finding in undone.findings}
 
 
-def owned(desk: Desk, group: str) -> set[TopicPartition]:
+def owned(operator: Operator, group: str) -> set[TopicPartition]:
     """Return what members of a group have."""
-    return {p for g in desk.look(group).groups for m in g.members for p in m.assignment}
+    return {p for g in operator.look(group).groups for m in g.members for p in m.assignment}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from deliveries.analysis import (
+from consumer_processes.analysis import (
     delivered_during,
     first_after,
     last_before,
@@ -16,7 +16,7 @@ from deliveries.analysis import (
     repeats,
     two_at_once,
 )
-from deliveries.log import Delivery, Log, Logs
+from consumer_processes.log import Delivery, Log, Logs
 from live_groups import LiveGroup
 
 from toolkit.model import Cluster, TopicPartition

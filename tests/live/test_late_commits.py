@@ -21,9 +21,9 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from deliveries.live_applications import Traffic
-from desks import Desk, once_at_rest
+from consumer_processes.live_applications import Traffic
 from live_groups import create_topics
+from operators import Operator, once_at_rest
 from secured import Secured, reader
 
 from toolkit.model import Cluster, TopicPartition
@@ -138,15 +138,15 @@ def consuming(cluster: Cluster, topic: str, protocol: str) -> Iterator[LateCommi
         yield one
 
 
-def moved(desk: Desk, late: LateCommitter, to: Target) -> Outcome:
+def moved(operator: Operator, late: LateCommitter, to: Target) -> Outcome:
     """Move a partition of the live group."""
 
     def attempt() -> Outcome:
         request = MoveRequest(to, late.group, (f"{late.topic}:{MOVED}",))
-        planned = plan_move(desk.facts(late.group, topics=(late.topic,)), request)
+        planned = plan_move(operator.facts(late.group, topics=(late.topic,)), request)
         # A consumer that has a record in its hands has one that the end skips.
         approval = Approval(planned.plan.fingerprint, "a test", ("skips-unread-records",))
-        return move(planned, desk.cluster, approval, state=desk.state).outcome
+        return move(planned, operator.cluster, approval, state=operator.state).outcome
 
     outcome: Outcome = once_at_rest(attempt)
     return outcome
@@ -164,16 +164,18 @@ def told(outcome: Outcome) -> list[tuple[str, str, str]]:
     return [(step.action, step.status, step.why) for step in outcome.steps]
 
 
-def logged(desk: Desk, outcome: Outcome) -> list[ChangeStatus | None]:
+def logged(operator: Operator, outcome: Outcome) -> list[ChangeStatus | None]:
     """Return what the audit log says of the move, first to last."""
-    entries = [entry for entry in desk.log if entry.run.run_id == outcome.run_id]
+    entries = [entry for entry in operator.log if entry.run.run_id == outcome.run_id]
     return [step.status for entry in entries for step in entry.steps]
 
 
-def test_a_late_commit_after_the_release_is_moved_again(desk: Desk, late: LateCommitter) -> None:
+def test_a_late_commit_after_the_release_is_moved_again(
+    operator: Operator, late: LateCommitter
+) -> None:
     """What it had in its hands overwrites the move; it is moved again and read from there."""
     late.late_commits = 1
-    outcome = moved(desk, late, ShiftBy(-BACK))
+    outcome = moved(operator, late, ShiftBy(-BACK))
 
     assert 1 == len(late.overwritten_with)
     assert outcome.is_done, told(outcome)
@@ -181,11 +183,11 @@ def test_a_late_commit_after_the_release_is_moved_again(desk: Desk, late: LateCo
     target = move_of(outcome).found
     assert target
     assert 2 == late.read.count((MOVED, target.offset))
-    assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED] == logged(desk, outcome)
+    assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED] == logged(operator, outcome)
 
 
 def test_a_late_commit_while_it_is_held_is_moved_over(
-    desk: Desk, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
+    operator: Operator, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A move that is overwritten before the release is made again before the release."""
     look = MoveWatch.overwritten_while_held
@@ -196,18 +198,20 @@ def test_a_late_commit_while_it_is_held_is_moved_over(
 
     monkeypatch.setattr(MoveWatch, "overwritten_while_held", look_when_it_has)
     late.late_when_at = 5
-    outcome = moved(desk, late, ToOffset(5))
+    outcome = moved(operator, late, ToOffset(5))
 
     assert 1 == len(late.overwritten_with)
     assert outcome.is_done, told(outcome)
     assert 2 == late.read.count((MOVED, 5))
-    assert ChangeStatus.DONE is logged(desk, outcome)[-1]
+    assert ChangeStatus.DONE is logged(operator, outcome)[-1]
 
 
-def test_who_always_commits_late_is_never_said_to_be_moved(desk: Desk, late: LateCommitter) -> None:
+def test_who_always_commits_late_is_never_said_to_be_moved(
+    operator: Operator, late: LateCommitter
+) -> None:
     """After the second time it is left as it is, and said to be so."""
     late.late_commits = 10
-    outcome = moved(desk, late, ShiftBy(-BACK))
+    outcome = moved(operator, late, ShiftBy(-BACK))
 
     assert 2 == len(late.overwritten_with)
     result = move_of(outcome)
@@ -217,17 +221,19 @@ def test_who_always_commits_late_is_never_said_to_be_moved(desk: Desk, late: Lat
 
 
 def test_what_nobody_commits_is_not_confirmed(
-    desk: Desk, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
+    operator: Operator, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing is there to be read the application shows nothing."""
     monkeypatch.setattr(watch_move, "WATCH_S", 2)
     late.traffic.__exit__()
-    outcome = moved(desk, late, ToLatest())
+    outcome = moved(operator, late, ToLatest())
 
     result = move_of(outcome)
     assert (ChangeStatus.NOT_CONFIRMED, False) == (result.status, outcome.is_done)
     assert "within 2 s: it committed nothing" in result.why
-    assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.NOT_CONFIRMED] == logged(desk, outcome)
+    assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.NOT_CONFIRMED] == logged(
+        operator, outcome
+    )
 
 
 @pytest.fixture
@@ -261,10 +267,10 @@ def test_who_may_not_read_the_offsets_topic(
 ) -> None:
     """The committed offsets are looked at instead: a late commit may hide, but is not success."""
     monkeypatch.setattr(watch_move, "WATCH_S", 8)
-    desk = Desk(no_offsets_topic, tmp_path / "state")
+    operator = Operator(no_offsets_topic, tmp_path / "state")
     with consuming(secured.plain, unique_name("unread"), "classic") as late:
         late.late_commits = 10
-        outcome = moved(desk, late, ShiftBy(-BACK))
+        outcome = moved(operator, late, ShiftBy(-BACK))
 
     result = move_of(outcome)
     assert result.status in {ChangeStatus.FAILED, ChangeStatus.NOT_CONFIRMED}, told(outcome)

@@ -15,12 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 from applications import PATIENCE_S, eventually
-from deliveries.analysis import delivered_during, first_after, repeats
-from deliveries.log import Delivery
-from desks import Desk, once_at_rest
+from consumer_processes.analysis import delivered_during, first_after, repeats
+from consumer_processes.log import Delivery
+from holders import Holder
 from holding import kill_keepers
 from live_groups import LiveGroup
-from operators import Holder
+from operators import Operator, once_at_rest
 from processes import suspend
 
 from toolkit.errors import Blocked
@@ -79,7 +79,7 @@ def test_pause_and_resume(
     assert [] == repeats(told, start=one.began)
     eventually(lambda: not has_live_keeper(one.path))
     assert (HoldStatus.ENDED, "resumed") == (one.record.status, one.record.words)
-    assert [Intent.PAUSE] * 2 + [Intent.RESUME] * 2 == [entry.intent for entry in one.desk.log]
+    assert [Intent.PAUSE] * 2 + [Intent.RESUME] * 2 == [entry.intent for entry in one.operator.log]
 
 
 def test_some_more_are_paused_and_some_resumed(
@@ -113,7 +113,7 @@ def test_a_hold_ends_when_its_time_is_over(
 
     assert frozenset() == one.paused
     assert HoldStatus.ENDED is one.record.status
-    resumed = [entry for entry in one.desk.log if entry.intent is Intent.RESUME]
+    resumed = [entry for entry in one.operator.log if entry.intent is Intent.RESUME]
     assert [Event.INTENT, Event.OUTCOME] == [entry.event for entry in resumed]
     ended = resumed[-1]
     assert Action.RELEASE is ended.steps[0].action
@@ -128,7 +128,7 @@ def test_what_somebody_else_resumed_stays_resumed(
     """A keeper whose member was made to leave says so and ends; it does not capture again."""
     one = holder("librdkafka-consumer")
     one.pause(2)
-    elsewhere = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+    elsewhere = Holder(Operator(one.operator.cluster, tmp_path / "elsewhere"), one.live)
 
     assert elsewhere.resume(2).is_done
 
@@ -150,11 +150,11 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     one.live.applications.until(
         lambda log: {"a", "b"} <= {d.consumer for d in log if d.at > paused_at}
     )
-    assert [] == find_orphaned_holds(one.desk.cluster, one.desk.state)
+    assert [] == find_orphaned_holds(one.operator.cluster, one.operator.state)
     kill_keepers(one.path)
 
-    renamed = replace(one.desk.cluster, name=one.desk.cluster.bootstrap_servers)
-    (left,) = eventually(lambda: find_orphaned_holds(renamed, one.desk.state))
+    renamed = replace(one.operator.cluster, name=one.operator.cluster.bootstrap_servers)
+    (left,) = eventually(lambda: find_orphaned_holds(renamed, one.operator.state))
     assert (held, one.live.group) == (left.still_held, left.record.group_id)
     assert one.pause_as_asked(2).is_done
 
@@ -199,15 +199,15 @@ def test_a_keeper_that_is_asked_to_end_lets_go(
     eventually(lambda: not has_live_keeper(one.path))
     assert (HoldStatus.ENDED, "stopped by SIGTERM") == (one.record.status, one.record.words)
     assert frozenset() == one.paused
-    assert "stopped by SIGTERM" == one.desk.log[-1].run.reason
+    assert "stopped by SIGTERM" == one.operator.log[-1].run.reason
 
 
 def test_a_group_may_change_its_assignor_while_it_is_held(
-    desk: Desk, live_group: Callable[..., LiveGroup]
+    operator: Operator, live_group: Callable[..., LiveGroup]
 ) -> None:
     """A newcomer that knows only the second of the members' two assignors is let in, and reads."""
     both = {"partition.assignment.strategy": "range,roundrobin"}
-    one = Holder(desk, live_group(desk.cluster, "librdkafka-range", **both))
+    one = Holder(operator, live_group(operator.cluster, "librdkafka-range", **both))
     one.pause(1)
     paused_at, held = time.time(), one.live.places_of(1)
 
@@ -234,7 +234,7 @@ def test_a_capture_that_is_interrupted_holds_nothing(
 
     monkeypatch.setattr(KeeperHandle, "cut", cutting)
     with (
-        GroupChannel(one.desk.cluster, one.live.group) as channel,
+        GroupChannel(one.operator.cluster, one.live.group) as channel,
         ThreadPoolExecutor() as pool,
     ):
         channel.ask(DescribeClassic())  # a look takes no time from here on
@@ -298,7 +298,7 @@ def test_offsets_of_a_live_group_are_moved(
     assert frozenset() == one.paused
     # What was seen of the application since the release is a second outcome of the move.
     intents = [Intent.PAUSE] * 2 + [Intent.MOVE] * 2 + [Intent.RESUME] * 2 + [Intent.MOVE]
-    assert intents == [entry.intent for entry in one.desk.log]
+    assert intents == [entry.intent for entry in one.operator.log]
 
     undone_at = time.time()
     before, done_at = one.undo(outcome.run_id), time.time()
@@ -315,7 +315,7 @@ def test_a_saved_move_is_applied_and_its_undo_too(
 ) -> None:
     """A move in a plan file moves the live group, and so does the plan file of its undo."""
     one = holder("librdkafka-range")
-    session, group, place = one.desk.session, one.live.group, one.live.places[1]
+    session, group, place = one.operator.session, one.live.group, one.live.places[1]
     eventually(lambda: one.committed(place) > 5)
 
     def applied(change: PlannedChange) -> ChangeOutcome:
@@ -357,7 +357,7 @@ def test_a_move_that_a_rule_stops_moves_nothing(
     one = holder("librdkafka-consumer")
     group = one.live.group
     eventually(lambda: one.committed(one.live.places[1]) > 5)
-    strict = Holder(one.desk.with_policy(max_records_repeated=4), one.live)
+    strict = Holder(one.operator.with_policy(max_records_repeated=4), one.live)
 
     with pytest.raises(Blocked, match="too-many-records"):
         strict.move(MoveRequest(ShiftBy(-5), group, (f"{one.live.topics[0]}:1",)))
@@ -369,7 +369,7 @@ def test_a_move_that_a_rule_stops_moves_nothing(
 def test_a_python_caller_pauses_lists_and_resumes(holder: Callable[[str], Holder]) -> None:
     """A session plans, the caller approves; what is so already leaves nothing to do."""
     one = holder("librdkafka-range")
-    session, group, wanted = one.desk.session, one.live.group, one.live.places_of(1, 4)
+    session, group, wanted = one.operator.session, one.live.group, one.live.places_of(1, 4)
     scopes = [f"{one.live.topics[0]}:1,4"]
 
     def carried_out(change: PlannedChange) -> ChangeOutcome:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from applications import eventually
-from deliveries.analysis import delivered_during, repeats
-from desks import Desk
+from consumer_processes.analysis import delivered_during, repeats
+from holders import Holder
 from live_groups import start_live_group
-from operators import Holder
+from operators import Operator
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import Broker
@@ -50,7 +50,7 @@ def test_a_group_that_is_assigned_by_rack(
             client_rack="1",
         )
         live.applications.start("b", client_rack="2")
-        one = Holder(Desk(racks, tmp_path / "state"), live)
+        one = Holder(Operator(racks, tmp_path / "state"), live)
 
         def shares() -> Shares:
             return {m.client_id: frozenset(m.assignment) for m in one.group.readers}

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from applications import PATIENCE_S, eventually
-from deliveries.analysis import delivered_during, first_after, two_at_once
-from desks import Desk, once_at_rest
+from consumer_processes.analysis import delivered_during, first_after, two_at_once
+from operators import Operator, once_at_rest
 from py4j.java_gateway import JavaGateway
 from streams_app import StreamsApplication, start_streams_app
 
@@ -355,7 +355,7 @@ def test_what_is_not_held(shared_hold: Holder) -> None:
     with pytest.raises(NotCaptured, match="no thread is assigned"):
         run_recipe(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
     holder.capture(1)
-    with pytest.raises(NotCaptured, match="ann @ desk has already paused"):
+    with pytest.raises(NotCaptured, match="ann @ operator has already paused"):
         other.capture(4)
 
     holder.others_flow(1)
@@ -366,21 +366,21 @@ def test_paused_and_moved_as_any_other_group(
     bare_cluster: Cluster, streams_app: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A keeper holds it, a move is made while it is held, and the application never fails."""
-    app, desk = streams_app(bare_cluster, "classic"), Desk(bare_cluster, tmp_path / "state")
+    app, operator = streams_app(bare_cluster, "classic"), Operator(bare_cluster, tmp_path / "state")
     words = [f"{app.topics[0]}:1,4"]
     places = app.places_of(*PAUSED)
 
     def facts() -> Snapshot:
-        return desk.facts(app.group, topics=app.topics)
+        return operator.facts(app.group, topics=app.topics)
 
     assert once_at_rest(
-        lambda: desk.apply(plan_pause(facts(), group=app.group, topics=words))
+        lambda: operator.apply(plan_pause(facts(), group=app.group, topics=words))
     ).is_done
     confirmed = time.time()
     app.until_delivered(sorted(set(app.places) - places))
     eventually(lambda: places == group_of(app).paused.keys())
     resumed = time.time()
-    assert desk.apply(plan_resume(facts(), group=app.group, topics=words)).is_done
+    assert operator.apply(plan_resume(facts(), group=app.group, topics=words)).is_done
     app.until_at_rest()
     assert [] == delivered_during(app.deliveries(), places, confirmed, resumed)
 
@@ -388,7 +388,7 @@ def test_paused_and_moved_as_any_other_group(
     approval = Approval(planned.plan.fingerprint, reason="a test")
     began = time.time()
     monkeypatch.setattr(watch_move, "WATCH_S", PATIENCE_S)  # however late a busy machine commits
-    outcome = move(planned, bare_cluster, approval, state=desk.state).outcome
+    outcome = move(planned, bare_cluster, approval, state=operator.state).outcome
     app.until_delivered(app.places)
 
     # Who has read all there is by the first commit leaves it open; what was delivered does not.

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 from applications import eventually
-from deliveries.analysis import two_at_once
-from deliveries.log import Delivery
-from desks import Desk
+from consumer_processes.analysis import two_at_once
+from consumer_processes.log import Delivery
 from kafka.protocol.consumer import OffsetCommitRequest
 from live_groups import create_topics
+from operators import Operator
 from streams_app import StreamsApplication
 
 from toolkit.kafka_io.client.connection import Connection
@@ -41,21 +41,23 @@ Start = Callable[..., StreamsApplication]
 
 
 @pytest.fixture
-def desk(exclusive_cluster: Cluster, tmp_path: Path) -> Desk:
-    """Return a desk at the cluster where an open transaction hides nobody else's groups."""
-    return Desk(exclusive_cluster, tmp_path / "state")
+def operator(exclusive_cluster: Cluster, tmp_path: Path) -> Operator:
+    """Return an operator at the cluster where an open transaction hides nobody else's groups."""
+    return Operator(exclusive_cluster, tmp_path / "state")
 
 
-def planned_to(desk: Desk, app: StreamsApplication, offset: int, *numbers: int) -> PlannedMove:
+def planned_to(
+    operator: Operator, app: StreamsApplication, offset: int, *numbers: int
+) -> PlannedMove:
     """Plan to move partitions of an application."""
     listed = ",".join(map(str, numbers))
     request = MoveRequest(ToOffset(offset), app.group, (f"{app.topics[0]}:{listed}",))
-    planned = plan_move(desk.facts(app.group, topics=app.topics), request)
+    planned = plan_move(operator.facts(app.group, topics=app.topics), request)
     assert {"move-unheld"} == {one.rule for one in planned.plan.findings}
     return planned
 
 
-def moved(desk: Desk, app: StreamsApplication, plan: Callable[[], PlannedMove]) -> Outcome:
+def moved(operator: Operator, app: StreamsApplication, plan: Callable[[], PlannedMove]) -> Outcome:
     """
     Move as an operator does: again, where it is refused.
 
@@ -66,7 +68,7 @@ def moved(desk: Desk, app: StreamsApplication, plan: Callable[[], PlannedMove]) 
     for _ in range(5):
         planned = plan()
         approval = Approval(planned.plan.fingerprint, reason="a test")
-        outcome = move(planned, desk.cluster, approval, state=desk.state).outcome
+        outcome = move(planned, operator.cluster, approval, state=operator.state).outcome
         if {r.status for s in outcome.steps for r in s.results} <= MOVED_STATUSES:
             return outcome
         app.until_at_rest()  # what it reads twice after it was evicted is no part of the next move
@@ -86,14 +88,14 @@ def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int 
 
 @pytest.mark.default("one of each group protocol")
 @pytest.mark.timeout(600)
-def test_a_running_application(desk: Desk, streams_app: Start) -> None:
+def test_a_running_application(operator: Operator, streams_app: Start) -> None:
     """Who reads what is told, and a move loses nothing; threads may be replaced."""
-    app = streams_app(desk.cluster, "streams", topics=2, per_second=5)
+    app = streams_app(operator.cluster, "streams", topics=2, per_second=5)
     all_are_described(app)
     places = app.places_of(*MOVED)
     app.until_committed(places, beyond=5)
 
-    outcome = moved(desk, app, lambda: planned_to(desk, app, 5, *MOVED))
+    outcome = moved(operator, app, lambda: planned_to(operator, app, 5, *MOVED))
 
     app.until_delivered(app.places)
     app.until_nothing_is_missing(app.places, first=0)
@@ -103,14 +105,14 @@ def test_a_running_application(desk: Desk, streams_app: Start) -> None:
     assert [] == two_at_once(log)
     app.until_running()
 
-    record = read_undo_record(desk.state, outcome.run_id)
+    record = read_undo_record(operator.state, outcome.run_id)
     before = {c.partition: c.before.offset for _, c in record.changes if c.before}
     assert places == before.keys()
     for place, offset in before.items():  # so that a move back is one
         app.until_committed([place], beyond=offset)
     again = time.time()
     back = move_back(record, outcome.run_id)
-    moved(desk, app, lambda: plan_move(desk.facts(app.group, topics=app.topics), back))
+    moved(operator, app, lambda: plan_move(operator.facts(app.group, topics=app.topics), back))
     app.until_delivered(places, since=again)
     app.until_running()
 
@@ -333,7 +335,7 @@ def test_stopped_before_it_is_moved(when: int, stand_in: Callable[..., StandIn])
         )
 
     assert (ChangeStatus.REFUSED, True) == (outcome.status, "stopped by SIGINT" in outcome.why)
-    facts = Desk(one.cluster, Path()).facts(one.group)
+    facts = Operator(one.cluster, Path()).facts(one.group)
     assert [False] == [commit.pending for commit in facts.commits]
     assert 5000 > facts.commits[0].offset
 

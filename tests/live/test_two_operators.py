@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from deliveries.analysis import delivered_during, repeats
-from desks import Desk, once_at_rest
+from consumer_processes.analysis import delivered_during, repeats
+from holders import Holder
 from holding import keepers_of
 from live_groups import LiveGroup
-from operators import Holder
+from operators import Operator, once_at_rest
 
 from toolkit.errors import Blocked, HoldLost, NotCaptured
 from toolkit.kafka_io.membership.channel import GroupChannel
@@ -40,7 +40,7 @@ CLASSIC = ("librdkafka-range", "librdkafka-cooperative-sticky")
 def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> None:
     """Of two who pause a group from two machines each is told what is so, and none is half."""
     one = holder("librdkafka-consumer")
-    other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+    other = Holder(Operator(one.operator.cluster, tmp_path / "elsewhere"), one.live)
     became: dict[str, Outcome | Blocked] = {}
 
     def pause(name: str, who: Holder, number: int) -> None:
@@ -72,7 +72,7 @@ def test_of_two_pauses_of_a_partition_at_once_one_wins(
 ) -> None:
     """Exactly one of two operators on two machines pauses; the other is told who, what, since."""
     one = holder(kind)
-    both = [one, Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)]
+    both = [one, Holder(Operator(one.operator.cluster, tmp_path / "elsewhere"), one.live)]
     outcomes = pause_at_once(both, (1, 1))
 
     (first,) = (at for at, outcome in enumerate(outcomes) if outcome.is_done)
@@ -101,7 +101,7 @@ def test_two_operators_pause_different_partitions(
 ) -> None:
     """Each resumes its own, whoever leads the group; for a killed keeper the standby goes on."""
     one = holder(kind)
-    other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+    other = Holder(Operator(one.operator.cluster, tmp_path / "elsewhere"), one.live)
     applications, held = one.live.applications, one.live.places_of(1, 4)
 
     outcomes = pause_at_once([one, other], (1, 4)) if at_once else [one.pause(1), other.pause(4)]
@@ -139,7 +139,7 @@ def test_a_move_of_what_somebody_else_has_not_paused(
 ) -> None:
     """It is read from its new offset, and what they have paused is not read meanwhile."""
     one = holder(CLASSIC[1])
-    other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+    other = Holder(Operator(one.operator.cluster, tmp_path / "elsewhere"), one.live)
     (moved,), held = one.live.places_of(4), one.live.places_of(1)
     eventually(lambda: one.committed(moved) > 3)
     scope = f"{moved.topic}:{moved.partition}"
@@ -171,9 +171,9 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(
         second.capture(4)
         second.capture(5)
         first.capture(2)
-        with pytest.raises(NotCaptured, match=f"^ann @ desk has already paused {topic}:1-2"):
+        with pytest.raises(NotCaptured, match=f"^ann @ operator has already paused {topic}:1-2"):
             second.capture(2, 3)
-        with pytest.raises(NotCaptured, match=f"^bob @ desk has already paused {topic}:4-5"):
+        with pytest.raises(NotCaptured, match=f"^bob @ operator has already paused {topic}:4-5"):
             first.capture(4)
         held, theirs, paused_at = one.live.places_of(4, 5), one.live.places_of(1, 2), time.time()
         assert held | theirs == one.paused
@@ -240,4 +240,4 @@ def pause_at_once(both: list[Holder], numbers: tuple[int, int]) -> list[Outcome]
     """Pause a partition each, at the same time."""
     plans = [who.planned(number) for who, number in zip(both, numbers, strict=True)]
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda who, plan: who.desk.apply(plan), both, plans))
+        return list(pool.map(lambda who, plan: who.operator.apply(plan), both, plans))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from applications import Applications
 from clients import Producer
-from desks import Desk, Held
-from rooms import NotebookOutcome, Room, shown_command
+from operators import Held, Operator
+from workspaces import NotebookOutcome, Workspace, shown_command
 
 from toolkit.errors import ParameterError
 from toolkit.model import Cluster, TopicPartition
@@ -35,20 +35,20 @@ def produce(cluster: Cluster, topic: str, *, before: int) -> None:
 class Mirrored:
     """A group, its topic, and a mirror that has the same records under other offsets."""
 
-    def __init__(self, room: Room, there: Applications, mirror: Desk) -> None:
+    def __init__(self, workspace: Workspace, there: Applications, mirror: Operator) -> None:
         """Make the topic at both ends and the group, which has read 4 of the 10 records."""
-        self.room, self.mirror = room, mirror
-        self.topic = room.apps.create_topic(room.apps.name("orders"))
+        self.workspace, self.mirror = workspace, mirror
+        self.topic = workspace.apps.create_topic(workspace.apps.name("orders"))
         there.create_topic(PREFIX + self.topic)
-        produce(room.desk.cluster, self.topic, before=0)
+        produce(workspace.operator.cluster, self.topic, before=0)
         produce(mirror.cluster, PREFIX + self.topic, before=EARLIER)
-        self.group = room.apps.name(HOSTILE)
+        self.group = workspace.apps.name(HOSTILE)
         self.before: Held = {self.group: {TopicPartition(self.topic, 0): Position(4, 0, "a note")}}
-        room.desk.commit(self.group, self.before[self.group])
+        workspace.operator.commit(self.group, self.before[self.group])
 
     def cells(self, **parameters: Any) -> NotebookOutcome:
         """Run the cells of the notebook on the group."""
-        return self.room.cells("52_copy_offsets", **{"group": self.group, **parameters})
+        return self.workspace.cells("52_copy_offsets", **{"group": self.group, **parameters})
 
     def on_mirror(self, offset: int, metadata: str) -> dict[TopicPartition, Position]:
         """Return what the group holds on the mirror once it is there."""
@@ -56,13 +56,13 @@ class Mirrored:
 
 
 @pytest.fixture
-def mirrored(room: Room, applications: Any, kafka_39: Cluster) -> Mirrored:
+def mirrored(workspace: Workspace, applications: Any, kafka_39: Cluster) -> Mirrored:
     """Return a group and its mirror."""
     # One cluster may have two names; and nobody listens where one was.
     gone = Cluster("gone", "127.0.0.1:1")
-    others = {"mirror": kafka_39, "alias": room.desk.cluster, "gone": gone}
-    mirror = replace(room.desk, cluster=kafka_39)
-    return Mirrored(replace(room, others=others), applications(kafka_39), mirror)
+    others = {"mirror": kafka_39, "alias": workspace.operator.cluster, "gone": gone}
+    mirror = replace(workspace.operator, cluster=kafka_39)
+    return Mirrored(replace(workspace, others=others), applications(kafka_39), mirror)
 
 
 TO_MIRROR = {"to_cluster": "mirror", "topic_prefix": PREFIX}
@@ -70,29 +70,31 @@ TO_MIRROR = {"to_cluster": "mirror", "topic_prefix": PREFIX}
 
 def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
     """The group goes on at its next record, whatever its offset there; the source may go on too."""
-    room, group = mirrored.room, mirrored.group
+    workspace, group = mirrored.workspace, mirrored.group
 
     dry = mirrored.cells(**TO_MIRROR)
 
     assert (DONE, {"findings": 1, "planned": 1}) == (dry.ended, dry.conclusion.counts)
     assert dry.conclusion.summary.startswith("Dry run: nothing was changed.")
-    assert ({}, []) == (mirrored.mirror.held(group), room.desk.log)
+    assert ({}, []) == (mirrored.mirror.held(group), workspace.operator.log)
     assert "the next record has timestamp 2025-10-09 08:53:24 UTC" in dry.shown
     assert "no group matches this name" not in dry.shown  # it is to be made
 
     # What was approved is this plan, whatever the source commits meanwhile.
-    room.desk.commit(group, {TopicPartition(mirrored.topic, 0): 9})
-    done = room.invoke(shown_command(dry.shown), "a test")
+    workspace.operator.commit(group, {TopicPartition(mirrored.topic, 0): 9})
+    done = workspace.invoke(shown_command(dry.shown), "a test")
 
     counts = {"findings": 1, "planned": 1, "changed": 1, "refused": 0}
     assert ("done", counts) == (done["status"], done["counts"])
     assert mirrored.on_mirror(4 + EARLIER, "") == mirrored.mirror.held(group)[group]
-    assert {TopicPartition(mirrored.topic, 0): Position(9)} == room.desk.held(group)[group]
-    assert ["a test"] == [entry.run.reason for entry in room.desk.log[:1]]
+    assert {TopicPartition(mirrored.topic, 0): Position(9)} == workspace.operator.held(group)[group]
+    assert ["a test"] == [entry.run.reason for entry in workspace.operator.log[:1]]
     assert HOSTILE not in Path(done["folder"], "report.html").read_text("utf-8")
 
     standing = {"dry_run": False, "approve": "within limits", "reason": "a mistake", **LIMITS}
-    undone = room.cells("70_undo", cluster="", run=done["undo"], **standing)  # "": the changed one
+    undone = workspace.cells(
+        "70_undo", cluster="", run=done["undo"], **standing
+    )  # "": the changed one
 
     assert (DONE, {}) == (undone.ended, mirrored.mirror.held(group)), undone.conclusion
 
@@ -115,15 +117,15 @@ def test_to_a_mirror_by_offset_under_another_name(mirrored: Mirrored) -> None:
 
 def test_within_the_cluster(mirrored: Mirrored) -> None:
     """A new name in the same cluster gets what the group has; a group with members is refused."""
-    room, name = mirrored.room, mirrored.group + "-2"
+    workspace, name = mirrored.workspace, mirrored.group + "-2"
 
-    done = room.approve(shown_command(mirrored.cells(to_group=name).shown), "a test")
+    done = workspace.approve(shown_command(mirrored.cells(to_group=name).shown), "a test")
 
     assert DONE == done.ended
-    assert {name: mirrored.before[mirrored.group]} == room.desk.held(name)
-    assert mirrored.before == room.desk.held(mirrored.group)
+    assert {name: mirrored.before[mirrored.group]} == workspace.operator.held(name)
+    assert mirrored.before == workspace.operator.held(mirrored.group)
 
-    room.apps.join(name, [mirrored.topic])
+    workspace.apps.join(name, [mirrored.topic])
     live = mirrored.cells(to_group=name)
     assert BLOCKED == live.ended
     assert "Blocked by group-live: nothing was changed." in live.conclusion.summary
@@ -140,12 +142,12 @@ def test_what_cannot_be_copied_is_refused(mirrored: Mirrored) -> None:
     assert BLOCKED == nobody.ended
     assert "Blocked by no-such-group: nothing was changed." in nobody.conclusion.summary
     assert "no-such-group-1" in nobody.shown
-    assert [] == mirrored.room.desk.log
+    assert [] == mirrored.workspace.operator.log
 
 
-def test_only_two_ways_are_known(room: Room) -> None:
+def test_only_two_ways_are_known(workspace: Workspace) -> None:
     """The declared type of a parameter is checked before a kernel is started."""
     said = "parameter by must be one of time, offset, got 'size'"
     with pytest.raises(ParameterError, match=said):
-        room.run("52_copy_offsets", group="g", by="size")
-    assert not Path(room.folder, "runs").exists()
+        workspace.run("52_copy_offsets", group="g", by="size")
+    assert not Path(workspace.folder, "runs").exists()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from applications import Applications
-from desks import Desk
-from rooms import NotebookOutcome, Room, shown_command
+from operators import Operator
+from workspaces import NotebookOutcome, Workspace, shown_command
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
@@ -26,9 +26,9 @@ Cells = Callable[..., NotebookOutcome]
 
 
 @pytest.fixture
-def desk(exclusive_cluster: Cluster, tmp_path: Path) -> Desk:
-    """Return a desk at a cluster that no other test uses: the notebook is about all its groups."""
-    return Desk(exclusive_cluster, tmp_path / "state")
+def operator(exclusive_cluster: Cluster, tmp_path: Path) -> Operator:
+    """Return an operator at a cluster of its own: the notebook is about all its groups."""
+    return Operator(exclusive_cluster, tmp_path / "state")
 
 
 @pytest.fixture
@@ -47,31 +47,31 @@ def _spark() -> Iterator[None]:
 
 
 @pytest.fixture
-def cells(room: Room, _spark: None) -> Cells:
+def cells(workspace: Workspace, _spark: None) -> Cells:
     """Return a function that runs the cells of the notebook on that cluster."""
-    return partial(room.cells, "30_expiry_forecast", within=LONGER_THAN_RETENTION)
+    return partial(workspace.cells, "30_expiry_forecast", within=LONGER_THAN_RETENTION)
 
 
 @pytest.fixture
-def idle(desk: Desk, apps: Applications) -> str:
+def idle(operator: Operator, apps: Applications) -> str:
     """Return an idle group of a dangerous name that committed both partitions of a topic."""
     topic = apps.create_topic(apps.name("expiring"), partitions=2, records=9)
     group = apps.name(HOSTILE)
-    desk.commit(group, {TopicPartition(topic, n): Position(7, 0, "a note") for n in (0, 1)})
+    operator.commit(group, {TopicPartition(topic, n): Position(7, 0, "a note") for n in (0, 1)})
     return group
 
 
-def committed_at(desk: Desk, group: str) -> list[datetime]:
+def committed_at(operator: Operator, group: str) -> list[datetime]:
     """Return when a group's offsets were committed."""
-    return [commit.committed_at for commit in desk.facts(group).commits if commit.committed_at]
+    return [commit.committed_at for commit in operator.facts(group).commits if commit.committed_at]
 
 
-def test_a_look(cells: Cells, desk: Desk, apps: Applications, idle: str) -> None:
+def test_a_look(cells: Cells, operator: Operator, apps: Applications, idle: str) -> None:
     """What vanishes and what is at risk is told with its reason, and nothing is changed."""
     topic = apps.create_topic(apps.name("kept"))
     live = apps.join(apps.name("live"), [topic], protocol="consumer")
     live.commit(offsets=[apps.position(TopicPartition(topic, 0), 0)], asynchronous=False)
-    before = committed_at(desk, idle)
+    before = committed_at(operator, idle)
 
     look = cells()
 
@@ -83,24 +83,24 @@ def test_a_look(cells: Cells, desk: Desk, apps: Applications, idle: str) -> None
     assert "Fingerprint" not in look.shown
     assert HOSTILE not in look.shown
     assert f"groups expire within {LONGER_THAN_RETENTION}" in look.conclusion.summary
-    assert (before, []) == (committed_at(desk, idle), desk.log)
+    assert (before, []) == (committed_at(operator, idle), operator.log)
 
 
-def test_a_rescue_from_dry_run_to_done(cells: Cells, room: Room, idle: str) -> None:
+def test_a_rescue_from_dry_run_to_done(cells: Cells, workspace: Workspace, idle: str) -> None:
     """The dry run changes nothing and shows a command that starts the clocks anew."""
-    desk = room.desk
-    before, held = committed_at(desk, idle), desk.held(idle)
+    operator = workspace.operator
+    before, held = committed_at(operator, idle), operator.held(idle)
 
     dry = cells(rescue=True, groups=[idle])
 
-    assert (DONE, 2, []) == (dry.ended, dry.conclusion.counts["planned"], desk.log)
+    assert (DONE, 2, []) == (dry.ended, dry.conclusion.counts["planned"], operator.log)
     assert dry.conclusion.summary.startswith("Dry run: nothing was changed.")
-    assert before == committed_at(desk, idle)
+    assert before == committed_at(operator, idle)
 
-    done = room.invoke(shown_command(dry.shown), "a test")
+    done = workspace.invoke(shown_command(dry.shown), "a test")
 
     assert ("done", 2) == (done["status"], done["counts"]["changed"])
-    assert held == desk.held(idle)
-    assert max(before) < min(committed_at(desk, idle))
-    assert ["a test"] == [entry.run.reason for entry in desk.log[:1]]
+    assert held == operator.held(idle)
+    assert max(before) < min(committed_at(operator, idle))
+    assert ["a test"] == [entry.run.reason for entry in operator.log[:1]]
     assert HOSTILE not in Path(done["folder"], "report.html").read_text("utf-8")

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 from applications import Applications
-from desks import Desk, once_at_rest
-from rooms import NOTEBOOKS, Room, shown_command
+from operators import Operator, once_at_rest
 from runbook_places import Place
+from workspaces import NOTEBOOKS, Workspace, shown_command
 
 from toolkit.model import Cluster, Group, GroupState, TopicPartition
 from toolkit.operate.reconcile_runs import reconcile_runs
@@ -41,69 +41,76 @@ limits: {max_groups: 1, max_partitions: 1, max_records_repeated: 10}
 """
 
 
-class LiveRoom(Room):
+class LiveRoom(Workspace):
     """Where an operator runs notebooks on a sandbox of their own."""
 
     def seen(self, name: str) -> Group:
         """Return a group as the brokers show it."""
-        (group,) = self.desk.look(name).groups
+        (group,) = self.operator.look(name).groups
         return group
 
     def committed(self, name: str) -> dict[TopicPartition, int]:
         """Return what a group has committed."""
-        return {partition: at.offset for partition, at in self.desk.held(name)[name].items()}
+        return {partition: at.offset for partition, at in self.operator.held(name)[name].items()}
 
     @property
     def requests(self) -> list[str]:
         """Every change that was begun."""
-        return [e.request.split()[0] for e in self.desk.log if e.event == "intent"]
+        return [e.request.split()[0] for e in self.operator.log if e.event == "intent"]
 
 
 @pytest.fixture(scope="module")
-def room(
+def workspace(
     tmp_path_factory: pytest.TempPathFactory,
     applications_until: Callable[[Cluster, ExitStack], Applications],
 ) -> Iterator[LiveRoom]:
-    """Return a room at a seeded cluster, of which the problems are solved here."""
-    sandbox, folder = Sandbox(tmp_path_factory.mktemp("sandbox")), tmp_path_factory.mktemp("room")
+    """Return a workspace at a seeded cluster, of which the problems are solved here."""
+    sandbox, folder = (
+        Sandbox(tmp_path_factory.mktemp("sandbox")),
+        tmp_path_factory.mktemp("workspace"),
+    )
     with ExitStack() as ending:
         ending.callback(sandbox.down)
         (cluster,) = sandbox.up(["eu"])
-        yield LiveRoom(Desk(cluster, folder / "state"), applications_until(cluster, ending), folder)
+        yield LiveRoom(
+            Operator(cluster, folder / "state"), applications_until(cluster, ending), folder
+        )
 
 
 def test_past_a_poison_record(
-    room: LiveRoom, eventually: Callable[..., Any], in_a_thread: Callable[[Callable[[], Any]], Any]
+    workspace: LiveRoom,
+    eventually: Callable[..., Any],
+    in_a_thread: Callable[[Callable[[], Any]], Any],
 ) -> None:
     """J1: pause the stuck partition, move its offset past the record, resume; the others flow."""
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
-    assert POISON_OFFSET == room.committed(group)[POISON]
+    assert POISON_OFFSET == workspace.committed(group)[POISON]
 
-    dry = room.cells("40", group=group, topics=[scope])
-    assert (DONE, {}) == (dry.ended, room.seen(group).paused)
+    dry = workspace.cells("40", group=group, topics=[scope])
+    assert (DONE, {}) == (dry.ended, workspace.seen(group).paused)
     for words in ("stops", "repeats", "disturbs", "survives", "alternatives"):
         assert words in dry.shown
     # Cancelled while it begins, it has paused nothing, and nobody has refused it.
     asked = iter([""])  # at the first question it goes on
-    pause = once_at_rest(lambda: room.desk.session.pause(group, [scope])).decide()
+    pause = once_at_rest(lambda: workspace.operator.session.pause(group, [scope])).decide()
     with capture_outputs() as shown:
         cancelled = in_a_thread(
             lambda: pause.apply_by_hand("x", stopped=lambda: next(asked, "cancelled by the user"))
         )
         cancelled._ipython_display_()
         cancelled.conclude()
-    assert ({"not tried"}, {}) == ({*cancelled.results["status"]}, room.seen(group).paused)
+    assert ({"not tried"}, {}) == ({*cancelled.results["status"]}, workspace.seen(group).paused)
     said = [words in str(shown) for words in ("Partitions are paused", "Cancelled by the user")]
     assert [False, True] == said
 
-    eventually(lambda: room.seen(group).state is GroupState.STABLE)
-    paused = room.invoke(shown_command(dry.shown), "a poison record")
-    assert ("done", {POISON}) == (paused["status"], {*room.seen(group).paused}), paused
+    eventually(lambda: workspace.seen(group).state is GroupState.STABLE)
+    paused = workspace.invoke(shown_command(dry.shown), "a poison record")
+    assert ("done", {POISON}) == (paused["status"], {*workspace.seen(group).paused}), paused
 
     # All partitions have something behind them; none but the stuck one need have something ahead.
-    live = room.cells("50", groups=[group], topics=[POISON.topic], mode="to-earliest")
+    live = workspace.cells("50", groups=[group], topics=[POISON.topic], mode="to-earliest")
     assert (BLOCKED, True) == (live.ended, "is not paused" in live.shown)
-    moved = room.cells(
+    moved = workspace.cells(
         "50",
         groups=[group],
         topics=[scope],
@@ -115,61 +122,63 @@ def test_past_a_poison_record(
         **STANDING,
     )
     assert (DONE, 1) == (moved.ended, moved.conclusion.counts["changed"]), moved
-    assert POISON_OFFSET + 1 == room.committed(group)[POISON]
+    assert POISON_OFFSET + 1 == workspace.committed(group)[POISON]
 
-    before = room.committed(group)
+    before = workspace.committed(group)
     standing = {"limits": LIMITS, **STANDING}
-    resumed = room.cells("40", action="resume", group=group, reason="it is past it", **standing)
-    assert (DONE, {}) == (resumed.ended, room.seen(group).paused), resumed
-    eventually(lambda: all(at > before[p] for p, at in room.committed(group).items()))
-    assert ["pause", "pause", "reset", "resume"] == room.requests
+    resumed = workspace.cells(
+        "40", action="resume", group=group, reason="it is past it", **standing
+    )
+    assert (DONE, {}) == (resumed.ended, workspace.seen(group).paused), resumed
+    eventually(lambda: all(at > before[p] for p, at in workspace.committed(group).items()))
+    assert ["pause", "pause", "reset", "resume"] == workspace.requests
 
     # The skip was made while the partition was paused, and is undone while the group is live.
-    undo = room.cells("70", run=moved.conclusion.undo)
+    undo = workspace.cells("70", run=moved.conclusion.undo)
     assert (DONE, 1) == (undo.ended, undo.conclusion.counts["planned"]), undo
     assert f"Move {group}" in undo.conclusion.summary or f"move {group}" in undo.conclusion.summary
-    undone = room.approve(shown_command(undo.shown), "it can be processed after all")
+    undone = workspace.approve(shown_command(undo.shown), "it can be processed after all")
     # The application is at the record again, and commits nothing that would confirm it.
     assert ("partly-applied", 4) == undone.ended
     assert "1 not confirmed" in undone.conclusion.summary
-    assert POISON_OFFSET == room.committed(group)[POISON]
-    assert ["pause", "move", "resume"] == room.requests[-3:]
+    assert POISON_OFFSET == workspace.committed(group)[POISON]
+    assert ["pause", "move", "resume"] == workspace.requests[-3:]
 
 
-def test_a_replay_of_a_live_group(room: LiveRoom, eventually: Callable[..., Any]) -> None:
+def test_a_replay_of_a_live_group(workspace: LiveRoom, eventually: Callable[..., Any]) -> None:
     """J2: a live group goes back to yesterday, 10:00, on one topic, and reads on from there."""
     group = "payments"
-    topic = min({partition.topic for partition in room.committed(group)})
-    members = {member.client_id for member in room.seen(group).members}
+    topic = min({partition.topic for partition in workspace.committed(group)})
+    members = {member.client_id for member in workspace.seen(group).members}
     yesterday = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d} 10:00Z"
     wanted = {"groups": [group], "topics": [topic], "mode": "to-datetime", "value": yesterday}
 
-    refused = room.cells("50", **wanted)
+    refused = workspace.cells("50", **wanted)
     assert (BLOCKED, True) == (refused.ended, "offsetbook move" in refused.shown)
-    dry = room.cells("50", **wanted, live="lossless")
+    dry = workspace.cells("50", **wanted, live="lossless")
     assert DONE == dry.ended, dry
-    before = room.committed(group)
-    moved = room.approve(shown_command(dry.shown), "a bug in the reader")
+    before = workspace.committed(group)
+    moved = workspace.approve(shown_command(dry.shown), "a bug in the reader")
 
-    assert (DONE, {}) == (moved.ended, room.seen(group).paused), moved
+    assert (DONE, {}) == (moved.ended, workspace.seen(group).paused), moved
     assert moved.conclusion.undo
-    assert ["pause", "move", "resume"] == room.requests[-3:]
-    eventually(lambda: room.seen(group).state is GroupState.STABLE)
-    assert members == {member.client_id for member in room.seen(group).members}
-    eventually(lambda: all(at >= before[p] for p, at in room.committed(group).items()))
-    undo = room.cells("70", run=moved.conclusion.undo)
+    assert ["pause", "move", "resume"] == workspace.requests[-3:]
+    eventually(lambda: workspace.seen(group).state is GroupState.STABLE)
+    assert members == {member.client_id for member in workspace.seen(group).members}
+    eventually(lambda: all(at >= before[p] for p, at in workspace.committed(group).items()))
+    undo = workspace.cells("70", run=moved.conclusion.undo)
     assert (DONE, True) == (undo.ended, undo.conclusion.counts["planned"] > 0), undo
-    undone = room.approve(shown_command(undo.shown), "the reader is mended")
+    undone = workspace.approve(shown_command(undo.shown), "the reader is mended")
     assert DONE == undone.ended, undone
-    assert ["pause", "move", "resume"] == room.requests[-3:]
+    assert ["pause", "move", "resume"] == workspace.requests[-3:]
 
 
-def test_a_live_move_of_a_group_without_members_is_a_reset(room: LiveRoom) -> None:
+def test_a_live_move_of_a_group_without_members_is_a_reset(workspace: LiveRoom) -> None:
     """As with the command: nobody has to be held where nobody reads."""
     group = "nightly-export"
-    topic = min({partition.topic for partition in room.committed(group)})
+    topic = min({partition.topic for partition in workspace.committed(group)})
 
-    dry = room.cells("50", groups=[group], topics=[topic], mode="to-earliest", live="lossless")
+    dry = workspace.cells("50", groups=[group], topics=[topic], mode="to-earliest", live="lossless")
 
     assert (DONE, True) == (dry.ended, dry.conclusion.counts["planned"] > 0), dry
     assert "reset nightly-export" in dry.conclusion.summary
@@ -199,17 +208,20 @@ def holds(state: Path) -> list[HoldRecord]:
 
 @pytest.mark.parametrize("victim", ["runner", "kernel"])
 def test_a_runbook_that_is_killed_while_it_holds(
-    room: LiveRoom, eventually: Callable[..., Any], tmp_path: Path, victim: str
+    workspace: LiveRoom, eventually: Callable[..., Any], tmp_path: Path, victim: str
 ) -> None:
     """What it held is given back when nobody owns it any more, and the next command says so."""
     group, held = "fraud-check", TopicPartition(POISON.topic, (POISON.partition + 1) % 3)
     place = Place(
         tmp_path,
-        {"OFFSETBOOK_FLEET": str(room.fleet_file), "OFFSETBOOK_STATE": str(tmp_path / "state")},
+        {
+            "OFFSETBOOK_FLEET": str(workspace.fleet_file),
+            "OFFSETBOOK_STATE": str(tmp_path / "state"),
+        },
     )
     page = place.page(NOTEBOOKS / "50_reset_offsets.ipynb", front=BACK_BY_ONE)
     asked = (f"-pgroups={group}", f"-ptopics={held.topic}:{held.partition}", "-preason=a test")
-    eventually(lambda: room.seen(group).state is GroupState.STABLE)  # after the test before
+    eventually(lambda: workspace.seen(group).state is GroupState.STABLE)  # after the test before
 
     with place.running(page, "--cluster", "test", *asked) as process:
         kernel = eventually(lambda: process.poll() is not None or kernel_of(process.pid))
@@ -218,7 +230,7 @@ def test_a_runbook_that_is_killed_while_it_holds(
             stop_when(kernel, lambda: any(hold.held for hold in holds(tmp_path / "state")))
         except psutil.NoSuchProcess:
             pytest.fail(f"the run ended before it held: {process.communicate()[0]}")
-        eventually(lambda: {held} == set(room.seen(group).paused))
+        eventually(lambda: {held} == set(workspace.seen(group).paused))
         {"runner": kernel.parent(), "kernel": kernel}[victim].kill()
         with suppress(psutil.NoSuchProcess):  # the kernel itself was killed
             kernel.resume()
@@ -226,8 +238,8 @@ def test_a_runbook_that_is_killed_while_it_holds(
         told = json.loads(process.communicate()[0])["runs"][0]
 
     assert told["status"] == ("no result" if victim == "runner" else "kernel-died")
-    eventually(lambda: not room.seen(group).paused)
-    before = room.committed(group)[held]
-    eventually(lambda: room.committed(group)[held] > before)
-    reconcile_runs(room.desk.cluster, tmp_path / "state")
+    eventually(lambda: not workspace.seen(group).paused)
+    before = workspace.committed(group)[held]
+    eventually(lambda: workspace.committed(group)[held] > before)
+    reconcile_runs(workspace.operator.cluster, tmp_path / "state")
     assert [] == audit.unfinished(tmp_path / "state")

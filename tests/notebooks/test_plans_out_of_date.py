@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from rooms import Room
 from shells import OpenNotebook, open_in
+from workspaces import Workspace
 
 from toolkit.errors import OutOfDate, ParameterError, UsageError
 from toolkit.model import TopicPartition
@@ -19,11 +19,11 @@ PARAMETERS, CONNECT, PLAN, DECIDE, REVIEW, APPLY, VERIFY, RESULT = (
 
 
 @pytest.fixture
-def notebook(shell: InteractiveShell, room: Room) -> OpenNotebook:
+def notebook(shell: InteractiveShell, workspace: Workspace) -> OpenNotebook:
     """Return the reset notebook after Run All, with a plan that awaits approval."""
-    group = room.group()
+    group = workspace.group()
     wanted = {"mode": "shift-by", "value": "-2", "overrides": ["keeps-committing"]}
-    notebook = open_in(shell, room, "50_reset_offsets", groups=[group], **wanted)
+    notebook = open_in(shell, workspace, "50_reset_offsets", groups=[group], **wanted)
     assert notebook.run_all() is None
     return notebook
 
@@ -56,11 +56,11 @@ def cannot_be_applied(card: PlanReview, group: str) -> None:
     ],
 )
 def test_a_cell_that_fails_ends_the_plan_before_it(
-    notebook: OpenNotebook, room: Room, edited: str, error: type[Exception]
+    notebook: OpenNotebook, workspace: Workspace, edited: str, error: type[Exception]
 ) -> None:
     """After Run All with a wrong value the earlier card and decision apply nothing."""
     (group,) = notebook["groups"]
-    card, before = card_of(notebook), room.desk.held(group)
+    card, before = card_of(notebook), workspace.operator.held(group)
 
     failed = notebook.run_all(f"{notebook.cells[PARAMETERS]}\n{edited}\nreason = 'a new one'")
 
@@ -72,7 +72,7 @@ def test_a_cell_that_fails_ends_the_plan_before_it(
     with capture_output() as shown:
         assert notebook.run(VERIFY) is None
     assert "Nothing was applied: this plan is out of date" in str(shown.outputs[0].data)
-    assert (before, []) == (room.desk.held(group), room.desk.log)
+    assert (before, []) == (workspace.operator.held(group), workspace.operator.log)
 
 
 def test_what_runs_again_and_what_changes_ends_a_plan(notebook: OpenNotebook) -> None:
@@ -95,10 +95,10 @@ def test_what_runs_again_and_what_changes_ends_a_plan(notebook: OpenNotebook) ->
 
 
 def test_another_selection_on_the_board_ends_a_plan(
-    shell: InteractiveShell, room: Room, monkeypatch: pytest.MonkeyPatch
+    shell: InteractiveShell, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is selected after the plan was made is not what its card applies."""
-    notebook = open_in(shell, room, "40_pause_partitions", group=room.group())
+    notebook = open_in(shell, workspace, "40_pause_partitions", group=workspace.group())
     for cell in (PARAMETERS, CONNECT, PLAN):  # of that notebook: the board
         assert notebook.run(cell) is None
     assert notebook.run("cell-8") is None
@@ -111,7 +111,7 @@ def test_another_selection_on_the_board_ends_a_plan(
     assert "partitions were selected on the board" == change.made_from.outdated
 
 
-def test_what_was_applied_stays_applied(notebook: OpenNotebook, room: Room) -> None:
+def test_what_was_applied_stays_applied(notebook: OpenNotebook, workspace: Workspace) -> None:
     """A cell above that runs again afterwards takes nothing back, and is shown no other way."""
     (group,) = notebook["groups"]
     card = card_of(notebook)
@@ -132,4 +132,4 @@ def test_what_was_applied_stays_applied(notebook: OpenNotebook, room: Room) -> N
     assert "out of date" not in card.head.value
     assert notebook.run(APPLY) is None
     assert notebook["outcome"].is_done
-    assert {5} == {at.offset for at in room.desk.held(group)[group].values()}
+    assert {5} == {at.offset for at in workspace.operator.held(group)[group].values()}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rooms import NOTEBOOKS, Room
+from workspaces import NOTEBOOKS, Workspace
 
 from toolkit.errors import Blocked
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -71,13 +71,13 @@ def test_every_journey_ends_well_and_again(
     assert {LEFT_AT} == {*committed(cluster, "nightly-export").values()}
 
 
-def test_it_refuses_any_other_cluster(room: Room) -> None:
+def test_it_refuses_any_other_cluster(workspace: Workspace) -> None:
     """On loopback, too, a cluster that the sandbox did not start is left alone."""
-    told = room.cells(NOTEBOOK.stem)
+    told = workspace.cells(NOTEBOOK.stem)
 
     assert ("blocked", 3) == told.ended
     assert "is not a sandbox cluster" in told.why
-    assert not room.desk.state.exists()
+    assert not workspace.operator.state.exists()
 
 
 def test_an_address_proves_nothing(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from applications import Applications, eventually
-from desks import Desk
-from rooms import Room, parameters_of, report, shown_command
+from operators import Operator
+from workspaces import Workspace, parameters_of, report, shown_command
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
@@ -25,9 +25,11 @@ BRIEFLY = {"sample_interval": "2s"}
 
 
 @pytest.fixture
-def room(cluster: Cluster, applications: Callable[[Cluster], Applications], tmp_path: Path) -> Room:
-    """Return a room at the seeded cluster."""
-    return Room(Desk(cluster, tmp_path / "state"), applications(cluster), tmp_path)
+def workspace(
+    cluster: Cluster, applications: Callable[[Cluster], Applications], tmp_path: Path
+) -> Workspace:
+    """Return a workspace at the seeded cluster."""
+    return Workspace(Operator(cluster, tmp_path / "state"), applications(cluster), tmp_path)
 
 
 def stuck_for(cluster: Cluster) -> timedelta:
@@ -39,12 +41,12 @@ def stuck_for(cluster: Cluster) -> timedelta:
 
 
 @pytest.mark.live("consumers run")
-def test_a_stuck_partition_and_its_record(room: Room, cluster: Cluster) -> None:
+def test_a_stuck_partition_and_its_record(workspace: Workspace, cluster: Cluster) -> None:
     """It names the stuck partition, shows the record, and the commands that help can be run."""
     before = read_snapshot(cluster).groups
     eventually(lambda: stuck_for(cluster) > PATIENCE)
     patience = f"{PATIENCE.seconds}s"
-    result = room.run(NOTEBOOK, group="fraud-check", stuck_after=patience, **BRIEFLY)
+    result = workspace.run(NOTEBOOK, group="fraud-check", stuck_after=patience, **BRIEFLY)
     page = unescape(report(result))
 
     assert ("done", 1) == (result.status, result.counts["findings"]), result
@@ -75,9 +77,11 @@ def test_a_stuck_partition_and_its_record(room: Room, cluster: Cluster) -> None:
         ("share-pickers", "no committed offsets", "10_fleet_lag"),
     ],
 )
-def test_other_troubles_lead_elsewhere(room: Room, group: str, verdict: str, notebook: str) -> None:
+def test_other_troubles_lead_elsewhere(
+    workspace: Workspace, group: str, verdict: str, notebook: str
+) -> None:
     """What stands still for another reason is called that, and leads to the notebook that helps."""
-    told = room.cells(NOTEBOOK, group=group, after=0, **BRIEFLY)
+    told = workspace.cells(NOTEBOOK, group=group, after=0, **BRIEFLY)
 
     assert ("done", 0) == (told.ended[0], told.conclusion.counts["findings"]), told
     assert verdict in told.shown
@@ -85,9 +89,9 @@ def test_other_troubles_lead_elsewhere(room: Room, group: str, verdict: str, not
     assert "Records are not shown (after = 0)." in told.shown
 
 
-def test_a_group_that_is_not_there(room: Room) -> None:
+def test_a_group_that_is_not_there(workspace: Workspace) -> None:
     """A name that no group has fails with what to try, also if it looks like a pattern."""
-    told = room.cells(NOTEBOOK, group="fraud-*", **BRIEFLY)
+    told = workspace.cells(NOTEBOOK, group="fraud-*", **BRIEFLY)
 
     assert "failed" == told.ended[0]
     assert "no group named 'fraud-*'" in told.why
@@ -95,9 +99,9 @@ def test_a_group_that_is_not_there(room: Room) -> None:
     assert "fraud-check" in told.shown
 
 
-def test_no_group_is_named(room: Room, cluster: Cluster) -> None:
+def test_no_group_is_named(workspace: Workspace, cluster: Cluster) -> None:
     """Without a name it fails with what to do, under a table of all groups to choose from."""
-    told = room.cells(NOTEBOOK, **BRIEFLY)
+    told = workspace.cells(NOTEBOOK, **BRIEFLY)
 
     assert ("failed", 2) == told.ended
     assert "no group selected. Try: select one above, or set the parameter group" == told.why
@@ -106,9 +110,9 @@ def test_no_group_is_named(room: Room, cluster: Cluster) -> None:
     assert all(group.group_id in unescape(told.shown) for group in groups)
 
 
-def test_unsubscribed_offsets_of_all_clusters_and_the_next_step(room: Room) -> None:
+def test_unsubscribed_offsets_of_all_clusters_and_the_next_step(workspace: Workspace) -> None:
     """Without a cluster it reads all; one that is down is a row, and a command deletes the rest."""
-    both = replace(room, others={"down": Cluster("down", "127.0.0.1:1")})
+    both = replace(workspace, others={"down": Cluster("down", "127.0.0.1:1")})
 
     told = both.cells("20_find_unsubscribed_offsets", cluster="", groups=["billing", "nobody"])
 

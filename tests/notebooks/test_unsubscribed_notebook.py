@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rooms import NotebookOutcome, Room
+from workspaces import NotebookOutcome, Workspace
 
 from toolkit.model import GroupState, TopicPartition
 from toolkit.storage.sightings import unsubscribed_topics
@@ -18,10 +18,10 @@ DONE, BLOCKED = ("done", 0), ("blocked", 3)
 class Leftover:
     """A live group that committed on a topic which it does not subscribe to."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         """Make the topics and the group, and have it joined for the topic that it reads."""
-        self.room = room
-        apps = room.apps
+        self.workspace = workspace
+        apps = workspace.apps
         self.left = apps.create_topic(apps.name("left"), records=5)
         self.read = apps.create_topic(apps.name("read"), records=5)
         self.name = apps.name("<b>billing")
@@ -36,27 +36,27 @@ class Leftover:
             assigned = {p.topic for p in self.member.assignment()}
             if self.member.poll(0.1) is not None or assigned != set(topics):
                 return False
-            (group,) = self.room.desk.facts(self.name).groups
+            (group,) = self.workspace.operator.facts(self.name).groups
             return group.state is GroupState.STABLE and group.subscribed_topics == set(topics)
 
-        self.room.apps.eventually(is_settled)
+        self.workspace.apps.eventually(is_settled)
 
     @property
     def committed(self) -> set[str]:
         """The topics of which it has an offset."""
-        return {partition.topic for partition in self.room.desk.held(self.name)[self.name]}
+        return {partition.topic for partition in self.workspace.operator.held(self.name)[self.name]}
 
     @property
     def seen(self) -> int:
         """How many runs in a row have seen its leftover, by the state folder."""
-        cluster_id = self.room.desk.facts(self.name).cluster_id
-        series = unsubscribed_topics.since(self.room.desk.state, cluster_id)
+        cluster_id = self.workspace.operator.facts(self.name).cluster_id
+        series = unsubscribed_topics.since(self.workspace.operator.state, cluster_id)
         found = series.get((self.name, self.left))
         return found.seen if found else 0
 
     def run(self, **parameters: Any) -> NotebookOutcome:
         """Run the cells of the notebook on the group."""
-        return self.room.cells("60_delete_offsets", groups=[self.name], **parameters)
+        return self.workspace.cells("60_delete_offsets", groups=[self.name], **parameters)
 
     def clean_up(self, *limits: str, **parameters: Any) -> NotebookOutcome:
         """Run it as a schedule does, under a standing approval."""
@@ -65,9 +65,9 @@ class Leftover:
 
 
 @pytest.fixture
-def leftover(room: Room) -> Leftover:
+def leftover(workspace: Workspace) -> Leftover:
     """Return a group with a leftover."""
-    return Leftover(room)
+    return Leftover(workspace)
 
 
 def why(told: NotebookOutcome) -> str:
@@ -122,10 +122,10 @@ def test_a_dry_run_keeps_what_it_saw_and_the_young_stay_out_of_the_plan(leftover
 
 
 @pytest.mark.parametrize("given", [{"unsubscribed_for": "14d"}, {"seen_in_runs": 2}])
-def test_a_condition_alone_is_a_mistake(room: Room, given: dict[str, Any]) -> None:
+def test_a_condition_alone_is_a_mistake(workspace: Workspace, given: dict[str, Any]) -> None:
     """Without `unsubscribed` no run looks for what is left behind, and none is to seem to."""
-    wrong = room.cells("60_delete_offsets", groups=["*"], **given)
+    wrong = workspace.cells("60_delete_offsets", groups=["*"], **given)
 
     assert "failed" == wrong.ended[0]
     assert "a condition of unsubscribed" in wrong.why
-    assert not list(room.desk.state.glob("sightings/*"))
+    assert not list(workspace.operator.state.glob("sightings/*"))

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from rooms import NOTEBOOKS, run_cells
+from workspaces import NOTEBOOKS, run_cells
 
 import toolkit as ob
 from toolkit.cli import cli

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from lab import Lab
 from nbconvert import HTMLExporter
-from rooms import NOTEBOOKS, Room
+from workspaces import NOTEBOOKS, Workspace
 
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON
@@ -75,13 +75,17 @@ def test_papermill(sandbox: Sandbox, tmp_path: Path) -> None:
         assert expected in said(tmp_path / f"{number}.ipynb")
 
 
-def test_jupyter_execute(sandbox: Sandbox, room: Room, tmp_path: Path) -> None:
+def test_jupyter_execute(sandbox: Sandbox, workspace: Workspace, tmp_path: Path) -> None:
     """What changes something is a dry run there too: a pause, a reset, and an undo of a run."""
-    desk, group = room.desk, room.group()
-    desk.apply(desk.reset(group, to=3), "keeps-committing")
-    (run,) = list_runs(desk.state)
+    operator, group = workspace.operator, workspace.group()
+    operator.apply(operator.reset(group, to=3), "keeps-committing")
+    (run,) = list_runs(operator.state)
     seeded = {"cluster": "eu", "fleet_file": str(sandbox.fleet_file), "state": str(tmp_path / "s")}
-    quiet = {"cluster": "test", "fleet_file": str(room.fleet_file), "state": str(desk.state)}
+    quiet = {
+        "cluster": "test",
+        "fleet_file": str(workspace.fleet_file),
+        "state": str(operator.state),
+    }
     folder = Lab("", "", tmp_path)
     names = [
         folder.copy(40, "pause", **seeded, **PAUSED),
@@ -102,7 +106,7 @@ def test_jupyter_execute(sandbox: Sandbox, room: Room, tmp_path: Path) -> None:
         assert "Dry run: nothing was changed." in shown
         assert "No audit entry: nothing was applied." in shown
     assert [] == list(audit.read(tmp_path / "s"))
-    assert 2 == sum(entry.event is audit.Event.INTENT for entry in desk.log)
+    assert 2 == sum(entry.event is audit.Event.INTENT for entry in operator.log)
 
     # What is saved says how the plan stands, to programs that know no widgets.
     for name, word in ((names[1], "awaiting approval"), (applied, "applied")):

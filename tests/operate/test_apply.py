@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from applications import Applications
-from desks import Desk
+from operators import Operator
 
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, GroupState, TopicPartition
@@ -48,17 +48,17 @@ def test_a_reset_arrives_whole(
     tmp_path: Path,
 ) -> None:
     """Offset and leader epoch are on the cluster as planned, and read back; metadata is gone."""
-    desk = Desk(request.getfixturevalue(version), tmp_path)
-    apps = applications(desk.cluster)
+    operator = Operator(request.getfixturevalue(version), tmp_path)
+    apps = applications(operator.cluster)
     group = apps.name("payments")
     topic = apps.create_topic(apps.name("orders"), partitions=2, records=9)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    desk.commit(group, {first: Position(7, 0, "a note"), second: Position(5)})
+    operator.commit(group, {first: Position(7, 0, "a note"), second: Position(5)})
 
-    outcome = desk.apply(desk.reset(group, to=3))
+    outcome = operator.apply(operator.reset(group, to=3))
 
     expected = {first: Position(3, 0), second: Position(3, 0)}
-    assert {group: expected} == desk.held(group)
+    assert {group: expected} == operator.held(group)
     results = tuple(Result(p, ChangeStatus.DONE, "", position) for p, position in expected.items())
     assert (StepOutcome(group, Action.COMMIT, ChangeStatus.DONE, "", results),) == outcome.steps
     assert outcome.is_done
@@ -79,39 +79,39 @@ def test_a_reset_arrives_whole(
     ids=lambda value: str(getattr(value, "words", "")),
 )
 def test_metadata_belongs_to_its_offset(
-    desk: Desk, apps: Applications, target: Target, after: Position
+    operator: Operator, apps: Applications, target: Target, after: Position
 ) -> None:
     """It stays only where the offset stays, the plan says so, and undo brings it back."""
     group = apps.name("payments")
     topic = apps.create_topic(apps.name("orders"), records=9)
     place, before = TopicPartition(topic, 0), Position(7, 0, DONE_AFTER_7)
-    desk.commit(group, {place: before})
+    operator.commit(group, {place: before})
 
     def applied(change: PlannedChange) -> Outcome:
-        return desk.apply(change.plan, *(f.rule for f in change.findings if f.blocks))
+        return operator.apply(change.plan, *(f.rule for f in change.findings if f.blocks))
 
-    change = desk.session.reset([group], to=target)
+    change = operator.session.reset([group], to=target)
 
     if after == before:
         assert () == change.plan.steps
         return
     assert ["removed"] == review_frame(change.plan)["metadata"].tolist()
     outcome = applied(change)
-    assert {group: {place: after}} == desk.held(group)
-    applied(desk.session.undo(outcome.run_id))
-    assert {group: {place: before}} == desk.held(group)
+    assert {group: {place: after}} == operator.held(group)
+    applied(operator.session.undo(outcome.run_id))
+    assert {group: {place: before}} == operator.held(group)
 
 
-def test_what_a_run_leaves_behind(desk: Desk, apps: Applications, orders: Orders) -> None:
+def test_what_a_run_leaves_behind(operator: Operator, apps: Applications, orders: Orders) -> None:
     """The undo record is the plan; the audit log has who, why, before, after and the result."""
     group = apps.name("payments")
-    desk.commit(group, {orders[0]: 7})
-    plan = desk.reset(group)
+    operator.commit(group, {orders[0]: 7})
+    plan = operator.reset(group)
 
-    outcome = desk.apply(plan, reason="a poison record")
+    outcome = operator.apply(plan, reason="a poison record")
 
-    assert plan == read_undo_record(desk.state, outcome.run_id)
-    intent, ended = desk.log
+    assert plan == read_undo_record(operator.state, outcome.run_id)
+    intent, ended = operator.log
     assert [audit.Event.INTENT, audit.Event.OUTCOME] == [intent.event, ended.event]
     assert (outcome.run_id, "a poison record") == (intent.run.run_id, intent.run.reason)
     assert intent.run == ended.run
@@ -122,104 +122,106 @@ def test_what_a_run_leaves_behind(desk: Desk, apps: Applications, orders: Orders
 
 
 def test_one_refused_partition_does_not_hide_the_others(
-    desk: Desk, apps: Applications, orders: Orders
+    operator: Operator, apps: Applications, orders: Orders
 ) -> None:
     """What a broker refuses of a group is told for its partition; the others are done."""
     group = apps.name("payments")
-    desk.commit(group, dict.fromkeys(orders, 7))
-    (step,) = desk.reset(group).steps
+    operator.commit(group, dict.fromkeys(orders, 7))
+    (step,) = operator.reset(group).steps
     good, bad = step.changes
     bad = bad._replace(after=Position(0, None, TOO_LONG))
-    plan = replace(desk.reset(group), steps=(replace(step, changes=(good, bad)),))
+    plan = replace(operator.reset(group), steps=(replace(step, changes=(good, bad)),))
 
-    outcome = desk.apply(plan)
+    outcome = operator.apply(plan)
 
     (told,) = outcome.steps
     assert (ChangeStatus.FAILED, "1 done, 1 refused") == (told.status, outcome.summary)
     assert [ChangeStatus.DONE, ChangeStatus.REFUSED] == [result.status for result in told.results]
     assert "code 12" in told.results[1].why
-    assert {group: {orders[0]: Position(0, 0), orders[1]: Position(7)}} == desk.held(group)
+    assert {group: {orders[0]: Position(0, 0), orders[1]: Position(7)}} == operator.held(group)
     assert {ChangeStatus.DONE, ChangeStatus.REFUSED} == {
-        c.status for c in desk.log[-1].steps[0].changes
+        c.status for c in operator.log[-1].steps[0].changes
     }
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_live_group_lets_go_of_what_it_left(
-    desk: Desk, apps: Applications, orders: Orders, protocol: str
+    operator: Operator, apps: Applications, orders: Orders, protocol: str
 ) -> None:
     """Offsets of a topic that a live group does not subscribe to are deleted while it lives."""
     read = apps.create_topic(apps.name("read"))
     group = apps.name("payments")
-    desk.commit(group, {TopicPartition(read, 0): 0, orders[0]: 7, orders[1]: 7})
+    operator.commit(group, {TopicPartition(read, 0): 0, orders[0]: 7, orders[1]: 7})
     apps.join(group, [read], protocol=protocol)
-    plan = plan_delete_offsets(desk.facts(group), groups=[group], topics=[orders[0].topic])
+    plan = plan_delete_offsets(operator.facts(group), groups=[group], topics=[orders[0].topic])
 
-    outcome = desk.apply(plan)
+    outcome = operator.apply(plan)
 
     assert (True, "2 done") == (outcome.is_done, outcome.summary)
-    assert {group: {TopicPartition(read, 0): Position(0)}} == desk.held(group)
-    assert [GroupState.STABLE] == [found.state for found in desk.facts(group).groups]
+    assert {group: {TopicPartition(read, 0): Position(0)}} == operator.held(group)
+    assert [GroupState.STABLE] == [found.state for found in operator.facts(group).groups]
 
 
-def test_groups_are_deleted_one_by_one(desk: Desk, apps: Applications, orders: Orders) -> None:
+def test_groups_are_deleted_one_by_one(
+    operator: Operator, apps: Applications, orders: Orders
+) -> None:
     """Each group has its own result, also one that never committed; nothing of them is left."""
     full, bare = apps.name("full"), apps.name("bare")
-    desk.commit(full, {orders[0]: 7})
+    operator.commit(full, {orders[0]: 7})
     apps.join(bare, [orders[0].topic]).close()
-    apps.eventually(lambda: desk.facts(bare).groups[0].state is GroupState.EMPTY)
-    plan = plan_delete_groups(desk.facts(full, bare), groups=[full, bare])
+    apps.eventually(lambda: operator.facts(bare).groups[0].state is GroupState.EMPTY)
+    plan = plan_delete_groups(operator.facts(full, bare), groups=[full, bare])
 
-    outcome = desk.apply(plan)
+    outcome = operator.apply(plan)
 
     told = {step.group_id: (step.action, step.status) for step in outcome.steps}
     assert dict.fromkeys([full, bare], (Action.DELETE_GROUP, ChangeStatus.DONE)) == told
-    assert {} == desk.held(full, bare)
+    assert {} == operator.held(full, bare)
 
 
-def test_a_copy_makes_a_group(desk: Desk, apps: Applications, orders: Orders) -> None:
+def test_a_copy_makes_a_group(operator: Operator, apps: Applications, orders: Orders) -> None:
     """A commit for a group that does not exist makes it, where that was asked for."""
     source, target = apps.name("payments"), apps.name("copied")
-    desk.commit(source, {orders[0]: Position(7, None, "a note")})
-    facts = desk.facts(source, target, topics=(orders[0].topic,))
+    operator.commit(source, {orders[0]: Position(7, None, "a note")})
+    facts = operator.facts(source, target, topics=(orders[0].topic,))
 
-    outcome = desk.apply(plan_copy(facts, source=source, target=target))
+    outcome = operator.apply(plan_copy(facts, source=source, target=target))
 
     position = {orders[0]: Position(7, None, "a note")}
     assert outcome.is_done
-    assert {source: position, target: position} == desk.held(source, target)
+    assert {source: position, target: position} == operator.held(source, target)
 
 
-def rename(desk: Desk, source: str, target: str) -> Plan:
+def rename(operator: Operator, source: str, target: str) -> Plan:
     """Plan a rename."""
-    return plan_rename(desk.facts(source, target), source=source, target=target)
+    return plan_rename(operator.facts(source, target), source=source, target=target)
 
 
-def test_a_renamed_group_is_gone(desk: Desk, apps: Applications, orders: Orders) -> None:
+def test_a_renamed_group_is_gone(operator: Operator, apps: Applications, orders: Orders) -> None:
     """A rename leaves everything under the new name and nothing under the old one."""
     source, target = apps.name("old"), apps.name("new")
-    desk.commit(source, {orders[0]: 7})
+    operator.commit(source, {orders[0]: 7})
 
-    assert desk.apply(rename(desk, source, target)).is_done
-    assert {target: {orders[0]: Position(7)}} == desk.held(source, target)
+    assert operator.apply(rename(operator, source, target)).is_done
+    assert {target: {orders[0]: Position(7)}} == operator.held(source, target)
 
 
 def test_a_copy_that_failed_keeps_the_original(
-    desk: Desk, apps: Applications, orders: Orders
+    operator: Operator, apps: Applications, orders: Orders
 ) -> None:
     """Where one offset could not be copied, the step that would delete the group is not tried."""
     source, target = apps.name("old"), apps.name("new")
-    desk.commit(source, dict.fromkeys(orders, 7))
-    plan = rename(desk, source, target)
+    operator.commit(source, dict.fromkeys(orders, 7))
+    plan = rename(operator, source, target)
     copied, deleted = plan.steps
     spoilt = copied.changes[1]._replace(after=Position(7, None, TOO_LONG))
     copied = replace(copied, changes=(copied.changes[0], spoilt))
 
-    outcome = desk.apply(replace(plan, steps=(copied, deleted)))
+    outcome = operator.apply(replace(plan, steps=(copied, deleted)))
 
     assert [ChangeStatus.FAILED, ChangeStatus.NOT_TRIED] == [step.status for step in outcome.steps]
     assert (
         f"skipped, because the step for group {target} was not done"
         == outcome.steps[1].results[0].why
     )
-    assert dict.fromkeys(orders, Position(7)) == desk.held(source)[source]
+    assert dict.fromkeys(orders, Position(7)) == operator.held(source)[source]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from applications import Applications
-from desks import Desk
+from operators import Operator
 
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT
 from toolkit.model import Cluster, TopicPartition
@@ -21,9 +21,9 @@ Orders = tuple[TopicPartition, TopicPartition]
 
 
 @pytest.fixture
-def desk(exclusive_cluster: Cluster, tmp_path: Path) -> Desk:
-    """Return a desk at the cluster where an open transaction hides nobody else's groups."""
-    return Desk(exclusive_cluster, tmp_path / "state")
+def operator(exclusive_cluster: Cluster, tmp_path: Path) -> Operator:
+    """Return an operator at the cluster where an open transaction hides nobody else's groups."""
+    return Operator(exclusive_cluster, tmp_path / "state")
 
 
 @pytest.fixture
@@ -32,20 +32,20 @@ def apps(exclusive_apps: Applications) -> Applications:
     return exclusive_apps
 
 
-def rename(desk: Desk, group: str) -> Plan:
+def rename(operator: Operator, group: str) -> Plan:
     """Plan to rename a group."""
     target = f"{group}-new"
-    return plan_rename(desk.facts(group, target), source=group, target=target)
+    return plan_rename(operator.facts(group, target), source=group, target=target)
 
 
-def delete_group(desk: Desk, group: str) -> Plan:
+def delete_group(operator: Operator, group: str) -> Plan:
     """Plan to delete a group."""
-    return plan_delete_groups(desk.facts(group), groups=[group])
+    return plan_delete_groups(operator.facts(group), groups=[group])
 
 
-def delete_offsets(desk: Desk, group: str) -> Plan:
+def delete_offsets(operator: Operator, group: str) -> Plan:
     """Plan to delete all that a group has committed."""
-    return plan_delete_offsets(desk.facts(group), groups=[group], all_topics=True)
+    return plan_delete_offsets(operator.facts(group), groups=[group], all_topics=True)
 
 
 @contextmanager
@@ -63,35 +63,35 @@ def about_to_commit(apps: Applications, group: str, partition: TopicPartition) -
 @pytest.mark.parametrize("make", [rename, delete_group, delete_offsets])
 @pytest.mark.parametrize("has_others", [True, False])
 def test_no_plan_is_made_over_it(
-    desk: Desk,
+    operator: Operator,
     apps: Applications,
     orders: Orders,
-    make: Callable[[Desk, str], Plan],
+    make: Callable[[Operator, str], Plan],
     *,
     has_others: bool,
 ) -> None:
     """The finding names the partition, also where the group has committed nothing else."""
     group = apps.name("payments")
     if has_others:
-        desk.commit(group, {orders[0]: 7})
+        operator.commit(group, {orders[0]: 7})
     with about_to_commit(apps, group, orders[1]):
-        findings = make(desk, group).findings
+        findings = make(operator, group).findings
 
     why = f"committed offset could not be read: {FIRST_COMMIT}"
     finding = Finding("unreadable", Severity.BLOCK, why, group, *orders[1])
     assert [finding] == [found for found in findings if found.severity is Severity.BLOCK]
-    assert apps.eventually(lambda: orders[1] in desk.held(group)[group])
+    assert apps.eventually(lambda: orders[1] in operator.held(group)[group])
 
 
-@pytest.mark.parametrize("make", [rename, delete_group, delete_offsets, Desk.reset])
+@pytest.mark.parametrize("make", [rename, delete_group, delete_offsets, Operator.reset])
 def test_no_plan_is_applied_over_it(
-    desk: Desk, apps: Applications, orders: Orders, make: Callable[[Desk, str], Plan]
+    operator: Operator, apps: Applications, orders: Orders, make: Callable[[Operator, str], Plan]
 ) -> None:
     """The transaction began after the plan was made."""
     group = apps.name("payments")
-    desk.commit(group, {orders[0]: 7})
-    plan = make(desk, group)
+    operator.commit(group, {orders[0]: 7})
+    plan = make(operator, group)
     with about_to_commit(apps, group, orders[1]):
-        refusal = desk.refusal(plan, *(("last-offsets",) if make is delete_offsets else ()))
+        refusal = operator.refusal(plan, *(("last-offsets",) if make is delete_offsets else ()))
 
     assert f"unreadable ({group}): committed offset: {FIRST_COMMIT}" in refusal.problem

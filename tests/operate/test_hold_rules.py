@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from applications import eventually
-from desks import REBALANCING, Desk, once_at_rest
 from live_groups import LiveGroup
+from operators import REBALANCING, Operator, once_at_rest
 
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.model import Cluster, GroupState
@@ -31,40 +31,44 @@ FOR_AN_HOUR = HoldTerms(pause_for=timedelta(hours=1))
 
 @pytest.fixture(params=["librdkafka-consumer", "librdkafka-range"])
 def live(
-    desk: Desk, shared_group: Callable[[Cluster, str], LiveGroup], request: pytest.FixtureRequest
+    operator: Operator,
+    shared_group: Callable[[Cluster, str], LiveGroup],
+    request: pytest.FixtureRequest,
 ) -> LiveGroup:
     """Return a live group of either protocol, which tests share, once it is at rest."""
-    group = shared_group(desk.cluster, request.param)
-    eventually(lambda: desk.look(group.group).groups[0].state is GroupState.STABLE)
-    eventually(lambda: desk.held(group.group)[group.group].keys() >= set(group.places))
+    group = shared_group(operator.cluster, request.param)
+    eventually(lambda: operator.look(group.group).groups[0].state is GroupState.STABLE)
+    eventually(lambda: operator.held(group.group)[group.group].keys() >= set(group.places))
     return group
 
 
-def pausing(desk: Desk, live: LiveGroup, number: int, terms: HoldTerms = UNTIL_RESUMED) -> Plan:
+def pausing(
+    operator: Operator, live: LiveGroup, number: int, terms: HoldTerms = UNTIL_RESUMED
+) -> Plan:
     """Plan to pause one partition."""
-    facts = desk.facts(live.group, topics=live.topics)
+    facts = operator.facts(live.group, topics=live.topics)
     return plan_pause(facts, group=live.group, topics=[f"{live.topics[0]}:{number}"], terms=terms)
 
 
 @contextmanager
-def paused(desk: Desk, live: LiveGroup, number: int) -> Iterator[None]:
+def paused(operator: Operator, live: LiveGroup, number: int) -> Iterator[None]:
     """Pause one partition, and resume all that is paused in the end."""
-    assert once_at_rest(lambda: desk.apply(pausing(desk, live, number))).is_done
+    assert once_at_rest(lambda: operator.apply(pausing(operator, live, number))).is_done
     try:
         yield
     finally:
-        plan = plan_resume(desk.facts(live.group, topics=live.topics), group=live.group)
-        assert desk.apply(plan).is_done
+        plan = plan_resume(operator.facts(live.group, topics=live.topics), group=live.group)
+        assert operator.apply(plan).is_done
 
 
-def refusal_at_rest(desk: Desk, plan: Plan, *overrides: str) -> ToolkitError:
+def refusal_at_rest(operator: Operator, plan: Plan, *overrides: str) -> ToolkitError:
     """Return why a plan is refused, which records nothing, once the group is at rest."""
 
     def refused() -> ToolkitError | None:
-        before = desk.log
+        before = operator.log
         with pytest.raises(ToolkitError) as caught:
-            desk.apply(plan, *overrides)
-        assert before == desk.log
+            operator.apply(plan, *overrides)
+        assert before == operator.log
         is_rebalancing = any(rule in str(caught.value) for rule in REBALANCING)
         return None if is_rebalancing else caught.value
 
@@ -72,58 +76,60 @@ def refusal_at_rest(desk: Desk, plan: Plan, *overrides: str) -> ToolkitError:
     return found
 
 
-def test_what_is_added_to_a_hold_is_meant_to_end_with_it(desk: Desk, live: LiveGroup) -> None:
+def test_what_is_added_to_a_hold_is_meant_to_end_with_it(
+    operator: Operator, live: LiveGroup
+) -> None:
     """The plan is older than the hold, so only applying it can find that it would end otherwise."""
-    plan = pausing(desk, live, 0, FOR_AN_HOUR)
+    plan = pausing(operator, live, 0, FOR_AN_HOUR)
     assert [] == [found.rule for found in plan.findings if found.blocks]
 
-    with paused(desk, live, 1):
-        refusal = refusal_at_rest(desk, plan)
+    with paused(operator, live, 1):
+        refusal = refusal_at_rest(operator, plan)
         assert "other-end" in refusal.problem
         assert "override other-end" in str(refusal.hint)
-        assert once_at_rest(lambda: desk.apply(plan, "other-end")).is_done
+        assert once_at_rest(lambda: operator.apply(plan, "other-end")).is_done
 
 
 def test_what_somebody_else_holds_since_the_plan_was_made(
-    desk: Desk, live: LiveGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    operator: Operator, live: LiveGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stays theirs; a group may have several holds."""
-    plan = pausing(desk, live, 0)
-    other = replace(desk, state=tmp_path / "other")
+    plan = pausing(operator, live, 0)
+    other = replace(operator, state=tmp_path / "other")
 
     monkeypatch.setenv("SUDO_UID", "1")  # somebody else
     with paused(other, live, 1):
         monkeypatch.delenv("SUDO_UID")
-        assert once_at_rest(lambda: desk.apply(plan)).is_done
-        (group,) = desk.facts(live.group).groups
+        assert once_at_rest(lambda: operator.apply(plan)).is_done
+        (group,) = operator.facts(live.group).groups
         assert set(live.places[:2]) == group.paused.keys()
 
 
-def test_a_move_ends_its_own_hold(desk: Desk, live: LiveGroup) -> None:
+def test_a_move_ends_its_own_hold(operator: Operator, live: LiveGroup) -> None:
     """Where another partition is paused until it is resumed, a move goes on, and it stays so."""
-    eventually(lambda: desk.held(live.group)[live.group][live.places[0]].offset > 3)
+    eventually(lambda: operator.held(live.group)[live.group][live.places[0]].offset > 3)
 
-    with paused(desk, live, 1):
+    with paused(operator, live, 1):
         request = MoveRequest(ToOffset(3), live.group, (f"{live.topics[0]}:0",))
-        facts = desk.facts(live.group, topics=live.topics)
+        facts = operator.facts(live.group, topics=live.topics)
         planned = plan_move(facts, request)
         approval = Approval(planned.plan.fingerprint, "a test", ("too-many-records",))
         outcome = once_at_rest(
-            lambda: move(planned, desk.cluster, approval, state=desk.state).outcome
+            lambda: move(planned, operator.cluster, approval, state=operator.state).outcome
         )
         assert [Action.HOLD, Action.MOVE, Action.RELEASE] == [s.action for s in outcome.steps]
         assert outcome.is_done
-        assert {live.places[1]} == desk.look(live.group).groups[0].paused.keys()
+        assert {live.places[1]} == operator.look(live.group).groups[0].paused.keys()
         # The override is about the records, so it is recorded with the move only.
-        recorded = {entry.intent: entry.run.overrides for entry in desk.log[-6:]}
+        recorded = {entry.intent: entry.run.overrides for entry in operator.log[-6:]}
         assert {"pause": (), "move": ("too-many-records",), "resume": ()} == recorded
 
 
-def test_an_override_without_effect_is_refused(desk: Desk, live: LiveGroup) -> None:
+def test_an_override_without_effect_is_refused(operator: Operator, live: LiveGroup) -> None:
     """No pause skips a record."""
-    plan = pausing(desk, live, 0)
+    plan = pausing(operator, live, 0)
 
-    refusal = refusal_at_rest(desk, plan, "skips-unread-records")
+    refusal = refusal_at_rest(operator, plan, "skips-unread-records")
 
     assert isinstance(refusal, UsageError)
     assert "rule 'skips-unread-records' never blocks pause" in refusal.problem

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from applications import Applications
-from desks import Desk
+from operators import Operator
 
 from toolkit.errors import Blocked, UsageError
 from toolkit.model import TopicPartition
@@ -25,37 +25,37 @@ Orders = tuple[TopicPartition, TopicPartition]
 
 
 @pytest.fixture
-def payments(desk: Desk, apps: Applications, orders: Orders) -> str:
+def payments(operator: Operator, apps: Applications, orders: Orders) -> str:
     """Return an idle group that has read 7 of 10 records of the first partition."""
     group = apps.name("payments")
-    desk.commit(group, {orders[0]: 7})
+    operator.commit(group, {orders[0]: 7})
     return group
 
 
-def test_an_approval_is_for_one_plan(desk: Desk, payments: str) -> None:
+def test_an_approval_is_for_one_plan(operator: Operator, payments: str) -> None:
     """Another plan's fingerprint, or none, approves nothing."""
-    plan, other = desk.reset(payments), desk.reset(payments, to=1)
+    plan, other = operator.reset(payments), operator.reset(payments, to=1)
 
     for fingerprint in (other.fingerprint, "", plan.fingerprint[:8]):
-        refusal = desk.refusal(plan, fingerprint=fingerprint)
+        refusal = operator.refusal(plan, fingerprint=fingerprint)
         assert isinstance(refusal, Blocked)
         assert plan.fingerprint in refusal.problem
 
 
 @pytest.mark.parametrize("reason", ["", " \n", "..."])
-def test_a_reason_is_required(desk: Desk, payments: str, reason: str) -> None:
+def test_a_reason_is_required(operator: Operator, payments: str, reason: str) -> None:
     """Nothing is changed without saying why."""
-    assert "no reason given" in desk.refusal(desk.reset(payments), reason=reason).problem
+    assert "no reason given" in operator.refusal(operator.reset(payments), reason=reason).problem
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_live_group(
-    desk: Desk, apps: Applications, payments: str, orders: Orders, protocol: str
+    operator: Operator, apps: Applications, payments: str, orders: Orders, protocol: str
 ) -> None:
     """A group with members is refused, naming them, even if the plan was made anyway."""
     apps.join(payments, [orders[0].topic], protocol=protocol)
 
-    refusal = desk.refusal(desk.reset(payments))
+    refusal = operator.refusal(operator.reset(payments))
 
     assert isinstance(refusal, Blocked)
     assert (
@@ -65,59 +65,59 @@ def test_a_live_group(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_member_that_joins_after_the_plan(
-    desk: Desk, apps: Applications, payments: str, orders: Orders, protocol: str
+    operator: Operator, apps: Applications, payments: str, orders: Orders, protocol: str
 ) -> None:
     """A group that was idle when planned and is live when applied is refused, and so are others."""
     other = apps.name("other")
-    desk.commit(other, {orders[0]: 7})
-    plan = desk.reset(payments, other)
+    operator.commit(other, {orders[0]: 7})
+    plan = operator.reset(payments, other)
     apps.join(payments, [orders[0].topic], protocol=protocol)
 
-    assert f"group-live ({payments})" in desk.refusal(plan).problem
+    assert f"group-live ({payments})" in operator.refusal(plan).problem
 
 
-def test_moved_facts(desk: Desk, payments: str, orders: Orders) -> None:
+def test_moved_facts(operator: Operator, payments: str, orders: Orders) -> None:
     """An offset that is not where the plan starts from is refused with both places."""
-    plan = desk.reset(payments)
-    desk.commit(payments, {orders[0]: 8})
+    plan = operator.reset(payments)
+    operator.commit(payments, {orders[0]: 8})
 
-    refusal = desk.refusal(plan, "keeps-committing")
+    refusal = operator.refusal(plan, "keeps-committing")
 
     assert "committed offset is 8, but the plan expects 7" in refusal.problem
     assert "make a new plan from the current state" == refusal.hint
 
 
-def test_moved_metadata(desk: Desk, payments: str, orders: Orders) -> None:
+def test_moved_metadata(operator: Operator, payments: str, orders: Orders) -> None:
     """The same offset with other metadata has moved too: undo could not bring it back."""
-    plan = desk.reset(payments)
-    desk.commit(payments, {orders[0]: Position(7, None, "mine")})
+    plan = operator.reset(payments)
+    operator.commit(payments, {orders[0]: Position(7, None, "mine")})
 
-    assert "facts-moved" in desk.refusal(plan, "keeps-committing").problem
+    assert "facts-moved" in operator.refusal(plan, "keeps-committing").problem
 
 
 def test_a_commit_that_the_deletion_of_a_group_does_not_know(
-    desk: Desk, payments: str, orders: Orders
+    operator: Operator, payments: str, orders: Orders
 ) -> None:
     """A group that has committed another partition since is not deleted: undo would lack it."""
-    plan = plan_delete_groups(desk.facts(payments), groups=[payments])
-    desk.commit(payments, {orders[1]: 1})
+    plan = plan_delete_groups(operator.facts(payments), groups=[payments])
+    operator.commit(payments, {orders[1]: 1})
 
-    refusal = desk.refusal(plan, "keeps-committing")
+    refusal = operator.refusal(plan, "keeps-committing")
 
     assert "new committed offset since the plan was made" in refusal.problem
 
 
 def test_a_consumer_without_membership_that_stands_still(
-    desk: Desk, apps: Applications, payments: str, orders: Orders
+    operator: Operator, apps: Applications, payments: str, orders: Orders
 ) -> None:
     """An assign() consumer that commits the same offset again is noticed by the commit's time."""
-    plan = desk.reset(payments)
+    plan = operator.reset(payments)
     consumer = apps.consumer(payments)
     place = apps.position(orders[0], 7)
     consumer.assign([place])
     consumer.commit(offsets=[place], asynchronous=False)
 
-    refusal = desk.refusal(plan)
+    refusal = operator.refusal(plan)
 
     assert "keeps-committing" in refusal.problem
     assert "running assign() consumer" in refusal.problem
@@ -125,29 +125,29 @@ def test_a_consumer_without_membership_that_stands_still(
 
 @pytest.mark.live("a consumer runs")
 def test_a_consumer_without_membership_at_work(
-    desk: Desk, apps: Applications, payments: str, orders: Orders
+    operator: Operator, apps: Applications, payments: str, orders: Orders
 ) -> None:
     """An assign() consumer that commits on its own, every 5 s, shows within the default watch."""
     consumer = apps.consumer(payments, **{"enable.auto.commit": True})
     consumer.assign([apps.position(orders[0], 7)])
     apps.eventually(lambda: consumer.poll(0.1))
     # The next commit is due 5 s after this one, so within the watch that begins with the plan.
-    apps.eventually(lambda: desk.held(payments)[payments][orders[0]] != Position(7))
-    plan = desk.reset(payments)
+    apps.eventually(lambda: operator.held(payments)[payments][orders[0]] != Position(7))
+    plan = operator.reset(payments)
     apps.eventually(lambda: consumer.poll(0.1))
 
     with pytest.raises(Blocked, match="keeps-committing"):
-        desk.apply(plan, watch=WATCH)
+        operator.apply(plan, watch=WATCH)
 
-    assert 9 == desk.held(payments)[payments][orders[0]].offset
-    assert [] == desk.log
+    assert 9 == operator.held(payments)[payments][orders[0]].offset
+    assert [] == operator.log
 
 
-def test_two_looks_lie_apart(desk: Desk, payments: str) -> None:
+def test_two_looks_lie_apart(operator: Operator, payments: str) -> None:
     """A group that committed lately is looked at for the second time after the whole watch."""
-    plan, watch = desk.reset(payments), timedelta(seconds=1)
+    plan, watch = operator.reset(payments), timedelta(seconds=1)
 
-    outcome = desk.apply(plan, watch=watch)
+    outcome = operator.apply(plan, watch=watch)
 
     assert outcome.is_done
     assert plan.made_at + watch <= outcome.started_at
@@ -168,23 +168,25 @@ def pending(apps: Applications, group: str, at: TopicPartition, offset: int) -> 
 
 def test_a_pending_commit(exclusive_apps: Applications, tmp_path: Path) -> None:
     """What an open transaction is about to commit is not written over."""
-    apps, desk = exclusive_apps, Desk(exclusive_apps.cluster, tmp_path / "state")
+    apps, operator = exclusive_apps, Operator(exclusive_apps.cluster, tmp_path / "state")
     place = TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
     group = apps.name("payments")
-    desk.commit(group, {place: 7})
-    plan = desk.reset(group)
+    operator.commit(group, {place: 7})
+    plan = operator.reset(group)
 
     with pending(apps, group, place, 9):
-        assert "pending-transaction" in desk.refusal(plan).problem
+        assert "pending-transaction" in operator.refusal(plan).problem
 
 
-def test_a_subscribed_topic(desk: Desk, apps: Applications, payments: str, orders: Orders) -> None:
+def test_a_subscribed_topic(
+    operator: Operator, apps: Applications, payments: str, orders: Orders
+) -> None:
     """Offsets that somebody began to read after the plan was made are not deleted."""
     topic = orders[0].topic
-    plan = plan_delete_offsets(desk.facts(payments), groups=[payments], topics=[topic])
+    plan = plan_delete_offsets(operator.facts(payments), groups=[payments], topics=[topic])
     apps.join(payments, [topic])
 
-    refusal = desk.refusal(plan, "last-offsets")
+    refusal = operator.refusal(plan, "last-offsets")
 
     assert f"subscribed ({payments}): subscribed by {payments}-client" in refusal.problem
 
@@ -199,43 +201,43 @@ def test_a_subscribed_topic(desk: Desk, apps: Applications, payments: str, order
         ({"max_records_repeated": 6}, "too-many-records"),
     ],
 )
-def test_the_fleet_file_limits(desk: Desk, payments: str, limits: Any, rule: str) -> None:
+def test_the_fleet_file_limits(operator: Operator, payments: str, limits: Any, rule: str) -> None:
     """What the fleet file says of a cluster holds when a plan is applied."""
-    assert rule in desk.with_policy(**limits).refusal(desk.reset(payments)).problem
+    assert rule in operator.with_policy(**limits).refusal(operator.reset(payments)).problem
 
 
-def test_skipped_records_are_limited(desk: Desk, payments: str) -> None:
+def test_skipped_records_are_limited(operator: Operator, payments: str) -> None:
     """Overriding the rule about skipping does not lift the limit."""
-    limited = desk.with_policy(max_records_skipped=2)
-    plan = desk.reset(payments, to=ToLatest())
+    limited = operator.with_policy(max_records_skipped=2)
+    plan = operator.reset(payments, to=ToLatest())
 
-    assert "skips-unread-records" in desk.refusal(plan).problem
+    assert "skips-unread-records" in operator.refusal(plan).problem
     refusal = limited.refusal(plan, "skips-unread-records")
     assert "3 records skipped; max_records_skipped is 2" in refusal.problem
 
 
-def test_another_cluster(desk: Desk, payments: str) -> None:
+def test_another_cluster(operator: Operator, payments: str) -> None:
     """A plan for another cluster is refused, also where both have the group."""
-    plan = replace(desk.reset(payments), cluster_id="another")
+    plan = replace(operator.reset(payments), cluster_id="another")
 
-    assert "wrong-cluster" in desk.refusal(plan).problem
+    assert "wrong-cluster" in operator.refusal(plan).problem
 
 
-def test_an_override_is_recorded(desk: Desk, payments: str, orders: Orders) -> None:
+def test_an_override_is_recorded(operator: Operator, payments: str, orders: Orders) -> None:
     """An override lets pass what it names, and stands in the audit log."""
-    plan = desk.reset(payments, to=ToLatest())
+    plan = operator.reset(payments, to=ToLatest())
 
-    outcome = desk.apply(plan, "skips-unread-records")
+    outcome = operator.apply(plan, "skips-unread-records")
 
     assert "1 done" == outcome.summary
-    assert {payments: {orders[0]: Position(10, 0)}} == desk.held(payments)
-    assert [("skips-unread-records",)] * 2 == [entry.run.overrides for entry in desk.log]
+    assert {payments: {orders[0]: Position(10, 0)}} == operator.held(payments)
+    assert [("skips-unread-records",)] * 2 == [entry.run.overrides for entry in operator.log]
 
 
 @pytest.mark.parametrize("rule", ["group-live", "facts-moved", "no-such-rule"])
-def test_what_cannot_be_overridden(desk: Desk, payments: str, rule: str) -> None:
+def test_what_cannot_be_overridden(operator: Operator, payments: str, rule: str) -> None:
     """An override of a final rule, or of none, is an error whatever the plan."""
-    refusal = desk.refusal(desk.reset(payments), rule)
+    refusal = operator.refusal(operator.reset(payments), rule)
 
     assert isinstance(refusal, UsageError)
     assert rule in refusal.problem

@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 from applications import eventually
-from desks import Desk
+from holders import Holder
 from live_groups import LiveGroup
-from operators import Holder
+from operators import Operator
 from pyspark.sql import SparkSession
 
 from toolkit.model import Cluster, GroupState
@@ -29,7 +29,7 @@ def test_paused_partitions_are_held(session: SparkSession, holder: Callable[[str
     holders = [holder(kind) for kind in KINDS]
     for one in holders:
         assert one.pause(1, terms=HoldTerms(pause_for=timedelta(hours=1))).is_done
-    with fleet_lag(session, [holders[0].desk.cluster]) as result:
+    with fleet_lag(session, [holders[0].operator.cluster]) as result:
         found = result.to_pandas()
 
     for one in holders:
@@ -47,10 +47,13 @@ def test_paused_partitions_are_held(session: SparkSession, holder: Callable[[str
 
 
 def test_what_is_paused_may_be_unknown(
-    session: SparkSession, desk: Desk, kafka_39: Cluster, live_group: Callable[..., LiveGroup]
+    session: SparkSession,
+    operator: Operator,
+    kafka_39: Cluster,
+    live_group: Callable[..., LiveGroup],
 ) -> None:
     """Before Kafka 4.0 no coordinator tells it while the group rebalances: the job says that."""
-    holder = Holder(replace(desk, cluster=kafka_39), live_group(kafka_39, "librdkafka-range"))
+    holder = Holder(replace(operator, cluster=kafka_39), live_group(kafka_39, "librdkafka-range"))
     applications = holder.live.applications
     assert holder.pause(1).is_done
     stopped = applications.pid("a")

@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from applications import Applications
-from behaviours import Behaviours
 from brokers import until_ready
+from example_groups import ExampleGroups
 from pyspark.sql import SparkSession
 
 from toolkit.errors import BrokerRefused
@@ -100,20 +100,20 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def acting(
     stage: Cluster, applications_until: Callable[[Cluster, ExitStack], Applications]
-) -> Iterator[tuple[Behaviours, dict[str, Acting]]]:
+) -> Iterator[tuple[ExampleGroups, dict[str, Acting]]]:
     """Return the groups, which act while the tests run."""
     with ExitStack() as ending:
-        behaviours = Behaviours(applications_until(stage, ending))
+        example_groups = ExampleGroups(applications_until(stage, ending))
         groups = {}
         for behaviour in (*EXPECTED, "deleted"):
             for protocol in ("classic",) if behaviour in BY_ADMIN else ("classic", "consumer"):
-                name = behaviours.apps.name(f"{behaviour}-{protocol}")
-                topic = getattr(behaviours, TRUE_TOPIC.get(behaviour, "stream"))
+                name = example_groups.apps.name(f"{behaviour}-{protocol}")
+                topic = getattr(example_groups, TRUE_TOPIC.get(behaviour, "stream"))
                 groups[name] = Acting(behaviour, protocol, topic)
-                behaviours.add(behaviour, name, protocol)
-        behaviours.start()
-        ending.callback(behaviours.stop)
-        yield behaviours, groups
+                example_groups.add(behaviour, name, protocol)
+        example_groups.start()
+        ending.callback(example_groups.stop)
+        yield example_groups, groups
 
 
 class FromLog(NamedTuple):
@@ -208,9 +208,11 @@ def shows(group: Acting, commits: pd.DataFrame) -> bool:
     return silent_s > SILENT_S
 
 
-def not_shown(cluster: Cluster, behaviours: Behaviours, groups: dict[str, Acting]) -> list[str]:
+def not_shown(
+    cluster: Cluster, example_groups: ExampleGroups, groups: dict[str, Acting]
+) -> list[str]:
     """Return the groups of which the log does not show yet that they do what they are to do."""
-    behaviours.check()
+    example_groups.check()
     try:
         commits = read_the_log(cluster).commits
     except BrokerRefused:
@@ -221,13 +223,15 @@ def not_shown(cluster: Cluster, behaviours: Behaviours, groups: dict[str, Acting
     }
     deleted = {name for name, group in groups.items() if group.behaviour == "deleted"}
     alive = {name for name in groups.keys() - deleted if shows(groups[name], rows[name])}
-    return sorted(groups.keys() - alive - (deleted & behaviours.deleted))
+    return sorted(groups.keys() - alive - (deleted & example_groups.deleted))
 
 
-def wait_until_shown(cluster: Cluster, behaviours: Behaviours, groups: dict[str, Acting]) -> None:
+def wait_until_shown(
+    cluster: Cluster, example_groups: ExampleGroups, groups: dict[str, Acting]
+) -> None:
     """Wait until all groups do what they are to do."""
     give_up_at = time.monotonic() + PATIENCE_S
-    while late := not_shown(cluster, behaviours, groups):
+    while late := not_shown(cluster, example_groups, groups):
         assert time.monotonic() < give_up_at, f"not shown after {PATIENCE_S} s: {late}"
         time.sleep(1)  # reading at full speed would keep the members from theirs
 
@@ -255,7 +259,7 @@ def compared(
 
 
 def look_at(
-    look: Callable[[], pd.DataFrame], behaviours: Behaviours, groups: dict[str, Acting]
+    look: Callable[[], pd.DataFrame], example_groups: ExampleGroups, groups: dict[str, Acting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     Look until all words are right, some times at most; return what was found, compared.
@@ -265,15 +269,15 @@ def look_at(
     give_up_at, counted = time.monotonic() + PATIENCE_S, 0
     while True:
         began = time.monotonic()
-        true_lag = behaviours.lag_by_admin(groups)
+        true_lag = example_groups.lag_by_admin(groups)
         partitions = look()
         table = compared(partitions, groups, true_lag)
         now = time.monotonic()
         before_s = now - began + 2 * RULES.window_s
-        counted += behaviours.longest_pause_s(within_s=before_s) <= PAUSE_S
+        counted += example_groups.longest_pause_s(within_s=before_s) <= PAUSE_S
         if table["right"].all() or counted == LOOKS or now > give_up_at:
             return partitions, table
-        behaviours.check()
+        example_groups.check()
         time.sleep(1)  # reading at full speed would keep the members from theirs
 
 
@@ -293,7 +297,7 @@ def in_words(table: pd.DataFrame) -> str:
 
 def test_each_behaviour_has_its_word(
     stage: Cluster,
-    acting: tuple[Behaviours, dict[str, Acting]],
+    acting: tuple[ExampleGroups, dict[str, Acting]],
     record_property: Callable[[str, object], None],
 ) -> None:
     """
@@ -301,23 +305,23 @@ def test_each_behaviour_has_its_word(
 
     Members are librdkafka's, of classic and of KIP-848 groups; simple groups are an admin client's.
     """
-    behaviours, groups = acting
-    wait_until_shown(stage, behaviours, groups)
-    partitions, table = look_at(lambda: judged(stage), behaviours, groups)
+    example_groups, groups = acting
+    wait_until_shown(stage, example_groups, groups)
+    partitions, table = look_at(lambda: judged(stage), example_groups, groups)
     record_property("behaviours", in_words(table))
 
-    check(partitions, table, behaviours.deleted)
+    check(partitions, table, example_groups.deleted)
 
 
 def test_the_fleet_job_publishes_the_same_words(
     session: SparkSession,
     stage: Cluster,
-    acting: tuple[Behaviours, dict[str, Acting]],
+    acting: tuple[ExampleGroups, dict[str, Acting]],
     record_property: Callable[[str, object], None],
 ) -> None:
     """However long the job takes from reading commits to reading logs, its words are right."""
-    behaviours, groups = acting
-    wait_until_shown(stage, behaviours, groups)
+    example_groups, groups = acting
+    wait_until_shown(stage, example_groups, groups)
     options = FleetOptions(rules=RULES)
     found = {}
 
@@ -326,11 +330,11 @@ def test_the_fleet_job_publishes_the_same_words(
             found["groups"] = as_frame(result.groups.toArrow())
             return as_frame(result.partitions.toArrow())
 
-    partitions, table = look_at(look, behaviours, groups)
+    partitions, table = look_at(look, example_groups, groups)
     record_property("published", in_words(table))
     by_group = found["groups"].set_index("group")["status"]
 
-    check(partitions, table, behaviours.deleted)
+    check(partitions, table, example_groups.deleted)
     for name, group in groups.items():
         status = EXPECTED[group.behaviour].status if group.behaviour in EXPECTED else None
         assert by_group.get(name) == (OF_GROUP.get(status, status) if status else None), name

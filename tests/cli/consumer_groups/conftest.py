@@ -24,7 +24,7 @@ class Shell:
     """Where commands are called, and the groups and topics that they are about."""
 
     apps: Any
-    desk: Any
+    operator: Any
 
     def __call__(self, *arguments: str, address: str = "", **environment: str) -> Ran:
         """Run `offsetbook consumer-groups` on the cluster's address."""
@@ -37,7 +37,7 @@ class Shell:
 
     def offsetbook(self, *arguments: str, **environment: str) -> Ran:
         """Run any command; an error is what `main` makes of it."""
-        settings = {"OFFSETBOOK_STATE": str(self.desk.state), **environment}
+        settings = {"OFFSETBOOK_STATE": str(self.operator.state), **environment}
         done = CliRunner().invoke(cli, arguments, env=settings)
         code, err = done.exit_code, done.stderr
         if isinstance(done.exception, ToolkitError):
@@ -65,16 +65,16 @@ class Shell:
 
     def held(self, group: str) -> Held | None:
         """Return what a group has committed; None where there is no such group."""
-        found = self.desk.held(group).get(group)
+        found = self.operator.held(group).get(group)
         return None if found is None else {at: place.offset for at, place in found.items()}
 
     @property
     def runs(self) -> int:
         """How many changes were begun, by the audit log, which must be intact."""
-        return sum(1 for entry in self.desk.log if entry.event == "intent")
+        return sum(1 for entry in self.operator.log if entry.event == "intent")
 
 
 @pytest.fixture
-def shell(apps: Any, desk: Any) -> Shell:
+def shell(apps: Any, operator: Any) -> Shell:
     """Return a shell at the quiet cluster, with a state folder of its own."""
-    return Shell(apps, desk)
+    return Shell(apps, operator)

@@ -19,7 +19,7 @@ def test_execute_is_recorded_and_can_be_undone(shell: Any) -> None:
     before = shell.held(group)
     done = shell.execute("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
     after = shell.held(group)
-    (_, outcome) = shell.desk.log
+    (_, outcome) = shell.operator.log
     assert 1 == shell.runs
     approve = ("--approve", "0" * 16, "--reason", "a test")
     refused = shell.offsetbook("undo", outcome.run.run_id, *approve)
@@ -84,7 +84,7 @@ def test_a_reason_of_the_environment(shell: Any) -> None:
     again = [flag if flag != "3" else "2" for flag in flags]
     told = ("--execute", "--reason", "this one", *override)
     assert 0 == shell(*again, *told, OFFSETBOOK_REASON="the nightly job").returncode
-    intents = [entry for entry in shell.desk.log if entry.event == "intent"]
+    intents = [entry for entry in shell.operator.log if entry.event == "intent"]
     assert ["the nightly job", "this one"] == [entry.run.reason for entry in intents]
     assert 0 == shell("--list", OFFSETBOOK_REASON="the nightly job").returncode
 
@@ -102,7 +102,7 @@ def test_a_reason_can_be_optional(shell: Any, tmp_path: Path) -> None:
 
     assert 0 == done.returncode, done.stderr
     assert {TopicPartition(topic, 0): 3} == shell.held(group)
-    assert [""] == [entry.run.reason for entry in shell.desk.log if entry.event == "intent"]
+    assert [""] == [entry.run.reason for entry in shell.operator.log if entry.event == "intent"]
 
 
 def test_neither_flag_is_a_dry_run(shell: Any) -> None:

@@ -33,7 +33,7 @@ def typed(shell: Any) -> Typed:
                 stdin=theirs,
                 stdout=subprocess.PIPE,
                 stderr=theirs,
-                env={**os.environ, "OFFSETBOOK_STATE": str(shell.desk.state)},
+                env={**os.environ, "OFFSETBOOK_STATE": str(shell.operator.state)},
                 check=False,
             )
             os.close(theirs)
@@ -59,7 +59,7 @@ def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:
     slip = typed(*flags, answers=("another",))
     kept = shell.held(group)
     done = typed(*flags, answers=(group, "no longer used"))
-    (_, outcome) = shell.desk.log
+    (_, outcome) = shell.operator.log
 
     assert (3, True) == (slip.returncode, f"you typed 'another', expected '{group}'" in slip.stderr)
     assert f"These consumer groups would be deleted: '{group}'\n" == slip.stdout
@@ -73,7 +73,7 @@ def test_a_reason_is_asked_for(shell: Any, typed: Typed) -> None:
     group, _ = shell.idle(5)
     flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--execute")
     done = typed(*flags, "--override", "keeps-committing", answers=("a replay",))
-    (_, outcome) = shell.desk.log
+    (_, outcome) = shell.operator.log
 
     assert (0, {0}) == (done.returncode, set(shell.held(group).values())), done.stderr
     assert "a replay" == outcome.run.reason

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from applications import Applications
-from desks import Desk
+from operators import Operator
 
 from toolkit.errors import Blocked, UsageError
 from toolkit.journeys.change.change_outcome import ChangeOutcome
@@ -26,11 +26,11 @@ from toolkit.storage.plan_files import read_plan
 
 
 @pytest.fixture
-def change(desk: Desk, apps: Applications) -> PlannedChange:
+def change(operator: Operator, apps: Applications) -> PlannedChange:
     """Return a plan to move an idle group back to 0."""
     topic, group = apps.create_topic(apps.name("orders"), records=9), apps.name("payments")
-    desk.commit(group, {TopicPartition(topic, 0): 7})
-    return Session(desk.cluster, desk.state).reset([group], to=target("to-offset", "0"))
+    operator.commit(group, {TopicPartition(topic, 0): 7})
+    return Session(operator.cluster, operator.state).reset([group], to=target("to-offset", "0"))
 
 
 def decided(change: PlannedChange, **given: Any) -> Decision:
@@ -44,19 +44,19 @@ def approved(change: PlannedChange) -> Decision:
     return decided(change, dry_run=False, approve=change.fingerprint, reason="why")
 
 
-def offsets(desk: Desk, change: PlannedChange) -> set[int]:
+def offsets(operator: Operator, change: PlannedChange) -> set[int]:
     """Return the offsets that the groups of a plan hold."""
-    held = desk.held(*change.plan.group_ids)
+    held = operator.held(*change.plan.group_ids)
     return {position.offset for positions in held.values() for position in positions.values()}
 
 
-def test_a_dry_run_leaves_all_as_it_is(desk: Desk, change: PlannedChange) -> None:
+def test_a_dry_run_leaves_all_as_it_is(operator: Operator, change: PlannedChange) -> None:
     """Nothing was approved by anybody, so nothing became of it."""
     assert decided(change).apply().outcome is None
-    assert ({7}, []) == (offsets(desk, change), desk.log)
+    assert ({7}, []) == (offsets(operator, change), operator.log)
 
 
-def test_by_hand_it_is_applied_once(desk: Desk, change: PlannedChange) -> None:
+def test_by_hand_it_is_applied_once(operator: Operator, change: PlannedChange) -> None:
     """The record is as always, the cells below get the outcome, and a second hand is refused."""
     decision, steps = decided(change), list[Any]()
 
@@ -64,15 +64,17 @@ def test_by_hand_it_is_applied_once(desk: Desk, change: PlannedChange) -> None:
 
     assert outcome is not None
     assert outcome.is_done
-    assert (change.plan.group_ids, {0}) == ((steps[0].group_id,), offsets(desk, change))
-    assert ["a replay", "a replay"] == [entry.run.reason for entry in desk.log]
+    assert (change.plan.group_ids, {0}) == ((steps[0].group_id,), offsets(operator, change))
+    assert ["a replay", "a replay"] == [entry.run.reason for entry in operator.log]
     assert outcome is decision.apply().outcome
     with pytest.raises(UsageError, match="already applied"):
         decision.apply_by_hand("again")
-    assert 2 == len(desk.log)
+    assert 2 == len(operator.log)
 
 
-def test_what_the_parameters_approve_is_not_for_a_hand(desk: Desk, change: PlannedChange) -> None:
+def test_what_the_parameters_approve_is_not_for_a_hand(
+    operator: Operator, change: PlannedChange
+) -> None:
     """With the fingerprint among the parameters it is applied, once."""
     decision = approved(change)
     with pytest.raises(UsageError):
@@ -82,20 +84,20 @@ def test_what_the_parameters_approve_is_not_for_a_hand(desk: Desk, change: Plann
 
     assert outcome is not None
     assert outcome is decision.apply().outcome
-    assert 2 == len(desk.log)
+    assert 2 == len(operator.log)
 
 
-def test_a_failed_apply_fails_again(desk: Desk, change: PlannedChange) -> None:
+def test_a_failed_apply_fails_again(operator: Operator, change: PlannedChange) -> None:
     """What was refused, and may be half done, is never shown as nothing applied."""
     decision = approved(change)
     (group,) = change.plan.group_ids
-    desk.commit(group, dict.fromkeys(desk.held(group)[group], 8))
+    operator.commit(group, dict.fromkeys(operator.held(group)[group], 8))
 
     for _ in range(2):
         with pytest.raises(Blocked, match="facts-moved"):
             decision.apply()
 
-    assert {8} == offsets(desk, change)
+    assert {8} == offsets(operator, change)
 
 
 def test_a_resume_leaves_nothing_to_undo(change: PlannedChange) -> None:
@@ -113,7 +115,7 @@ def test_a_resume_leaves_nothing_to_undo(change: PlannedChange) -> None:
 
 
 def test_it_is_stopped_between_two_steps(
-    desk: Desk, change: PlannedChange, in_a_thread: Callable[[Callable[[], Any]], Any]
+    operator: Operator, change: PlannedChange, in_a_thread: Callable[[Callable[[], Any]], Any]
 ) -> None:
     """Told to stop, the worker thread begins no further step, and the record says why."""
     decision = decided(change)
@@ -127,12 +129,12 @@ def test_it_is_stopped_between_two_steps(
     assert "Stopped by a button. " in str(shown)
     assert "stopped by a button" == outcome.interrupted
     assert {ChangeStatus.NOT_TRIED} == {step.status for step in outcome.steps}
-    assert {7} == offsets(desk, change)
-    assert "stopped by a button" == desk.log[-1].interrupted
+    assert {7} == offsets(operator, change)
+    assert "stopped by a button" == operator.log[-1].interrupted
 
 
 def test_the_runner_gets_the_plan_and_the_outcome_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk, change: PlannedChange
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operator: Operator, change: PlannedChange
 ) -> None:
     """A run that is stopped right after its apply has said what it changed and how to undo it."""
     monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "conclusion.json"))
@@ -142,7 +144,7 @@ def test_the_runner_gets_the_plan_and_the_outcome_at_once(
     told = json.loads((tmp_path / "conclusion.json").read_text())
     counts = {"findings": 0, "planned": 1, "changed": 1, "refused": 0}
     assert (outcome.run_id, counts) == (told["undo"], told["counts"])
-    assert ({0}, change.plan) == (offsets(desk, change), read_plan(tmp_path / "plan.json"))
+    assert ({0}, change.plan) == (offsets(operator, change), read_plan(tmp_path / "plan.json"))
 
 
 def test_without_a_runner_nothing_is_left_behind(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rooms import parameters_of
+from workspaces import parameters_of
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.checked_plan import APPROVAL

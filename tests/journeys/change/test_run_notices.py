@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from applications import Applications
-from desks import Desk
+from operators import Operator
 
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
@@ -19,15 +19,15 @@ RUN = "20260301T120000Z-0123"
 
 
 @pytest.fixture
-def change(desk: Desk, apps: Applications) -> PlannedChange:
+def change(operator: Operator, apps: Applications) -> PlannedChange:
     """Return a change on a cluster where an earlier run was interrupted after its intent."""
     topic, group = apps.create_topic(apps.name("orders"), records=9), apps.name("payments")
-    desk.commit(group, {TopicPartition(topic, 0): 7})
-    plan = desk.reset(group)
-    write_undo_record(desk.state, RUN, plan)
+    operator.commit(group, {TopicPartition(topic, 0): 7})
+    plan = operator.reset(group)
+    write_undo_record(operator.state, RUN, plan)
     run = audit.RunInfo(RUN, "alice", "desk", "a replay", ())
-    audit.append(desk.state, audit.intent_entry(plan, run, datetime.now(UTC)))
-    return desk.session.reset([group], to=target("to-offset", "3"))
+    audit.append(operator.state, audit.intent_entry(plan, run, datetime.now(UTC)))
+    return operator.session.reset([group], to=target("to-offset", "3"))
 
 
 def shown(thing: PlannedChange) -> str:
@@ -37,14 +37,14 @@ def shown(thing: PlannedChange) -> str:
     return " ".join(str(one.get("text/plain")) for one in data)
 
 
-def test_a_notebook_shows_it_once(desk: Desk, change: PlannedChange) -> None:
+def test_a_notebook_shows_it_once(operator: Operator, change: PlannedChange) -> None:
     """The plan of a notebook begins with it, and with the command that undoes it; once."""
     told = shown(change)
 
     assert f"Run {RUN} (reset " in told
     assert "was interrupted: 1 not tried" in told
-    assert f"offsetbook run 70_undo -p cluster={desk.cluster.name} -p run={RUN}" in told
-    again = desk.session.reset(change.plan.group_ids, to=target("to-offset", "3"))
+    assert f"offsetbook run 70_undo -p cluster={operator.cluster.name} -p run={RUN}" in told
+    again = operator.session.reset(change.plan.group_ids, to=target("to-offset", "3"))
     assert "was interrupted" not in shown(again)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from applications import Applications, eventually
 from click.testing import CliRunner
-from desks import Desk
+from operators import Operator
 
 from toolkit import target
 from toolkit.cli import cli
@@ -64,25 +64,25 @@ def kept() -> Iterator[SharedConnections]:
 
 
 @pytest.fixture
-def idle_group(desk: Desk, apps: Applications) -> str:
+def idle_group(operator: Operator, apps: Applications) -> str:
     """Return an Empty group with a committed offset."""
     topic = apps.create_topic(apps.name("orders"), partitions=1, records=10)
     group = apps.name("payments")
-    desk.commit(group, {TopicPartition(topic, 0): Position(7)})
+    operator.commit(group, {TopicPartition(topic, 0): Position(7)})
     return group
 
 
 def test_connections_are_opened_once_while_in_use(
-    desk: Desk, kept: SharedConnections, opened: Opened
+    operator: Operator, kept: SharedConnections, opened: Opened
 ) -> None:
     """Elsewhere each block has its own; an inner use takes what the outer one has."""
-    with connected(desk.cluster) as own:
+    with connected(operator.cluster) as own:
         pass
-    with kept.in_use(), connected(desk.cluster) as first:
+    with kept.in_use(), connected(operator.cluster) as first:
         inner = SharedConnections()
-        with inner.in_use(), connected(desk.cluster) as second:
+        with inner.in_use(), connected(operator.cluster) as second:
             assert first is second
-    with kept.in_use(), connected(desk.cluster) as third:
+    with kept.in_use(), connected(operator.cluster) as third:
         assert first is third
     assert [own, first] == opened
     assert own in opened.closed
@@ -92,38 +92,38 @@ def test_connections_are_opened_once_while_in_use(
 
 
 def test_a_connection_that_was_lost_is_not_used_again(
-    desk: Desk, kept: SharedConnections, opened: Opened
+    operator: Operator, kept: SharedConnections, opened: Opened
 ) -> None:
     """It is closed once nobody uses it any more."""
     with kept.in_use():
         with (
             pytest.raises(ClusterUnreachable),
-            connected(desk.cluster) as lost,
-            connected(desk.cluster),
+            connected(operator.cluster) as lost,
+            connected(operator.cluster),
         ):
             raise ClusterUnreachable("no answer")
-        with connected(desk.cluster) as new:
+        with connected(operator.cluster) as new:
             assert lost is not new
             assert lost in opened.closed
 
 
 def test_a_connection_that_is_not_used_is_closed_after_a_while(
-    desk: Desk, kept: SharedConnections, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    operator: Operator, kept: SharedConnections, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is used again in time stays open, and one that is in use is left alone."""
     with kept.in_use():
-        with connected(desk.cluster) as first:
+        with connected(operator.cluster) as first:
             pass
         monkeypatch.setattr(shared_connections, "KEPT_FOR_S", 0.01)
-        with connected(desk.cluster) as second, connected(desk.cluster):
+        with connected(operator.cluster) as second, connected(operator.cluster):
             assert first is second
         eventually(lambda: first in opened.closed)
-        with connected(desk.cluster) as third:
+        with connected(operator.cluster) as third:
             assert first is not third
 
 
 def test_two_threads_share_one_connection(
-    desk: Desk, kept: SharedConnections, opened: Opened
+    operator: Operator, kept: SharedConnections, opened: Opened
 ) -> None:
     """They begin at the same time, and both get answers."""
     ids: list[str] = []
@@ -131,7 +131,7 @@ def test_two_threads_share_one_connection(
 
     def ask() -> None:
         ready.wait()
-        with kept.in_use(), connected(desk.cluster) as connection:
+        with kept.in_use(), connected(operator.cluster) as connection:
             ids.append(connection.cluster_id)
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
@@ -144,10 +144,10 @@ def test_two_threads_share_one_connection(
 
 
 def test_a_session_plans_and_applies_over_one_connection(
-    desk: Desk, idle_group: str, opened: Opened
+    operator: Operator, idle_group: str, opened: Opened
 ) -> None:
     """And does not ask who coordinates the group: the broker that lists it does."""
-    session = desk.session
+    session = operator.session
     session.look_back()
     change = session.reset([idle_group], to=target("to-earliest"))
     assert not change.review.empty  # reads when the records were written
@@ -158,9 +158,11 @@ def test_a_session_plans_and_applies_over_one_connection(
     assert 0 == opened.requests.count("FindCoordinatorRequest")
 
 
-def test_a_command_opens_one_connection(desk: Desk, idle_group: str, opened: Opened) -> None:
+def test_a_command_opens_one_connection(
+    operator: Operator, idle_group: str, opened: Opened
+) -> None:
     """And closes it."""
-    words = ["reset", "--cluster", desk.cluster.bootstrap_servers, "--group", idle_group]
+    words = ["reset", "--cluster", operator.cluster.bootstrap_servers, "--group", idle_group]
     done = CliRunner().invoke(cli, [*words, "--to-earliest", "--dry-run"], catch_exceptions=False)
     assert 0 == done.exit_code
     assert 1 == len(opened)

@@ -48,7 +48,7 @@ def test_one_row_for_each_paused_partition() -> None:
     [
         (ALICE, {"g"}, ["held", "foreign", "held"]),
         (ALICE, {"h"}, ["orphaned", "foreign", "orphaned"]),
-        (("alice", "another desk"), {"g"}, ["foreign"] * 3),
+        (("alice", "another operator"), {"g"}, ["foreign"] * 3),
         (None, {"g"}, ["foreign"] * 3),
     ],
 )

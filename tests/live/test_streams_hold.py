@@ -355,7 +355,7 @@ def test_what_is_not_held(shared_hold: Holder) -> None:
     with pytest.raises(NotCaptured, match="no thread is assigned"):
         run_recipe(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
     holder.capture(1)
-    with pytest.raises(NotCaptured, match="ann @ operator has already paused"):
+    with pytest.raises(NotCaptured, match="ann @ desk has already paused"):
         other.capture(4)
 
     holder.others_flow(1)

@@ -171,9 +171,9 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(
         second.capture(4)
         second.capture(5)
         first.capture(2)
-        with pytest.raises(NotCaptured, match=f"^ann @ operator has already paused {topic}:1-2"):
+        with pytest.raises(NotCaptured, match=f"^ann @ desk has already paused {topic}:1-2"):
             second.capture(2, 3)
-        with pytest.raises(NotCaptured, match=f"^bob @ operator has already paused {topic}:4-5"):
+        with pytest.raises(NotCaptured, match=f"^bob @ desk has already paused {topic}:4-5"):
             first.capture(4)
         held, theirs, paused_at = one.live.places_of(4, 5), one.live.places_of(1, 2), time.time()
         assert held | theirs == one.paused

@@ -312,7 +312,7 @@ EXAMPLES = {
     ),
     "another-hold": Example(
         hold(held.classic(*HELD_BY_ALICE, assignor="stream"), beside=HoldFacts(by=("bob", "desk"))),
-        "alice @ operator since 2026-03-01 12:00:00 UTC has already paused orders:1. Pause "
+        "alice @ desk since 2026-03-01 12:00:00 UTC has already paused orders:1. Pause "
         "these partitions from there as well, or resume that pause first",
         hold(held.classic(*HELD_BY_ALICE), beside=HoldFacts(by=("bob", "desk"))),
         ("g", None, None),

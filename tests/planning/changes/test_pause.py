@@ -134,7 +134,7 @@ def test_what_is_paused_already_is_no_change() -> None:
 
     more = pause(held, "orders:0-1")
     assert [0] == numbers(more)
-    assert told(more, "already-paused").startswith("orders:1 is already paused by alice @ operator")
+    assert told(more, "already-paused").startswith("orders:1 is already paused by alice @ desk")
     same = pause(held, "orders:1")
     assert ((), [], ["already-paused"]) == (same.steps, blocks(same), notes(same))
 
@@ -335,7 +335,7 @@ def test_another_hold() -> None:
     for about in (classic(*members), group(*members, state=GroupState.RECONCILING)):
         plan = pause(about, by=BOB)
         assert [] == blocks(plan)
-        assert "alice @ operator since 2026-03-01 12:00:00 UTC has already paused orders:3" == told(
+        assert "alice @ desk since 2026-03-01 12:00:00 UTC has already paused orders:3" == told(
             plan, "another-hold"
         )
 
@@ -402,9 +402,7 @@ def test_a_resume_is_one_step() -> None:
     (step,) = plan.steps
     assert (Intent.RESUME, Action.RELEASE) == (plan.intent, step.action)
     assert ([1], ()) == (numbers(plan), plan.findings)
-    assert ["held by alice @ operator since 2026-03-01 12:00:00 UTC"] == [
-        c.why for c in changes(plan)
-    ]
+    assert ["held by alice @ desk since 2026-03-01 12:00:00 UTC"] == [c.why for c in changes(plan)]
     assert "resume g orders:1" == plan.request
 
 

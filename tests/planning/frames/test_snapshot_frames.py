@@ -25,7 +25,7 @@ def test_the_owner_of_a_paused_partition_is_who_has_paused_it() -> None:
     """So its lag is not taken for that of a consumer; rows for tables say the same."""
     unsaid = held.holder(2, note=None, name="!other")
     facts = held.facts(held.group(held.reader("a", 0), held.holder(1), unsaid))
-    names = ["a @ /10.0.0.1", "paused by alice @ operator", f"paused by {unsaid.display_name}", ""]
+    names = ["a @ /10.0.0.1", "paused by alice @ desk", f"paused by {unsaid.display_name}", ""]
 
     assert names == list(offsets_frame(facts)["owner"])
     rows = partition_rows(facts)

@@ -35,7 +35,7 @@ def any_partition(draw: st.DrawFn) -> dict[str, Any]:
         "state": draw(STATES),
         "subscribed": draw(st.sampled_from([True, False, None])),
         "pending": draw(st.booleans()),
-        "hold": draw(st.sampled_from([None, "", "ann @ operator"])),
+        "hold": draw(st.sampled_from([None, "", "ann @ desk"])),
         "hold_unread": draw(st.sampled_from([None, "", "no answer"])),
         "empty_since": draw(st.none() | AGES.map(ago)),
         "log_start": start,

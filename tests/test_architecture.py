@@ -16,7 +16,7 @@ import toolkit
 ROOT = Path(toolkit.__file__).parent.parent
 MODULES = sorted([*ROOT.glob("toolkit/**/*.py"), *ROOT.glob("widgets/**/*.py")])
 
-MAX_MODULE_LINES, MAX_FUNCTION_LINES = 300, 50
+MAX_MODULE_LINES, MAX_FUNCTION_LINES = 700, 50
 MAX_PUBLIC_NAMES = 33
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
 KAFKA_CLIENTS = {"kafka", "confluent_kafka"}
@@ -194,7 +194,7 @@ def test_a_class_name_stands_once() -> None:
 
 
 def test_sizes_stay_within_the_budget(record_property: pytest.RecordProperty) -> None:
-    """No module over 300 lines, no function over 50; the medians go into the test report."""
+    """No module over 700 lines, no function over 50; the medians go into the test report."""
     modules = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
     functions = {
         f"{name_of(path)}.{node.name}": (node.end_lineno or 0) - node.lineno + 1

@@ -24,6 +24,7 @@ from toolkit.journeys.saved_change import saved_change
 from toolkit.journeys.troubleshoot import choices, sample, troubleshoot
 from toolkit.journeys.undo import undo
 from toolkit.journeys.unsubscribed import unsubscribed
+from toolkit.model.names import shown_name
 from toolkit.report.made_from import AskedParameters
 from toolkit.storage.state_folder import state_dir
 from toolkit.storage.undo_records import read_undo_record
@@ -66,7 +67,7 @@ class Session(ClusterAccess):
         policy = self.cluster.policy
         told = [f"cluster {self.cluster.name} at {self.cluster.bootstrap_servers}"]
         told += ["read-only"] if policy.read_only else []
-        protected = ", ".join(policy.protected_groups)
+        protected = ", ".join(map(shown_name, policy.protected_groups))
         told += [f"protected groups: {protected}"] if protected else []
         return f"{'; '.join(told)}; state directory {self.state}"
 

@@ -10,6 +10,7 @@ import ipywidgets
 import pandas as pd
 from traitlets import Tuple
 
+from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.report.safe_names import visible
 from widgets.filter_table import matching, texts
@@ -40,7 +41,7 @@ def group_picker(
 
 
 class GroupPicker(LiveOrStatic):
-    """A list to choose groups from; `picked` are the names that are chosen, in order."""
+    """A list to choose groups from; `picked` are the chosen names as `shown_name` writes them."""
 
     picked = Tuple(read_only=True)
 
@@ -138,7 +139,7 @@ class GroupPicker(LiveOrStatic):
         """Show the first of the groups that match; what is chosen stays chosen."""
         rows = self.matches()
         self.found, first = len(rows), rows.head(MOST)
-        self.shown = [*first["group"]]
+        self.shown = [*map(shown_name, first["group"])]
         self._is_rendering = True
         try:
             self.listing.options = [(line, n) for n, line in enumerate(_lines(first))]
@@ -206,7 +207,7 @@ def _lines(rows: pd.DataFrame) -> Iterable[str]:
         words = [
             _value_text(column, value).ljust(16) for column, value in known if not pd.isna(value)
         ]
-        yield f"{visible(name).ljust(NAME_WIDTH)}  {' '.join(words)}".rstrip()
+        yield f"{visible(shown_name(name)).ljust(NAME_WIDTH)}  {' '.join(words)}".rstrip()
 
 
 def _value_text(column: str, value: Any) -> str:

@@ -11,6 +11,7 @@ import ipywidgets
 import pandas as pd
 from traitlets import Any
 
+from toolkit.model.names import shown_name
 from toolkit.plan import Action, Finding, Outcome, Plan
 from toolkit.plan.approvals import is_reason
 from toolkit.planning.frames.plan_summary import summary
@@ -100,7 +101,7 @@ class PlanReview(LiveOrStatic):
     def expected_confirmation(self) -> str:
         """What has to be typed: the name of the group, or the number of groups."""
         groups = self.plan.group_ids
-        return groups[0] if len(groups) == 1 else str(len(groups))
+        return shown_name(groups[0]) if len(groups) == 1 else str(len(groups))
 
     @property
     def is_open(self) -> bool:

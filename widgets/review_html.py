@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from toolkit.model.names import shown_name
 from toolkit.plan import Finding, Outcome, Plan
 from toolkit.planning.frames.plan_summary import summary
 from toolkit.report.safe_names import sentence
@@ -109,7 +110,8 @@ def _status_badge(review: ReviewedPlan) -> tuple[str, str]:
 def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:
     kind = "block" if is_blocking else "passed" if finding.blocks else "note"
     word = {"block": "Blocked", "passed": "Overridden", "note": "Note"}[kind]
-    about = [finding.group_id if tells_group else None, finding.topic, finding.partition]
+    group = None if finding.group_id is None else shown_name(finding.group_id)
+    about = [group if tells_group else None, finding.topic, finding.partition]
     place = in_html(" ".join(str(part) for part in about if part is not None))
     where = f' <span class="ow-soft">{place}</span>' if place else ""
     return (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.cluster_options import is_watched
-from toolkit.cli.output import after_a_change, printable, write_frame
+from toolkit.cli.output import after_a_change, printable, printable_name, write_frame
 from toolkit.cli.output_file import STDOUT, name_of, write_output_file
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.cli.run_notices import print_notices
@@ -120,7 +120,7 @@ def print_outcome(outcome: ChangeOutcome) -> int:
             return BLOCKED
         for step in outcome.outcome.steps:
             if step.why:
-                name = printable(step.group_id)
+                name = printable_name(step.group_id)
                 click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
         click.echo(f"{outcome.outcome.summary}, read back from the cluster", err=True)
         if outcome.can_be_undone:
@@ -146,13 +146,13 @@ def print_findings(change: PlannedChange, command: CommandTarget) -> None:
     if change.findings:
         click.echo("\n".join(map(_finding_line, change.findings)), err=True)
     for group in change.skipped:
-        click.echo(f"skipped: {printable(group.group_id)}: it is {group.state}", err=True)
+        click.echo(f"skipped: {printable_name(group.group_id)}: it is {group.state}", err=True)
     if not command.quiet:
         click.echo(f"{printable(change.plan.request)}: {change.summary}", err=True)
 
 
 def _finding_line(finding: Finding) -> str:
-    about = [printable(finding.group_id)] if finding.group_id else []
+    about = [] if finding.group_id is None else [printable_name(finding.group_id)]
     about += [printable(finding.topic)] if finding.topic else []
     about += [f"partition {finding.partition}"] if finding.partition is not None else []
     colour = "red" if finding.severity == "block" else "yellow"
@@ -200,7 +200,7 @@ def _ask_for_name(plan: Plan) -> None:
             hint=f"add --approve {plan.fingerprint} --reason TEXT, or --dry-run to only look",
         )
     groups = plan.group_ids
-    shown = printable(groups[0] if len(groups) == 1 else f"{len(groups)} groups")
+    shown = printable_name(groups[0]) if len(groups) == 1 else f"{len(groups)} groups"
     typed = click.prompt(f"Type '{shown}' to apply this", default="", show_default=False, err=True)
     if typed != shown:
         raise Blocked(f"you typed {typed!r}, expected {shown!r}: nothing was changed")

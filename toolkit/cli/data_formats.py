@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from toolkit.model.rows import Row, Rows
+from toolkit.model.rows import WORDS, Row, Rows
 
 PIECE = 1000  # rows
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
@@ -18,7 +18,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
 
 def csv_texts(table: Rows) -> Iterator[str]:
     """Yield CSV with a heading; text that a spreadsheet would execute begins with an apostrophe."""
-    may_execute = [place for place, kind in enumerate(table.columns.values()) if kind == "text"]
+    may_execute = [place for place, kind in enumerate(table.columns.values()) if kind in WORDS]
     rows = iter(table.rows)
     yield _csv([tuple(table.columns)])
     while piece := list(islice(rows, PIECE)):

@@ -111,8 +111,8 @@ def write_problems(snapshots: Iterable[Snapshot]) -> None:
 
 
 def _subject(problem: Problem) -> Iterator[str]:
-    if problem.group_id:
-        yield f"group {printable(problem.group_id)}"
+    if problem.group_id is not None:
+        yield f"group {printable_name(problem.group_id)}"
     if problem.topic:
         yield f"topic {printable(problem.topic)}"
     if problem.partition is not None:
@@ -122,13 +122,20 @@ def _subject(problem: Problem) -> Iterator[str]:
 def few_names(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(map(printable, names[:MOST_NAMED])) + more
+    return ", ".join(map(printable_name, names[:MOST_NAMED])) + more
 
 
 def printable(value: object) -> str:
     """Return text for a terminal: control characters from a name would otherwise be obeyed."""
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
+
+
+def printable_name(name: str) -> str:
+    """Return a name of a group or topic for a terminal, in quotes where it looks like none."""
+    from toolkit.model.names import shown_name
+
+    return printable(shown_name(name))
 
 
 def without_colour() -> bool:

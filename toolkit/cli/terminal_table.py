@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
-from toolkit.model.rows import Kind, Rows, in_columns
-from toolkit.report.cell_text import MISSING, cell_texts, heading
+from toolkit.model.names import MISSING
+from toolkit.model.rows import WORDS, Kind, Rows, in_columns
+from toolkit.report.cell_text import cell_texts, heading
 
 GAP = "  "
 # Characters: what is longer than a phrase may be wrapped, a sentence not as narrow as a phrase; a
@@ -143,7 +144,7 @@ def _column(
     cells = [safe[text] for text in texts]
     widths = {text: _width(text) for text in safe.values()}
     is_right = kind in {"number", "duration"}
-    return _Column(clean(heading(name, kind)), is_right, kind == "text", cells, widths)
+    return _Column(clean(heading(name, kind)), is_right, kind in WORDS, cells, widths)
 
 
 def _by_importance(

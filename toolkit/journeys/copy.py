@@ -14,6 +14,7 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.model import Snapshot
+from toolkit.model.names import named
 from toolkit.planning.changes.copy import plan_copy, plan_rename
 from toolkit.planning.changes.copy_to_mirror import (
     ByOffset,
@@ -35,7 +36,8 @@ class CopyRequest:
     Which group is copied, of which topics, under which name, and how.
 
     `topics` are scopes as in `topic:0-5`; none means all that is committed. `to_group` may be empty
-    for a mirror: the same name. `by` ("time" or "offset") and `topic_prefix` are about a mirror.
+    for a mirror: the same name. A name in double quotes is read without them, so that `""` is
+    the group whose name is empty. `by` ("time" or "offset") and `topic_prefix` are about a mirror.
     Raises UsageError for what cannot be read.
     """
 
@@ -53,6 +55,16 @@ class CopyRequest:
             hint = f"one of: {BY_TIME}, {BY_OFFSET}"
             raise UsageError(f"unknown value {self.by!r} for the offsets of a mirror", hint=hint)
         parse_topics(self.topics)
+
+    @property
+    def source(self) -> str:
+        """The name of the group that is copied."""
+        return named(self.group)
+
+    @property
+    def target(self) -> str:
+        """The name of the group it is copied to."""
+        return named(self.to_group) if self.to_group else self.source
 
 
 def copy(
@@ -77,8 +89,8 @@ def copy(
             f"no other name for group {request.group!r} is given",
             hint="name the group to copy to, or another cluster",
         )
-    facts = _read_pair(access, request.group, request.to_group)
-    plan = plan_copy(facts, source=request.group, target=request.to_group, topics=request.topics)
+    facts = _read_pair(access, request.source, request.target)
+    plan = plan_copy(facts, source=request.source, target=request.target, topics=request.topics)
     return PlannedChange(access=access, plan=plan, facts=facts, call=_call(request))
 
 
@@ -102,7 +114,7 @@ def _read_source(access: ClusterAccess, group: str, *others: str) -> Snapshot:
 
 
 def _to_mirror(access: ClusterAccess, mirror: ClusterAccess, request: CopyRequest) -> PlannedChange:
-    pair = MirrorPair(request.group, request.to_group or request.group, request.topic_prefix)
+    pair = MirrorPair(request.source, request.target, request.topic_prefix)
     # The source first: what it commits in between only makes the mirror's group start earlier.
     here = _read_source(access, pair.source)
     mirrored = {pair.mirrored(partition).topic for partition in here.logs}

@@ -12,6 +12,7 @@ from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.live.keeper import RESUMED, TIME_OVER
+from toolkit.model.names import shown_name
 from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.operate.keeper_handle import follow
 from toolkit.operate.orphaned_holds import still_withheld
@@ -62,7 +63,8 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
     call = NotebookCall("40_pause_partitions", asked)
     if topics is None:
         facts = read_facts(access, [escape(group)])
-        words, place = f"pause nothing of {group} yet", (facts.cluster, facts.cluster_id)
+        words = f"pause nothing of {shown_name(group)} yet"
+        place = facts.cluster, facts.cluster_id
         plan = Plan(Intent.PAUSE, words, *place, facts.taken_at, ())
         return PlannedChange(access=access, plan=plan, facts=facts, call=call)
     beside = replace(

@@ -15,6 +15,7 @@ from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import Position
 from toolkit.planning.changes.datetime_target import PastEnd
 from toolkit.planning.changes.offsets_target import FromOffsets, from_offsets
@@ -144,7 +145,7 @@ def resolve_target(access: ClusterAccess, to: RequestedTarget | Target) -> Targe
     if not rows:
         hint = "name another group"
         raise NotFound(f"group {where.group!r} has no committed offsets", hint=hint)
-    return from_offsets(rows, source=f"{FROM_GROUP} {where.group}")
+    return from_offsets(rows, source=f"{FROM_GROUP} {shown_name(where.group)}")
 
 
 def reset_call(

@@ -39,7 +39,7 @@ def restore(
     *,
     groups: Sequence[str] = (),
     topics: Sequence[str] = (),
-    into: str = "",
+    into: str | None = None,
 ) -> PlannedChange:
     """
     Plan to put back saved offsets; missing groups are made.
@@ -48,9 +48,9 @@ def restore(
     restores a single group under another name. Raises UsageError and ClusterUnreachable.
     """
     found = saved if isinstance(saved, SavedOffsets) else read_offsets(saved)
-    names = sorted({commit.group_id for commit in found.commits} | ({into} - {""}))
+    names = {commit.group_id for commit in found.commits} | set(() if into is None else (into,))
     facts = read_topics(
-        access, [*map(escape, names)], topics={commit.topic for commit in found.commits}
+        access, [*map(escape, sorted(names))], topics={commit.topic for commit in found.commits}
     )
     plan = plan_restore(facts, found, groups=groups, topics=topics, into=into)
     return PlannedChange(access=access, plan=plan, facts=facts)

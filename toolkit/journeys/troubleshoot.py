@@ -21,6 +21,7 @@ from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
+from toolkit.model.names import named, shown_name
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
 from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
@@ -130,7 +131,7 @@ class GroupDiagnosis:
         if self.partitions.empty:
             waits = "no committed offsets"
         cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
-        return f"{cluster}: group {name} is {state}; {'; '.join([*kept, waits])}"
+        return f"{cluster}: group {shown_name(name)} is {state}; {'; '.join([*kept, waits])}"
 
     def show_records(self, topics: Sequence[str] = (), *, before: int = 2, after: int = 3) -> None:
         """
@@ -238,6 +239,7 @@ def sample(access: ClusterAccess, group: str) -> FirstSample:
     """
     if not group:
         raise UsageError("no group selected", hint="select one above, or set the parameter group")
+    group = named(group)
     began_s = time.monotonic()
     facts, found = read_one_group(access.cluster, group, commit_times=True)
     return FirstSample(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
@@ -260,7 +262,9 @@ def troubleshoot(
     apart_s = parse_duration(sample_interval).total_seconds()
     stuck_after_s = parse_duration(stuck_after).total_seconds()
     first = first or sample(access, group)
-    with progress_line(f"second sample of {group}, {sample_interval} after the first"):
+    group = first.group.group_id
+    waited_for = f"second sample of {shown_name(group)}, {sample_interval} after the first"
+    with progress_line(waited_for):
         time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
     second, found = read_one_group(access.cluster, group, commit_times=True)
     partitions = diagnose_partitions(

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from toolkit.model.names import named
 from toolkit.model.offsets import TopicPartition
 
 
@@ -173,8 +174,9 @@ def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[
     """
     Return the groups that are meant by the names, and the names that mean none.
 
-    A name that a group has means that group alone; any other is a shell pattern, in which `[*]`
-    matches only a `*`. No names means all groups.
+    A name that a group has means that group alone, also where it is written in double quotes, as
+    `""` for the empty name; any other is a shell pattern, in which `[*]` matches only a `*`. No
+    names means all groups.
     """
     by_name = {group.group_id: group for group in groups}
     if not wanted:
@@ -183,6 +185,8 @@ def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[
     missing = []
     for name in wanted:
         names = {name} & by_name.keys()
+        if not names:
+            names = {named(name)} & by_name.keys()
         if not names and is_pattern(name):
             names = {group_id for group_id in by_name if fnmatchcase(group_id, name)}
         chosen.update((match, by_name[match]) for match in sorted(names))

@@ -8,7 +8,9 @@ from heapq import merge
 from itertools import chain
 from typing import Any, Literal
 
-Kind = Literal["text", "number", "duration", "time"]
+Kind = Literal["name", "text", "number", "duration", "time"]
+NAME: Kind = "name"  # of a group, which may be empty
+WORDS = frozenset({"name", "text"})
 Row = tuple[Any, ...]
 
 

@@ -32,6 +32,7 @@ from toolkit.errors import (
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
 from toolkit.model import Cluster, GroupState, Policy
+from toolkit.model.names import shown_name
 from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.earlier_runs import (
@@ -266,7 +267,7 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
     first = {(finding.rule, finding.group_id): finding for finding in reversed(findings)}
     shown = []
     for (rule, group_id), count in list(kinds.items())[:SHOWN_FINDINGS]:
-        about = f"{rule} ({group_id})" if group_id else rule
+        about = rule if group_id is None else f"{rule} ({shown_name(group_id)})"
         again = f" ({count:,} times)" if count > 1 else ""
         shown.append(f"{about}: {first[rule, group_id].why}{again}")
     more = f"; and {len(kinds) - len(shown)} more" if len(kinds) > len(shown) else ""

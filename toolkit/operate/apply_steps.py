@@ -13,6 +13,7 @@ from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.operate.move_streams import move_streams
 from toolkit.operate.read_back import (
     Held,
@@ -241,4 +242,4 @@ class _StepExecutor:
         for group in list_groups(self.connection)[0]:
             if group.group_id == group_id:
                 return group
-        raise BrokerRefused(f"group {group_id} no longer exists")
+        raise BrokerRefused(f"group {shown_name(group_id)} no longer exists")

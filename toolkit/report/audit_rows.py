@@ -21,7 +21,9 @@ RUN_COLUMNS: dict[str, Kind] = {
 CHANGE_COLUMNS: dict[str, Kind] = {
     "run": "text",
     "at": "time",
-    **dict.fromkeys(("cluster", "who", "group", "action", "topic"), "text"),
+    **dict.fromkeys(("cluster", "who"), "text"),
+    "group": "name",
+    **dict.fromkeys(("action", "topic"), "text"),
     **dict.fromkeys(("partition", "before", "after"), "number"),
     "status": "text",
     "read_back": "number",

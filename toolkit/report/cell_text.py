@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from toolkit.model.names import MISSING, shown_name
 from toolkit.model.rows import Kind
 from toolkit.model.times import format_duration
-
-MISSING = "\N{EN DASH}"  # never 0, never blank
 
 
 def heading(name: object, kind: Kind) -> str:
@@ -37,6 +36,8 @@ def cell_texts(values: Sequence[Any], kind: Kind) -> list[str]:
 
 def cell_text(value: Any, kind: Kind) -> str:
     """Return one value as text: 5,400; 1 d 12 h; 2026-03-01 10:00:00 UTC; a dash if missing."""
+    if kind == "name" and isinstance(value, str):
+        return shown_name(value)
     if is_missing(value) or (isinstance(value, str) and not value):
         return MISSING
     if kind == "number":

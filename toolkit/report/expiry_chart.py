@@ -8,6 +8,7 @@ from datetime import datetime
 import pandas as pd
 import plotly.graph_objects as go
 
+from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.planning.expiry.expiry_rules import Confidence
@@ -80,7 +81,7 @@ def _marked(rows: pd.DataFrame, now: datetime, *, at_risk: bool = False) -> pd.D
     return pd.DataFrame(
         {
             "label": [
-                plain(f"{group} · {cluster}")
+                plain(f"{shown_name(group)} · {cluster}")
                 for group, cluster in zip(rows["group"], rows["cluster"], strict=True)
             ],
             "kind": AT_RISK[0] if at_risk else kind,

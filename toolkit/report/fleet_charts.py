@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from toolkit.model.names import shown_name
 from toolkit.planning.lag.status_rules import ERR, HELD, OK, UNSUBSCRIBED, WARN
 from toolkit.report.colours import BAD, CAUTION, GOOD, PAUSED, SERIES, UNUSED, series_colours
 from toolkit.report.colours import UNKNOWN as GREY
@@ -169,7 +170,7 @@ def _line(history: pd.DataFrame, cluster: str, group: str, place: int) -> go.Sca
     rows = history[(history["cluster"] == cluster) & (history["group"] == group)]
     rows = rows.sort_values("taken_at")
     return go.Scatter(
-        name=plain(f"{group} · {cluster}"),
+        name=plain(f"{shown_name(group)} · {cluster}"),
         x=[f"{at:%Y-%m-%d %H:%M:%S}" for at in rows["taken_at"]],
         # Where a run has no lag the line is broken.
         y=[None if pd.isna(lag) else int(lag) for lag in rows["lag"]],

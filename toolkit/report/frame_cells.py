@@ -12,6 +12,8 @@ import pandas as pd
 from toolkit.model.rows import Kind, Rows
 from toolkit.report.cell_text import is_in_seconds
 
+OF_GROUPS = "group"  # the column of names that may be empty
+
 
 def rows_of(frame: pd.DataFrame) -> Rows:
     """Return a frame as plain rows, without its index."""
@@ -27,6 +29,8 @@ def column_kind(column: pd.Series[Any]) -> Kind:
 
     None beside whole numbers or durations makes a column of objects, so that values decide.
     """
+    if column.name == OF_GROUPS:
+        return "name"
     if pd.api.types.is_bool_dtype(column):
         return "text"
     if pd.api.types.is_datetime64_any_dtype(column):

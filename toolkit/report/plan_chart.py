@@ -8,6 +8,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from toolkit.model import Snapshot
+from toolkit.model.names import shown_name
 from toolkit.plan import Change, Plan, Step
 from toolkit.report.colours import CAUTION, SERIES, UNUSED
 from toolkit.report.colours import UNKNOWN as GREY
@@ -90,8 +91,8 @@ def _row(step: Step, change: Change, facts: Snapshot) -> PlanChartRow | None:
     moves = " → ".join("nothing" if p is None else f"{p:,}" for p in (before, after))
     ends = f"log: {log.log_start:,} to {log.log_end:,}"
     return PlanChartRow(
-        label=plain(f"{topic} {partition} · {step.group_id}"),
-        words=(plain(step.group_id), plain(f"{topic} {partition}: {moves}"), ends),
+        label=plain(f"{topic} {partition} · {shown_name(step.group_id)}"),
+        words=(plain(shown_name(step.group_id)), plain(f"{topic} {partition}: {moves}"), ends),
         kind=_kind(before, after),
         start=(log.log_start - low) / span,
         end=(log.log_end - low) / span,

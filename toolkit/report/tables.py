@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from toolkit.model.rows import Kind
+from toolkit.model.rows import WORDS, Kind
 from toolkit.report.browser_libraries import STYLED_COLUMNS, table_script, table_style
 from toolkit.report.cell_text import cell_texts, heading
 from toolkit.report.display import OutputRole, display_output, is_headless
@@ -141,7 +141,7 @@ def _column(frame: pd.DataFrame, place: int) -> _HtmlColumn:
     kind = column_kind(column)
     values = cell_values(column)
     texts = cell_texts(values, kind)
-    if kind == "text":
+    if kind in WORDS:
         return _HtmlColumn(
             kind, _AS_TEXT, "", [f"<td{_room(text)}>{in_html(text)}</td>" for text in texts]
         )

@@ -30,6 +30,7 @@ from toolkit.kafka_io.offsets_topic.reader import (
     with_unstable_tail,
 )
 from toolkit.model import Cluster, Group, LogOffsets, Problem
+from toolkit.model.names import shown_name
 from toolkit.spark.read_plan import ReadPlan
 from toolkit.spark.schemas import WHOLE
 from toolkit.spark.source_rows import (
@@ -73,7 +74,8 @@ class AdminTask:
         )
         undescribed = [one for one in described if isinstance(one, Problem)]
         for problem in (*unlisted, *hidden, *unread, *undescribed):
-            subject = f" of group {problem.group_id}" if problem.group_id else ""
+            name = problem.group_id
+            subject = "" if name is None else f" of group {shown_name(name)}"
             said.append(f"{problem.what}{subject}: {problem.why}")
         yield from problem_batches(self.cluster, said)
 

@@ -64,7 +64,12 @@ def _reason(file: YamlFile, node: yaml.Node) -> Literal["required", "optional"]:
 def _names(file: YamlFile, node: yaml.Node, what: str) -> list[str]:
     if not isinstance(node, yaml.SequenceNode):
         raise file.wrong_at(node, f"{what} must be a list, such as [payments, billing-*]")
-    return [file.text_of(item, f"each of {what}") for item in node.value]
+    return [_name(file, item, what) for item in node.value]
+
+
+def _name(file: YamlFile, node: yaml.Node, what: str) -> str:
+    is_empty = isinstance(node, yaml.ScalarNode) and node.style and not node.value
+    return "" if is_empty else file.text_of(node, f"each of {what}")
 
 
 def _limits(file: YamlFile, node: yaml.Node) -> Iterator[tuple[str, int]]:

@@ -48,8 +48,11 @@ def make(
 ) -> PlannedChange:
     """Plan a copy within a cluster, or to a mirror."""
     from toolkit.journeys.copy import CopyRequest, copy
+    from toolkit.model.names import shown_name
 
-    request = CopyRequest(_source(command), target, topics, way["by"], way["prefix"])
+    request = CopyRequest(
+        shown_name(_source(command)), shown_name(target), topics, way["by"], way["prefix"]
+    )
     with opened(command) as access:
         return copy(access, request, mirror=mirror)
 

@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 OPTIONS = (
     click.argument("saved_file", type=click.Path(path_type=Path, dir_okay=False)),
     topics_option(" Default: all saved offsets."),
-    click.option(
-        "--into", default="", metavar="GROUP", help="Restore one saved group under this name."
-    ),
+    click.option("--into", metavar="GROUP", help="Restore one saved group under this name."),
 )
 
 
 def make(
-    command: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str
+    command: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str | None
 ) -> PlannedChange:
     """Plan to restore what a JSON file holds."""
     from toolkit.journeys.restore import restore

@@ -10,7 +10,7 @@ import click
 
 from toolkit.cli.complete_names import complete_groups
 from toolkit.cli.options import CommandScope, scope_options
-from toolkit.cli.output import printable, write_problems, write_tables
+from toolkit.cli.output import printable, printable_name, write_problems, write_tables
 from toolkit.cli.reading import read_clusters
 from toolkit.model import GroupState, GroupType
 from toolkit.model.plurals import counted
@@ -81,7 +81,7 @@ def _say_groups(snapshot: Snapshot) -> None:
         why = group.unreadable_subscription
         members = counted(len(group.members), "member") if group.described else "unknown members"
         click.echo(
-            f"{snapshot.cluster}: group {printable(group.group_id)}: type {group.type}, state "
+            f"{snapshot.cluster}: group {printable_name(group.group_id)}: type {group.type}, state "
             f"{group.state}, {members}, subscription: "
             + (f"unknown ({why})" if why else printable(topics)),
             err=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.options import CommandScope, scope_options
-from toolkit.cli.output import FEW, few_names, printable, write_problems, write_tables
+from toolkit.cli.output import FEW, few_names, printable_name, write_problems, write_tables
 from toolkit.cli.reading import read_clusters
 from toolkit.model import select_groups
 
@@ -63,4 +63,4 @@ def _tell_skipped(skipped: Rows) -> None:
             )
         else:
             for name in names:
-                click.echo(f"Skipped {cluster} group {printable(name)}: {why}", err=True)
+                click.echo(f"Skipped {cluster} group {printable_name(name)}: {why}", err=True)

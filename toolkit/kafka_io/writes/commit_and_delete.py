@@ -28,6 +28,7 @@ from toolkit.kafka_io.writes.offset_requests import (
 )
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import Position
 
 NOTHING = Position(0)  # in place of a position where only the size of a key matters
@@ -195,9 +196,10 @@ class GroupWriter:
             if time.monotonic() >= give_up_at:
                 if answer is not None:
                     return answer
+                cluster = self._connection.cluster.name
                 raise BrokerRefused(
-                    f"changing group {group_id} of cluster {self._connection.cluster.name}: its "
-                    "coordinator was not found"
+                    f"changing group {shown_name(group_id)} of cluster {cluster}: its coordinator "
+                    "was not found"
                 )
             self._coordinators.pop(group_id, None)
             time.sleep(RETRY_PAUSE_S)

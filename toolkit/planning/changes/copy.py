@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupType, Snapshot, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import (
     NEW_GROUP,
     Action,
@@ -58,11 +59,11 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
             yield from uncommitted(facts, source, target)
         yield from is_new(facts, target)
         committed = facts.commits(source)
-        why = f"committed offset of {source}"
+        why = f"committed offset of {shown_name(source)}"
         wanted = {p: (Position.of(committed[p]), why) for p in chosen.partitions if p in committed}
         yield from commit_step(facts, target, wanted)
 
-    what = ", ".join([f"copy {source} to {target}", *map(str, scopes)])
+    what = ", ".join([f"copy {shown_name(source)} to {shown_name(target)}", *map(str, scopes)])
     allows = frozenset({NEW_GROUP})
     return plan_of(snapshot, parts(), intent=Intent.COPY, request=what, allows=allows)
 
@@ -77,7 +78,7 @@ def plan_rename(snapshot: Snapshot, *, source: str, target: str) -> Plan:
     _check_names(source, target)
     facts = Facts.of(snapshot)
     allows = frozenset({NEW_GROUP})
-    request = f"rename {source} to {target}"
+    request = f"rename {shown_name(source)} to {shown_name(target)}"
     parts = _renamed(facts, source, target)
     return plan_of(snapshot, parts, intent=Intent.RENAME, request=request, allows=allows)
 
@@ -96,14 +97,15 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
         yield note("no-commit", "no committed offsets to copy", source)
     if not committed or refusals:
         return
-    why = f"committed offset of {source}"
+    why = f"committed offset of {shown_name(source)}"
     wanted = {p: (Position.of(commit), why) for p, commit in committed.items()}
     made = tuple(commit_step(facts, target, wanted))
     yield from about_source(facts, source, committed)
     yield from uncommitted(facts, source, target)
     yield from made
     if any(isinstance(part, Step) for part in made):
-        gone = [Change(p, Position.of(c), None, f"kept as {target}") for p, c in committed.items()]
+        why = f"kept as {shown_name(target)}"
+        gone = [Change(p, Position.of(c), None, why) for p, c in committed.items()]
         yield facts.step(source, Action.DELETE_GROUP, gone, needs=target)
 
 
@@ -143,8 +145,8 @@ def uncommitted(facts: Facts, group_id: str, target: str) -> Iterator[Finding]:
         if others:
             why = (
                 f"no committed offset for {topic}:{ranges(others)}: nothing is copied, and a "
-                f"consumer of {target} starts according to auto.offset.reset; with `latest` it "
-                "skips what was produced before"
+                f"consumer of {shown_name(target)} starts according to auto.offset.reset; with "
+                "`latest` it skips what was produced before"
             )
             yield Finding("no-commit", Severity.NOTE, why, group_id, topic)
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, LogOffsets, Snapshot, TimedOffset, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Intent, Plan, Position
 from toolkit.planning.changes.clamp import land, leader_epoch_at, moved_to
 from toolkit.planning.changes.copy import about_source, is_new, uncommitted, why_no_source
@@ -138,7 +139,10 @@ def plan_copy_between(
         )
     scopes = parse_topics(topics)
     here, there = Facts.of(source), Facts.of(mirror)
-    ends = f"{pair.source} of {source.cluster} to {pair.target} of {mirror.cluster}"
+    ends = (
+        f"{shown_name(pair.source)} of {source.cluster} to "
+        f"{shown_name(pair.target)} of {mirror.cluster}"
+    )
     request = ", ".join([f"copy {ends}", *map(str, scopes), by.words])
     return plan_of(
         mirror,

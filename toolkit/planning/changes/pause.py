@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from toolkit.errors import UsageError
 from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import Action, Change, Finding, Intent, Plan
 from toolkit.planning.changes.first_commits import first_commits
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
@@ -77,7 +78,7 @@ def plan_pause(
         if changes:
             yield facts.step(group, Action.HOLD, changes)
 
-    request = f"pause {group} {' '.join(map(str, scopes))} {terms.words}"
+    request = f"pause {shown_name(group)} {' '.join(map(str, scopes))} {terms.words}"
     plan = plan_of(snapshot, parts(), intent=Intent.PAUSE, request=request)
     return replace(plan, terms=terms.as_terms())
 

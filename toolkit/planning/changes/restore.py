@@ -14,6 +14,7 @@ from typing import Protocol
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Snapshot, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.changes.clamp import land
 from toolkit.planning.changes.copy import is_new
@@ -57,7 +58,7 @@ def plan_restore(
     *,
     groups: Sequence[str] = (),
     topics: Sequence[str] = (),
-    into: str = "",
+    into: str | None = None,
 ) -> Plan:
     """
     Plan to commit saved offsets, for the same groups or, for a single one, `into`.
@@ -77,7 +78,7 @@ def plan_restore(
     by_group = _by_group(saved)
     names, missing = _choose(by_group, groups)
     then = saved.topic_ids if saved.cluster_id == snapshot.cluster_id else {}
-    if into and len(names) != 1:
+    if into is not None and len(names) != 1:
         raise UsageError(
             f"the offsets of {len(names):,} groups cannot be restored into one group, {into!r}",
             hint="select one group of the backup",
@@ -88,12 +89,13 @@ def plan_restore(
         for name in missing:
             yield block("no-row", "the backup has no offsets of this group", name)
         for name in names:
-            restored = _restored(facts, into or name, by_group[name], scopes)
+            restored = _restored(facts, name if into is None else into, by_group[name], scopes)
             yield from with_topics_made_anew(restored, then, snapshot)
 
     taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC"
-    what = ", ".join([f"restore {' '.join(groups) or 'all'} of {taken}", *map(str, scopes)])
-    request = f"{what} into {into}" if into else what
+    which = " ".join(map(shown_name, groups)) or "all"
+    what = ", ".join([f"restore {which} of {taken}", *map(str, scopes)])
+    request = what if into is None else f"{what} into {shown_name(into)}"
     allows = frozenset({NEW_GROUP})
     return plan_of(snapshot, parts(), intent=Intent.RESTORE, request=request, allows=allows)
 

@@ -6,7 +6,9 @@ from toolkit.model import Group, Snapshot
 from toolkit.model.rows import Kind, Rows
 
 GROUP_COLUMNS: dict[str, Kind] = {
-    **dict.fromkeys(("cluster", "group", "type", "state", "protocol", "assignor"), "text"),
+    "cluster": "text",
+    "group": "name",
+    **dict.fromkeys(("type", "state", "protocol", "assignor"), "text"),
     **dict.fromkeys(("coordinator", "members"), "number"),
     "subscribed": "text",
 }

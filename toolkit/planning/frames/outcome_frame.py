@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from toolkit.model.names import shown_name
 from toolkit.plan import Outcome, StepOutcome
 
 OUTCOME_COLUMNS = ("group", "action", "topic", "partition", "status", "read_back", "why")
@@ -33,7 +34,7 @@ def outcome_reasons(outcome: Outcome) -> list[str]:
         if step.why:
             told[f"{step.status}: {step.why}"].add(step.group_id)
     return [
-        f"{', '.join(groups) if len(groups) == 1 else f'{len(groups):,} groups'}: {why}"
+        f"{shown_name(min(groups)) if len(groups) == 1 else f'{len(groups):,} groups'}: {why}"
         for why, groups in told.items()
     ]
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
 from toolkit.model.commit_columns import pending_of
+from toolkit.model.names import shown_name
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
@@ -198,7 +199,7 @@ class CheckContext:
             for step in self._of(Action.DELETE_OFFSETS):
                 group = self.groups.get(step.group_id)
                 if group and group.is_live and (why := group.unreadable_subscription):
-                    unknown.append(f"what {group.group_id} subscribes to: {why}")
+                    unknown.append(f"what {shown_name(group.group_id)} subscribes to: {why}")
         if Needs.HOLD_FACTS in needs and self.applying:
             held = {step.group_id for step in self._of(Action.HOLD)}
             unknown += [f"the settings of {name}" for name in sorted(held - self.beside.keys())]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import HIDDEN_COMMITS, NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
+from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
 from toolkit.planning.changes.topic_recreated import is_another_topic
 from toolkit.planning.guardrails.check_context import (
@@ -215,7 +216,7 @@ def keeps_committing(case: CheckContext) -> Iterator[Objection]:
             )
         elif not watched and not _is_quiet(at, case.facts.taken_at):
             apart = f"{case.watch.total_seconds():g} s"
-            unknown.append(f"whether {step.group_id} still commits; retry in {apart}")
+            unknown.append(f"whether {shown_name(step.group_id)} still commits; retry in {apart}")
     FactsMissing.where(unknown)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
+from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.model.sightings import Sighting
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
@@ -25,8 +26,9 @@ SEEN_WITHIN = MAX_PLAN_AGE
 def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     """A standing approval for some groups is none for others."""
     allowed = case.limits.groups if case.limits else ()
+    patterns = set(allowed) - case.groups.keys()  # the others are names of groups
     for name in case.plan.group_ids if allowed else ():
-        if not any(name == pattern or fnmatchcase(name, pattern) for pattern in allowed):
+        if name not in allowed and not any(fnmatchcase(name, pattern) for pattern in patterns):
             told = f"not covered by the standing approval, which allows {', '.join(allowed)}"
             yield Objection(told, name)
 
@@ -63,7 +65,7 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
     for group_id, topic in dict.fromkeys(topics):
         sighting = _confirmed_sighting(case, case.seen.unsubscribed.get((group_id, topic)))
         if sighting is None:
-            unknown.append(f"since when {group_id} does not subscribe to {topic}")
+            unknown.append(f"since when {shown_name(group_id)} does not subscribe to {topic}")
             continue
         age = case.now - sighting.since
         if days is not None and age < days * DAY:

@@ -11,7 +11,7 @@ from toolkit.model.rows import Kind, Rows
 
 PAUSED_COLUMNS: dict[str, Kind] = {
     "cluster": "text",
-    "group": "text",
+    "group": "name",
     "topic": "text",
     "partition": "number",
     "paused_by": "text",

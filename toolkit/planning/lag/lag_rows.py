@@ -18,7 +18,9 @@ from toolkit.planning.lag.group_topics import NO_LOG, UNKNOWN, GroupTopic, by_gr
 from toolkit.planning.lag.lag import lag_of
 
 PARTITION_COLUMNS: dict[str, Kind] = {
-    **dict.fromkeys(("cluster", "group", "topic"), "text"),
+    "cluster": "text",
+    "group": "name",
+    "topic": "text",
     **dict.fromkeys(("partition", "committed", "log_start", "log_end", "last_stable"), "number"),
     "committed_at": "time",
     "pending": "text",
@@ -27,7 +29,8 @@ PARTITION_COLUMNS: dict[str, Kind] = {
     "position": "text",
 }
 GROUP_COLUMNS: dict[str, Kind] = {
-    **dict.fromkeys(("cluster", "group"), "text"),
+    "cluster": "text",
+    "group": "name",
     **dict.fromkeys(("topics", "partitions", "lag", "lost", "unknown_lag_partitions"), "number"),
     "worst_topic": "text",
     "worst_partition": "number",

@@ -13,6 +13,7 @@ from operator import attrgetter
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
+from toolkit.model.names import shown_name
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.selection.group_selection import commit_action, is_plannable, why_not_idle
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -168,4 +169,5 @@ def shown(position: Position | None) -> str:
 
 def list_names(names: Sequence[str], what: str = "groups") -> str:
     """List a few names, or count many."""
-    return " ".join(names) if len(names) <= SHOWN_NAMES else f"{len(names):,} {what}"
+    are_few = len(names) <= SHOWN_NAMES
+    return " ".join(map(shown_name, names)) if are_few else f"{len(names):,} {what}"

@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING
 from toolkit.errors import NotFound
 from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.model.commit_columns import columns_of
-from toolkit.model.rows import Kind, Row, Rows
+from toolkit.model.rows import WORDS, Kind, Row, Rows
 from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ROW_COLUMNS: dict[str, Kind] = {
-    **dict.fromkeys(("cluster", "group", "topic"), "text"),
+    "cluster": "text",
+    "group": "name",
+    "topic": "text",
     **dict.fromkeys(("partition", "lag", "group_lag_share"), "number"),
     "deletable_now": "text",
     "other_subscribers": "text",
@@ -37,11 +39,15 @@ ROW_COLUMNS: dict[str, Kind] = {
     "why": "text",
 }
 GROUP_COLUMNS: dict[str, Kind] = {
-    **dict.fromkeys(("cluster", "group"), "text"),
+    "cluster": "text",
+    "group": "name",
     **dict.fromkeys(("topics", "partitions", "unsubscribed_lag", "subscribed_lag"), "number"),
 }
 LEFT_OUT_COLUMNS: dict[str, Kind] = {
-    **dict.fromkeys(("cluster", "group", "type", "state"), "text"),
+    "cluster": "text",
+    "group": "name",
+    "type": "text",
+    "state": "text",
     "commits": "number",
     "why": "text",
 }
@@ -187,7 +193,7 @@ def _frame(table: Rows, types: Mapping[str, str]) -> pd.DataFrame:
 
     # Objects first: a missing offset in a column of integers would turn them all into floats.
     frame = pd.DataFrame(list(table.rows), columns=list(table.columns), dtype="object")
-    text = {name: "str" for name, kind in table.columns.items() if kind == "text"}
+    text = {name: "str" for name, kind in table.columns.items() if kind in WORDS}
     return frame.astype({**text, **types})
 
 

@@ -1,0 +1,30 @@
+"""Names of groups as people read and write them: always something to see, and to type."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+# What stands in tables where there is nothing: ours, and that of Kafka's own tool.
+MISSING, TOOL_MISSING = "\N{EN DASH}", "-"
+
+
+def shown_name(name: str) -> str:
+    """
+    Return a name as it is, or in double quotes if it looks like no name or like a quoted one.
+
+    Brokers accept commits for a group whose name is empty, blank or a dash.
+    """
+    is_clear = name and name == name.strip() and name[0] != '"'
+    if is_clear and name not in {MISSING, TOOL_MISSING}:
+        return name
+    return json.dumps(name, ensure_ascii=False)
+
+
+def named(text: str) -> str:
+    """Return the name that is written: the text, or what a text in double quotes stands for."""
+    if text[:1] == '"':
+        with suppress(ValueError):
+            if isinstance(name := json.loads(text), str):
+                return name
+    return text

@@ -89,7 +89,7 @@ class PlanReview(LiveOrStatic):
         """Take the plan, what was found about it, and what applies it."""
         super().__init__()
         self.plan, self.findings, self.apply, self.defaults = plan, findings, apply, defaults
-        self.blocked_by = blocking(findings, defaults.overrides)
+        self.blocked_by = blocking(findings, defaults.overrides, plan=plan)
         self.rows = FilterTable(_informative_columns(changes), caption="Every change")
         # One approval, one run: taken in Python, because a button that looks disabled still fires.
         self._token = threading.Semaphore(1)

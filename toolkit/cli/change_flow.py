@@ -163,7 +163,8 @@ def _finding_line(finding: Finding) -> str:
 def print_blocked(decision: Decision) -> None:
     """Say which rules stop a plan, and how to go on where all of them may be overridden."""
     rules = " ".join(f"--override {rule}" for rule in decision.overrides_offered)
-    way_on = f". Try: if this is intended, add {rules}" if rules else ""
+    ways = [f"if this is intended, add {rules}"] if rules else decision.alternatives
+    way_on = f". Try: {'; '.join(ways)}" if ways else ""
     click.echo(f"{decision.message}{way_on}", err=True)
 
 

@@ -124,7 +124,7 @@ def apply_with_keepers(
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
         case = reread_facts(plan, cluster, approval, state=state, finishing=finishing)
-        if stopping := blocking(check(case), approval.overrides):
+        if stopping := blocking(check(case), approval.overrides, plan=plan):
             raise _blocked(stopping)
         run_id = new_run_id(case.now, plan.fingerprint)
         overrides = tuple(sorted(approval.overrides))

@@ -123,7 +123,7 @@ class _Mover:
                     ours = {change.partition for _, change in pause.changes}
                     self.release_and_watch(planned, _moved_offsets(exact, facts), facts, ours)
                     self.record(applied)
-            elif stopping := blocking(exact.findings, self.approval.overrides):
+            elif stopping := blocking(exact.findings, self.approval.overrides, plan=exact):
                 raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
             elif not self.outcomes:
                 raise Blocked("nothing to move: the offsets are already at the target")

@@ -99,14 +99,13 @@ def show_wanted(
     show_notice(sentence(said), lines, command=command, tone=tone)
 
 
-def show_blocked(said: str, rules: Sequence[str], final: Sequence[str]) -> None:
-    """Show which rules block a plan, and what can be done; `final` cannot be overridden."""
-    way_out = (
-        f"Rules that cannot be overridden: {', '.join(final)}."
-        if final
-        else f"If that is intended, set overrides = {list(rules)}; the plan still needs approval."
-    )
-    show_notice(sentence(said), [way_out], tone=NoticeTone.WARN)
+def show_blocked(said: str, overridable: Sequence[str], alternatives: Sequence[str]) -> None:
+    """Show which rules block a plan, and what can be done: an override, or something else."""
+    way_out = "This cannot be overridden: change what is asked for."
+    if overridable:
+        rules = list(overridable)
+        way_out = f"If that is intended, set overrides = {rules}; the plan still needs approval."
+    show_notice(sentence(said), [*map(sentence, alternatives), way_out], tone=NoticeTone.WARN)
 
 
 def show_nothing_to_do(said: str) -> None:

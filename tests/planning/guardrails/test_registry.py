@@ -76,16 +76,18 @@ def test_a_rule_objects_where_it_must_and_not_in_the_nearest_case(rule: str) -> 
 @pytest.mark.parametrize("rule", EXAMPLES)
 def test_an_override_lets_a_rule_pass_unless_it_is_final(rule: str) -> None:
     """An override goes by the name of the rule, and those in FINAL know none."""
-    objections = found(rule, EXAMPLES[rule].bad)
+    objections, plan = found(rule, EXAMPLES[rule].bad), case().plan
+    nothing = replace(plan, steps=())
 
-    assert tuple(objections) == blocking(objections, ())
-    assert tuple(objections if rule in FINAL else ()) == blocking(objections, {rule})
-    assert tuple(objections) == blocking(objections, RULES.keys() - {rule})
+    assert tuple(objections) == blocking(objections, (), plan=plan)
+    assert tuple(objections if rule in FINAL else ()) == blocking(objections, {rule}, plan=plan)
+    assert tuple(objections) == blocking(objections, RULES.keys() - {rule}, plan=plan)
+    assert tuple(objections) == blocking(objections, {rule}, plan=nothing)
 
 
 def test_a_note_never_blocks() -> None:
     """Whatever its rule, a note only tells."""
-    assert () == blocking([Finding("read-only", Severity.NOTE, "")], ())
+    assert () == blocking([Finding("read-only", Severity.NOTE, "")], (), plan=case().plan)
 
 
 @pytest.mark.parametrize("rule", sorted(OVERRIDABLE))
@@ -101,14 +103,15 @@ def test_an_unknown_override_is_an_error_that_names_the_known_ones() -> None:
 
     known = ", ".join(sorted(OVERRIDABLE))
     assert f"those that can be overridden are {known}" == caught.value.hint
-    assert {"last-offsets", "moved-since"} <= set(known.split(", "))
+    assert {"last-offsets", "other-cluster"} <= set(known.split(", "))
 
 
 @pytest.mark.parametrize("rule", sorted(FINAL))
 def test_an_override_of_a_final_rule_is_an_error(rule: str) -> None:
-    """It is refused, not ignored."""
-    with pytest.raises(UsageError, match=f"rule '{rule}' cannot be overridden"):
+    """It is refused, not ignored, and the hint is what does what was asked, if anything does."""
+    with pytest.raises(UsageError, match=f"rule '{rule}' cannot be overridden") as caught:
         check_overrides([rule])
+    assert str(caught.value.hint).startswith(RULES[rule].instead or "those that can be overridden")
 
 
 def test_what_blocks_comes_first_and_findings_of_planning_pass_through() -> None:

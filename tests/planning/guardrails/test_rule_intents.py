@@ -51,7 +51,6 @@ PLANNERS: dict[Intent, tuple[set[str], set[Action]]] = {
 }
 # What the code of a planner could reach and never does.
 NEVER_FOUND = {
-    (Intent.RESTORE, "topic-never-used"),  # a backup brings its topics along
     (Intent.MOVE, "other-end"),  # the hold of a move ends with the move, see below
 }
 OF_ANOTHER_TYPE = replace(IDLE, type=GroupType.CONSUMER)
@@ -180,14 +179,16 @@ def test_a_move_is_blocked_by_what_its_hold_would_be_blocked_by(rule: str) -> No
 
 def test_an_override_without_effect_is_an_error() -> None:
     """It names the rule, the intent, and those that can be overridden for it."""
-    with pytest.raises(UsageError, match="rule 'no-row' never blocks delete-groups") as caught:
-        check_overrides(["not-undoable", "no-row"], intent=Intent.DELETE_GROUPS)
+    with pytest.raises(
+        UsageError, match="rule 'other-cluster' never blocks delete-groups"
+    ) as caught:
+        check_overrides(["not-undoable", "other-cluster"], intent=Intent.DELETE_GROUPS)
 
     known = (caught.value.hint or "").removeprefix(
         "those that can be overridden for delete-groups are "
     )
     assert {"not-undoable", "hidden-offsets"} <= set(known.split(", "))
-    assert "no-row" not in known
+    assert "other-cluster" not in known
 
 
 @given(st.sampled_from(Intent), st.sampled_from(sorted(OVERRIDABLE)))

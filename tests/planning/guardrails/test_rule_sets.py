@@ -8,16 +8,18 @@ from toolkit.planning.guardrails.rule import Override
 
 OVERRIDABLE = {
     *("stale-plan", "topic-recreated", "keeps-committing", "pending-transaction"),
-    *("topic-never-used", "skips-unread-records", "before-log-start", "last-offsets"),
+    *("skips-unread-records", "before-log-start", "last-offsets"),
     *("not-undoable", "hidden-offsets", "unreadable"),
     *("too-many-groups", "too-many-partitions", "too-many-records"),
-    *("missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"),
+    *("missing-partition", "no-leader", "other-cluster"),
     *("cut-off-run", "foreign-hold", "no-committed-offset", "other-end", "releases-more"),
     "assignor-differs",
 }
+# An override would only leave out what was asked for; something else does it.
+WITH_ANOTHER_WAY = {"topic-never-used", "moved-since", "no-row", "past-end"}
 FINAL = {
     *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
-    "no-such-partition",
+    *("no-such-partition", *WITH_ANOTHER_WAY),
     *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
     *("topics-required", "protected-group"),
     *("group-kind", "group-empty", "not-stable", "custom-protocol", "unreadable-member"),
@@ -55,6 +57,7 @@ def test_the_rules_with_a_special_force_are_these() -> None:
     assert {name for name, rule in RULES.items() if rule.override is Override.BY_HAND} == BY_HAND
     assert {name for name, rule in RULES.items() if rule.only_standing} == OF_APPROVALS
     assert {name for name, rule in RULES.items() if rule.lasting} == LASTING
+    assert {name for name, rule in RULES.items() if rule.instead} == WITH_ANOTHER_WAY
 
 
 def test_no_rule_is_there_twice() -> None:

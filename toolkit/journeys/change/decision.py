@@ -19,6 +19,7 @@ from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.planning.guardrails.registry import (
     FINAL,
+    alternatives,
     blocking,
     check_overrides,
 )
@@ -78,8 +79,14 @@ class Decision:
 
     @property
     def overrides_offered(self) -> tuple[str, ...]:
-        """The rules to override in order to go on; none if one of them cannot be overridden."""
-        return () if FINAL & {*self.blocked_by} else self.blocked_by
+        """The rules to override in order to go on; none if an override cannot do what was asked."""
+        is_final = not self.plan.steps or FINAL & {*self.blocked_by}
+        return () if is_final else self.blocked_by
+
+    @property
+    def alternatives(self) -> tuple[str, ...]:
+        """What does what was asked, where an override cannot."""
+        return alternatives(self.blocked_by)
 
     @property
     def command(self) -> str:
@@ -207,8 +214,7 @@ class Decision:
         from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
 
         if self.blocked_by:
-            final = sorted(FINAL & {*self.blocked_by})
-            cards.show_blocked(self.message, self.blocked_by, final)
+            cards.show_blocked(self.message, self.overrides_offered, self.alternatives)
         elif self.approval:
             cards.show_approved(self.message, self.plan, self.approval.reason)
         elif self.wants_approval:
@@ -254,7 +260,7 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
     decision = Decision(
         change=change, message="approved", parameters=parameters, plan_file=_leave(plan)
     )
-    if stopping := blocking(change.findings, parameters.overrides):
+    if stopping := blocking(change.findings, parameters.overrides, plan=plan):
         rules = tuple(sorted({finding.rule for finding in stopping}))
         message = f"blocked by {', '.join(rules)}: nothing was changed"
         return replace(decision, message=message, ending=ConclusionStatus.BLOCKED, blocked_by=rules)

@@ -25,12 +25,28 @@ PLANNED = (
         intents=ANY - NO_PARTITIONS_NAMED,
     ),
     Rule("no-leader", "The partition has a leader.", intents=ANY - NO_PARTITIONS_NAMED - UNDO),
-    Rule("moved-since", "Nobody has moved the offset since the run that is undone.", intents=UNDO),
+    Rule(
+        "moved-since",
+        "Nobody has moved the offset since the run that is undone.",
+        override=Override.NEVER,
+        instead="--even-if-moved, or even_if_moved=True in a notebook",
+        intents=UNDO,
+    ),
     Rule("other-cluster", "The saved offsets are of this cluster.", intents=WRITTEN_DOWN),
     Rule(
-        "no-row", "The file has an offset for everything that was asked for.", intents=WRITTEN_DOWN
+        "no-row",
+        "The file has an offset for everything that was asked for.",
+        override=Override.NEVER,
+        instead="name only groups and partitions that the file has",
+        intents=WRITTEN_DOWN,
     ),
-    Rule("past-end", "A record at or after the timestamp exists.", intents=NEW_OFFSETS),
+    Rule(
+        "past-end",
+        "A record at or after the timestamp exists.",
+        override=Override.NEVER,
+        instead="say what to do there: --past-end keep or latest, or past_end in a notebook",
+        intents=NEW_OFFSETS,
+    ),
     Rule(
         "cut-off-run",
         "No earlier run that changed these groups ended early.",

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from toolkit.errors import UsageError
 from toolkit.model.garbage_collection import no_garbage_collection
-from toolkit.plan import Finding, Intent, Severity
+from toolkit.plan import Finding, Intent, Plan, Severity
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 from toolkit.planning.guardrails.group_rules import QUIET_AFTER
 from toolkit.planning.guardrails.hold_rule_table import HOLD_RULES
@@ -27,6 +27,7 @@ __all__ = [
     "QUIET_AFTER",
     "RULES",
     "CheckContext",
+    "alternatives",
     "blocking",
     "check",
     "check_overrides",
@@ -84,14 +85,25 @@ def _objections(rule: Rule, case: CheckContext) -> Iterator[Objection]:
         FactsMissing.where(case.missing(rule.needs))
 
 
-def blocking(findings: Iterable[Finding], overrides: Collection[str]) -> tuple[Finding, ...]:
-    """Return the findings that stop the plan, after those that an operator overrides."""
+def blocking(
+    findings: Iterable[Finding], overrides: Collection[str], *, plan: Plan
+) -> tuple[Finding, ...]:
+    """
+    Return the findings that stop the plan, after those that an operator overrides.
+
+    Where a plan has no steps, an override leaves out all that was asked for, so none counts.
+    """
+    overridden = OVERRIDABLE & set(overrides) if plan.steps else frozenset()
     return tuple(
         finding
         for finding in findings
-        if finding.severity is Severity.BLOCK
-        and (finding.rule in FINAL or finding.rule not in overrides)
+        if finding.severity is Severity.BLOCK and finding.rule not in overridden
     )
+
+
+def alternatives(rules: Iterable[str]) -> tuple[str, ...]:
+    """Return what does what was asked, where rules block that cannot be overridden."""
+    return tuple(dict.fromkeys(RULES[rule].instead for rule in rules if RULES[rule].instead))
 
 
 def check_overrides(overrides: Iterable[str], *, intent: Intent | None = None) -> None:
@@ -106,9 +118,10 @@ def check_overrides(overrides: Iterable[str], *, intent: Intent | None = None) -
             continue
         why = f"never blocks {intent}" if name in OVERRIDABLE else "cannot be overridden"
         whose = f" for {intent}" if intent else ""
+        others = f"those that can be overridden{whose} are {', '.join(sorted(known))}"
         raise UsageError(
             f"rule {name!r} {why if name in RULES else 'does not exist'}",
-            hint=f"those that can be overridden{whose} are {', '.join(sorted(known))}",
+            hint="; ".join(alternatives({name} & RULES.keys())) or others,
         )
 
 

@@ -31,7 +31,8 @@ class Rule:
     `judges` says in one sentence what holds where it does not block. `by` is the function that
     judges it; None where only planning can find it. Where a fact of `needs` is not known, the rule
     blocks. `intents` are those of the plans that it can block: for others, an override has no
-    effect. `only_standing`: it judges only what is applied under a standing approval. `lasting`: a
+    effect. `instead` is what does what was asked where an override cannot: it would only leave that
+    out. `only_standing`: it judges only what is applied under a standing approval. `lasting`: a
     new plan is blocked as well.
     """
 
@@ -40,6 +41,7 @@ class Rule:
     by: Judge | None = None
     _: KW_ONLY
     override: Override = Override.ALLOWED
+    instead: str = ""
     needs: Needs = NOTHING
     intents: frozenset[Intent] = ANY
     only_standing: bool = False

@@ -105,6 +105,8 @@ GROUP_STATE_RULES = (
         "topic-never-used",
         "The group has committed the topic before, or the request allows new topics.",
         group_rules.topic_never_used,
+        override=NEVER,
+        instead="allow new topics: --new-topics, or new_topics=True in a notebook",
         intents=NEW_OFFSETS | {Intent.COPY},
     ),
 )

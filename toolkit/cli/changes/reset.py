@@ -11,12 +11,24 @@ import click
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.command_target import CommandTarget
-from toolkit.cli.options import WholeNumber, topics_option
+from toolkit.cli.options import Option, WholeNumber, topics_option
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.journeys.reset import RequestedTarget
+
+
+def past_end_option(default: str) -> Option:
+    """Return the option for a time after the last record; Kafka's tool goes to the log end."""
+    return click.option(
+        "--past-end",
+        type=click.Choice(["latest", "keep", "fail"]),
+        default=default,
+        show_default=True,
+        help="What to do if no record is at or after the timestamp.",
+    )
+
 
 MODE_FLAGS = (
     click.option("--to-earliest", is_flag=True, help="Reset to the log start offset."),
@@ -73,13 +85,7 @@ SCOPE = (
         is_flag=True,
         help="Also commit offsets for topics the group has never committed.",
     ),
-    click.option(
-        "--past-end",
-        type=click.Choice(["latest", "keep", "fail"]),
-        default="keep",
-        show_default=True,
-        help="What to do if no record is at or after the timestamp.",
-    ),
+    past_end_option("keep"),
 )
 MODES = (
     *("to-earliest", "to-latest", "to-offset", "shift-by", "to-datetime", "by-duration"),

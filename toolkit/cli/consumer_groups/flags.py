@@ -9,7 +9,7 @@ import click
 
 from toolkit.cli.change_command import APPROVAL, TARGET_OPTIONS
 from toolkit.cli.changes.pause import HOLD_FOR, PREFER
-from toolkit.cli.changes.reset import MODE_FLAGS, MODES, SCOPE
+from toolkit.cli.changes.reset import MODE_FLAGS, MODES, SCOPE, past_end_option
 from toolkit.cli.changes.resume import FORCE
 from toolkit.cli.options import Option, WholeNumber, group_names_option, topics_option
 from toolkit.errors import UsageError
@@ -82,7 +82,7 @@ EXECUTION = (
     _flag("export", "Print the new offsets as CSV, for use with --from-file."),
 )
 # Of the other commands' options: `--from-group` the tool does not have, and these mean less here.
-WITHOUT = {"--from-group", "--group", "--topic", "--all-topics"}
+WITHOUT = {"--from-group", "--group", "--topic", "--all-topics", "--past-end"}
 GROUP = group_names_option("One; repeatable.")
 TOPICS = (
     topics_option(),
@@ -107,6 +107,7 @@ OPTIONS: tuple[Option, ...] = (
     *LOOKING,
     *TOPICS,
     *(option for option in (*MODE_FLAGS, *SCOPE) if not _names(option) & WITHOUT),
+    past_end_option("latest"),
     HOLD_FOR,
     PREFER,
     FORCE,

@@ -42,10 +42,10 @@ Intentional differences from the Kafka tool:
                  a committed offset stays without one (Kafka tool: log end).
   --to-latest    Resets to the last stable offset while a transaction is open.
   --to-datetime  As for --by-duration, a partition without a record at or
-                 after the time keeps its offset; --past-end latest resets
-                 it to the end, as the Kafka tool does. Accepts a date only,
-                 times without seconds, and durations such as 90m. Rejects a
-                 time in the future.
+                 after the time goes to the log end, as in the Kafka tool; a
+                 note says so, and --past-end keep leaves it. Accepts a date
+                 only, times without seconds, and durations such as 90m.
+                 Rejects a time in the future.
   --to-offset    Rejects a negative offset (Kafka tool: resets to 0).
   --shift-by     Skips partitions without a committed offset.
   --topic        Cannot be combined with --all-topics; filters the rows of

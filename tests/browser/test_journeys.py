@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import operators
 import pytest
 from applications import Applications
 from lab import DARK, LIGHT, Lab, Open, open_notebook
@@ -22,6 +23,16 @@ from toolkit.storage.fleet_file import load_fleet
 pytestmark = pytest.mark.browser("JupyterLab")
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+LINK = r"$\href{https://example.invalid/}{payments}$"
+# What JupyterLab takes for mathematics.
+FORMULAS = (
+    LINK,
+    "${app.group}-${env}",
+    r"\(x^2\)",
+    "$$y$$",
+    r"\[z\]",
+    r"\begin{align}a\end{align}",
+)
 
 
 @dataclass(frozen=True)
@@ -366,3 +377,24 @@ def test_hostile_names_are_text_everywhere(
     board.screenshot("hostile_board_dark", of=board.board)
     assert 0 == board.page.locator(".jp-OutputArea img").count()
     assert [] == alarms
+
+
+def test_names_are_shown_letter_by_letter(operator: Operator) -> None:
+    """No name is typeset as mathematics, in which one group can be shown as a link to another."""
+    place = TopicPartition("invoices.issued", 0)
+    for name in FORMULAS:
+        operators.Operator(operator.cluster, operator.state).commit(name, {place: 0})
+    deleting = operator.open(61, "formulas", groups=list(FORMULAS))
+    deleting.run_all()
+
+    expect(deleting.review).to_contain_text("awaiting approval")
+    for name in FORMULAS:
+        expect(deleting.review).to_contain_text(name)
+    looking = operator.open(90, "formula", group=LINK, sample_interval="1s")
+    looking.run_all()
+    expect(looking.page.locator(".jp-OutputArea", has_text=LINK).first).to_be_visible()
+    deleting.screenshot("formulas")
+    for page in (deleting.page, looking.page):
+        outputs = page.locator(".jp-OutputArea")
+        assert 0 == outputs.locator("mjx-container").count()
+        assert 0 == outputs.locator("a[href*='example.invalid']").count()

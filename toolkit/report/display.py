@@ -15,6 +15,10 @@ from toolkit.report.safe_names import visible_lines
 HEADLESS_VARIABLE = "OFFSETBOOK_HEADLESS"  # set by the runner: nobody is looking, do not animate
 ROLE_KEY, TONE_KEY = "offsetbook_role", "offsetbook_tone"  # in an output's metadata
 
+# JupyterLab would typeset a name such as $\href{https://example.invalid/}{payments}$ as
+# mathematics, and show a link "payments". The class is MathJax's, for what it leaves as it is.
+AS_IT_IS = "mathjax_ignore"
+
 
 class OutputRole(StrEnum):
     """What an output is for, where the report treats it in its own way."""
@@ -63,6 +67,8 @@ def display_output(
     if (taken := _collected.get()) is not None:
         taken.append(data)
         return
+    if html := data.get("text/html"):
+        data = {**data, "text/html": f'<div class="{AS_IT_IS}">{html}</div>'}
     # Slow to import, and only notebooks come here.
     from IPython.display import display  # noqa: PLC0415
 

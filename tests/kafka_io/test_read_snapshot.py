@@ -3,13 +3,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from applications import eventually
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.read_snapshot import read_snapshot, select_groups
-from toolkit.model import Cluster, Group, GroupState, GroupType, Snapshot, TopicPartition
+from toolkit.kafka_io.read_snapshot import Progress, read_snapshot, select_groups
+from toolkit.model import (
+    NO_SUCH_GROUP,
+    Cluster,
+    Group,
+    GroupState,
+    GroupType,
+    Snapshot,
+    TopicPartition,
+)
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.jars import VERSION
 from toolkit.sandbox.seed import (
@@ -308,3 +317,33 @@ def test_oldest_supported_kafka(kafka_39: Cluster, applications: Any) -> None:
     assert committed_by(snapshot, simple) == {TopicPartition(topic, 1): 3}
     assert all(commit.committed_at for commit in snapshot.commits)
     assert {log.log_end for log in snapshot.logs.values()} == {4}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_that_ends_meanwhile(apps: Any, bare_cluster: Cluster, protocol: str) -> None:
+    """It is left out where a pattern matched it; it is missing only where its name was given."""
+    topic = apps.create_topic(apps.name("orders"), records=3)
+    kept, stem = apps.name("kept"), apps.name("short")
+
+    def read(*names: str) -> Snapshot:
+        """Read groups of which one ends after it was listed."""
+        group = f"{stem}-{len(names)}"
+        consumer = apps.consumer(group, **{"group.protocol": protocol})
+        consumer.subscribe([topic])
+        eventually(lambda: consumer.poll(0.1) or consumer.assignment())
+        apps.commit(kept, {TopicPartition(topic, 0): 1})
+
+        def end(progress: Progress) -> None:
+            if progress.step == "committed offsets" and progress.done == 1:
+                consumer.close()
+                deleted = apps.admin.delete_consumer_groups
+                eventually(lambda: deleted([group])[group].exception() is None)
+
+        return read_snapshot(bare_cluster, groups=[kept, *names], on_progress=end)
+
+    by_pattern, by_name = read(f"{stem}*"), read(f"{stem}*", f"{stem}-2")
+
+    assert [kept] == [group.group_id for group in by_pattern.groups]
+    assert () == by_pattern.problems
+    assert [kept] == [group.group_id for group in by_name.groups]
+    assert [(NO_SUCH_GROUP, f"{stem}-2")] == [(p.what, p.group_id) for p in by_name.problems]

@@ -30,7 +30,8 @@ from toolkit.model import (
     TopicPartition,
     select_groups,
 )
-from toolkit.model.commit_columns import columns_of
+from toolkit.model.commit_columns import CommitColumns, columns_of
+from toolkit.model.names import named
 
 
 class Progress(NamedTuple):
@@ -61,7 +62,8 @@ def read_snapshot(
     commit was made and since when a group is Empty, of all groups or of some, from the offsets
     topic where that may be read, and a problem for each first commit that an open transaction is
     about to make. Raises ClusterUnreachable where nobody answers; anything smaller
-    that fails becomes a row in `problems`. Commits are read before log offsets, so
+    that fails becomes a row in `problems`. A group that ends meanwhile is left out; it is a problem
+    only where its name was given. Commits are read before log offsets, so
     that a commit made in between cannot look as if it were beyond the log end, and before
     subscriptions, so that a topic which a group has only just begun to read cannot look left over.
     """
@@ -100,6 +102,12 @@ def snapshot_over(
     if not offsets:
         hidden = [problem for problem in hidden if problem.what != HIDDEN_COMMITS]
     described, undescribed = _describe(connection, chosen, on_progress)
+    if ended := {group.group_id for group in described if group.state is GroupState.DEAD}:
+        described, ended = _look_again(connection, described, ended)
+        commits = CommitColumns(commit for commit in commits if commit.group_id not in ended)
+        refused = [problem for problem in refused if problem.group_id not in ended]
+        given = {name for text in groups for name in (text, named(text))}
+        problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in sorted(ended & given)]
     wanted = _partitions(described, commits) if offsets else set()
     on_progress(Progress("log offsets", 0, len(wanted)))
     logs, unknown = read_log_offsets(connection, wanted)
@@ -148,6 +156,21 @@ def _describe(
         else:
             problems.append(row)
     return described, problems
+
+
+def _look_again(
+    connection: Connection, described: Sequence[Group], ended: set[str]
+) -> tuple[list[Group], set[str]]:
+    """
+    Return the groups without those that ended since they were listed, and their names.
+
+    A group that is of another type now is not known as what it was, and is still listed.
+    """
+    listed, _ = list_groups(connection)
+    again, _ = _describe(connection, [g for g in listed if g.group_id in ended], lambda _: None)
+    changed = [group for group in again if group.state is not GroupState.DEAD]
+    kept = [group for group in described if group.group_id not in ended]
+    return [*kept, *changed], ended - {group.group_id for group in changed}
 
 
 def _with_times(

@@ -29,7 +29,8 @@ from toolkit.kafka_io.offsets_topic.reader import (
     read_offsets_log,
     with_unstable_tail,
 )
-from toolkit.model import Cluster, Group, LogOffsets, Problem
+from toolkit.model import Cluster, Group, GroupState, LogOffsets, Problem
+from toolkit.model.commit_columns import CommitColumns
 from toolkit.model.names import shown_name
 from toolkit.spark.read_plan import ReadPlan
 from toolkit.spark.schemas import WHOLE
@@ -65,7 +66,10 @@ class AdminTask:
             described = list(
                 describe_groups(connection, groups, topics=lambda: existing_topics(connection))
             )
-        known = (one for one in described if isinstance(one, Group))
+        known = [one for one in described if isinstance(one, Group)]
+        if ended := {group.group_id for group in known if group.state is GroupState.DEAD}:
+            known = [group for group in known if group.group_id not in ended]
+            commits = CommitColumns(one for one in commits if one.group_id not in ended)
         yield block_batch(
             self.cluster,
             self.only[0] if self.only else WHOLE,

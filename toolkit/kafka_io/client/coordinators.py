@@ -32,6 +32,12 @@ class GroupEntry(NamedTuple):
     entry: Any
 
 
+class GroupEnded(NamedTuple):
+    """A coordinator does not know the group, or not as a group of the type that was asked for."""
+
+    group_id: str
+
+
 class Coordinator(NamedTuple):
     """Which broker coordinates a group, or the error by which that is not known."""
 
@@ -45,6 +51,7 @@ class _Failure(NamedTuple):
     group_id: str
     why: str
     retry: bool
+    code: int = ErrorCode.NONE
 
 
 def ask_coordinators(
@@ -54,9 +61,9 @@ def ask_coordinators(
     what: str,
     build: Callable[[Sequence[str]], Any],
     size: Callable[[Any], int] = lambda _: 1,
-) -> Iterator[GroupEntry | Problem]:
+) -> Iterator[GroupEntry | GroupEnded | Problem]:
     """
-    Ask about groups and yield, for each, its entry or the problem that took its place.
+    Ask about groups and yield, for each, its entry, that it ended, or the problem in its place.
 
     `build` makes the request for some group ids; its response has `groups`, each entry with
     `group_id` and `error_code`. `what` names the question in problems ("committed offsets"), and
@@ -73,6 +80,8 @@ def ask_coordinators(
                 yield result
             elif result.retry and time.monotonic() < give_up_at:
                 again.append(result.group_id)
+            elif result.code == ErrorCode.GROUP_ID_NOT_FOUND:
+                yield GroupEnded(result.group_id)
             else:
                 yield Problem(what, result.why, group_id=result.group_id)
         waiting, refresh = again, True
@@ -140,7 +149,8 @@ class _Lots(Iterator[Sequence[str]]):
 
 def _failure(group_id: str, entry: Any) -> _Failure:
     why = reason(entry.error_code, "Describe", getattr(entry, "error_message", None))
-    return _Failure(group_id, why, retry=is_worth_retrying(entry.error_code))
+    code = entry.error_code
+    return _Failure(group_id, why, retry=is_worth_retrying(code), code=code)
 
 
 def _left_out(group_id: str) -> _Failure:

@@ -16,7 +16,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import ask_coordinators
+from toolkit.kafka_io.client.coordinators import GroupEntry, ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
@@ -129,7 +129,7 @@ def _group_operations(connection: Connection, names: Sequence[str]) -> dict[str,
         if isinstance(answer, Problem):
             is_denied = "GROUP_AUTHORIZATION_FAILED" in answer.why
             found[answer.group_id or ""] = frozenset() if is_denied else None
-        else:
+        elif isinstance(answer, GroupEntry):
             found[answer.entry.group_id] = _frozen(answer.entry.authorized_operations)
     return found
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.consumer import OffsetFetchRequest
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import GroupEntry, ask_coordinators
+from toolkit.kafka_io.client.coordinators import GroupEnded, GroupEntry, ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.wire.offset_fetch import (
     VERSION,
@@ -87,7 +87,7 @@ def _ask(
     wanted: Mapping[str, Collection[TopicPartition]],  # none of a group: all that it has
     *,
     require_stable: bool,
-) -> Iterator[GroupEntry | Problem]:
+) -> Iterator[GroupEntry | GroupEnded | Problem]:
     def build(chunk: Sequence[str]) -> OffsetFetchOfGroups:
         groups = [
             OffsetFetchRequest.OffsetFetchRequestGroup(group_id=g, topics=_topics(wanted[g]))
@@ -118,11 +118,12 @@ def _topics(partitions: Collection[TopicPartition]) -> list[Any] | None:
 
 
 def _others(
-    answer: GroupEntry | Problem, commits: CommitColumns
+    answer: GroupEntry | GroupEnded | Problem, commits: CommitColumns
 ) -> Iterator[Problem | _PendingCommit]:
     """Add the commits of a group, and yield the rest of what was said about it."""
     if isinstance(answer, Problem):
         yield answer
+    if not isinstance(answer, GroupEntry):
         return
     group_id = answer.entry.group_id
     for topic in answer.entry.topics:

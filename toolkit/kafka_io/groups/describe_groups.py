@@ -10,7 +10,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeGroupsRequest
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import ask_coordinators
+from toolkit.kafka_io.client.coordinators import GroupEnded, ask_coordinators
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.listing import group_state
 from toolkit.kafka_io.groups.streams_tasks import read_by, source_topics
@@ -49,7 +49,8 @@ def describe_groups(
     """
     Yield every listed group with its members, and a problem for each that could not be described.
 
-    A group that is Empty in the listing has no members to ask about and is passed on as described.
+    A group that ended since the listing is Dead, as brokers before 4.0 say themselves. One that is
+    Empty in the listing has no members to ask about and is passed on as described.
     `topics` is called only to resolve a broker-side pattern or tasks of several topics; without it
     they match nothing.
     """
@@ -86,6 +87,8 @@ def _describe(
         if isinstance(answer, Problem):
             yield groups[answer.group_id or ""]
             yield answer
+        elif isinstance(answer, GroupEnded):
+            yield replace(groups[answer.group_id], state=GroupState.DEAD, described=True)
         else:
             group = replace(
                 groups[answer.entry.group_id], coordinator_id=answer.coordinator_id, described=True

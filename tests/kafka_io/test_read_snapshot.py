@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 from applications import eventually
+from fleet_tasks import rows_of, tasks_of
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot, select_groups
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import (
     NO_SUCH_GROUP,
     Cluster,
@@ -19,6 +21,7 @@ from toolkit.model import (
     Snapshot,
     TopicPartition,
 )
+from toolkit.plan import Position
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.jars import VERSION
 from toolkit.sandbox.seed import (
@@ -347,3 +350,24 @@ def test_a_group_that_ends_meanwhile(apps: Any, bare_cluster: Cluster, protocol:
     assert () == by_pattern.problems
     assert [kept] == [group.group_id for group in by_name.groups]
     assert [(NO_SUCH_GROUP, f"{stem}-2")] == [(p.what, p.group_id) for p in by_name.problems]
+
+
+@pytest.mark.parametrize("offset", [-1, -1001])
+def test_a_negative_offset_is_none(apps: Any, bare_cluster: Cluster, offset: int) -> None:
+    """Brokers store it; it is no committed offset and no problem, also after one that was."""
+    topic = apps.create_topic(apps.name("orders"), partitions=3, records=3)
+    group, places = apps.name("pay"), [TopicPartition(topic, number) for number in range(3)]
+    with Connection(bare_cluster) as connection:
+        writer = GroupWriter(connection)
+        writer.commit(group, dict.fromkeys(places[:2], Position(2)))
+        answer = writer.commit(group, {places[1]: Position(offset), places[2]: Position(offset)})
+    assert WriteResult() == answer
+
+    found = read_snapshot(bare_cluster, groups=[group], commit_times=True)
+    rows = rows_of(tasks_of(bare_cluster))
+
+    assert [(topic, 0, 2)] == [(c.topic, c.partition, c.offset) for c in found.commits]
+    assert () == found.problems
+    ours = [(r["topic"], r["partition"], r["committed"]) for r in rows if r.get("group") == group]
+    assert [(topic, 0, 2)] == ours
+    assert [] == [row for row in rows if "malformed" in row.get("problem", "")]

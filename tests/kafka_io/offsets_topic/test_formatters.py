@@ -41,7 +41,6 @@ MUTATIONS = 100_000
 NO_ID = "A" * 22
 # What Kafka reads and we refuse: nobody could have meant it.
 NAMED = {
-    "a negative offset",
     "a number out of range",  # which Java takes for another, or a negative one
     "a negative partition",
     "a string that is not UTF-8",
@@ -127,7 +126,8 @@ def test_what_kafka_makes_of_damaged_records(apps: Any, tmp_path: Path) -> None:
         else:
             outcomes["both decode"] += 1
             assert ours == theirs, (key, value)
-        decoded = not isinstance(ours, str) and value is not None
+        # Brokers answer with a negative offset as for a partition without a commit.
+        decoded = not isinstance(ours, str) and value is not None and ours[3] >= 0
         assert bulk.get(number) == (with_times(ours) if decoded else None), (key, value)
 
     assert not list(printed)

@@ -52,7 +52,7 @@ class CommitScan(NamedTuple):
 
     offsets: Numbers
     times_ms: Numbers  # commitTimestamp as it is in the record
-    decoded: Any  # False for a tombstone
+    decoded: Any  # False for a tombstone, and for an offset that is none
     malformed: Counter[str]
     shape: _Shape
     rest: dict[int, CommitValue]  # those that were decoded one by one, by row
@@ -118,7 +118,8 @@ def scan_commit_values(array: Any, is_commit: Any, is_legacy: Any) -> CommitScan
     offsets = shape.values.int_at(shape.values.starts + 2, 8)
     fits &= offsets >= 0
     times_ms = shape.values.int_at(shape.time_at, 8)
-    rest, malformed = _one_by_one(shape.values.array, ~fits & there, decode_commit_value)
+    found, malformed = _one_by_one(shape.values.array, ~fits & there, decode_commit_value)
+    rest = {row: value for row, value in found.items() if value.offset >= 0}
     _put(offsets, {row: value.offset for row, value in rest.items()})
     _put(times_ms, {row: value.commit_time_ms for row, value in rest.items()})
     malformed += Counter({"offset commit value too new for its key": int(too_new.sum())})

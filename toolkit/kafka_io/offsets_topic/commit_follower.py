@@ -55,5 +55,6 @@ class CommitFollower:
                 with suppress(UnknownRecord):
                     group_id, topic, partition = decode_commit_key(key)
                     if group_id == self.group_id:
-                        offset = None if value is None else decode_commit_value(value).offset
-                        yield NewCommit(TopicPartition(topic, partition), offset)
+                        offset = -1 if value is None else decode_commit_value(value).offset
+                        place = TopicPartition(topic, partition)
+                        yield NewCommit(place, offset if offset >= 0 else None)

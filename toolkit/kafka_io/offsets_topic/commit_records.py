@@ -3,8 +3,8 @@ The records of committed offsets in `__consumer_offsets`, one at a time.
 
 This alone decides what is malformed; what decodes many at once (`commit_columns`) leaves to it
 every record that is not of the common shapes. It refuses some of what Kafka's own classes accept,
-because nobody can have meant it: negative partitions and offsets, text that is not UTF-8 (Java puts
-a replacement character there), bytes after the end, a topic id that is said to have another size
+because nobody can have meant it: negative partitions, text that is not UTF-8 (Java puts a
+replacement character there), bytes after the end, a topic id that is said to have another size
 than 16 bytes, and a varint of more than 31 bits. Layout: Kafka's schemas OffsetCommitKey and
 OffsetCommitValue; version 4 (Kafka 4.1 and later) is flexible.
 """
@@ -33,7 +33,11 @@ class CommitKey(NamedTuple):
 
 
 class CommitValue(NamedTuple):
-    """What was committed; `expire_time_ms` only where an old client asked for a retention."""
+    """
+    What was committed; `expire_time_ms` only where an old client asked for a retention.
+
+    Brokers store a negative offset, and answer with it as for a partition without a commit.
+    """
 
     offset: int
     leader_epoch: int | None
@@ -71,8 +75,6 @@ def decode_commit_value(value: bytes) -> CommitValue:
     expire_time_ms = fields.int64() if version == 1 else None
     id_bytes = fields.tags({TOPIC_ID_TAG: TOPIC_ID_BYTES}).get(TOPIC_ID_TAG)
     fields.end()
-    if offset < 0:
-        raise fields.refusal("a negative offset")
     return CommitValue(
         offset,
         epoch if epoch != NO_EPOCH else None,

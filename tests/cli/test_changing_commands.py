@@ -119,6 +119,22 @@ def test_a_new_topic_is_not_overridden_but_asked_for(
     assert 0 == here(*words, "--new-topics").returncode
 
 
+def test_a_deleted_group_comes_back_from_a_csv(
+    idle: Any, approved: Command, here: Command, held: Any, tmp_path: Path
+) -> None:
+    """A CSV has the offsets, and none of the metadata."""
+    group, saved = idle[0], tmp_path / "saved.csv"
+    assert 0 == here("export", "--group", group, "--format", "csv", str(saved)).returncode
+    run_of(approved("delete-groups", "--group", group))
+    assert {} == held(group)
+
+    done = approved("restore", str(saved))
+
+    run_of(done)
+    assert {0: (5, ""), 1: (6, "")} == held(group)
+    assert "cluster-unknown: a CSV file does not say which cluster" in done.stderr
+
+
 def test_approve_apply_undo(idle: Any, approved: Command, here: Command, held: Any) -> None:
     """What was approved is done and read back; its run undoes it, and undoes the undo."""
     done = approved("reset", "--group", idle[0], "--to-earliest", "--output", "json")

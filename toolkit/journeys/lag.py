@@ -92,15 +92,23 @@ class LagReport:
 
 
 def lag(
-    access: ClusterAccess, groups: Sequence[str] = (), *, commit_times: bool = False
+    access: ClusterAccess,
+    groups: Sequence[str] = (),
+    *,
+    commit_times: bool = False,
+    offsets: bool = True,
 ) -> LagReport:
     """
     Read the lag of groups, by name and shell pattern, or of all groups.
 
-    Unknown lag is null, not 0. Raises ClusterUnreachable; other read errors are rows in
-    `facts.problems`.
+    Without `offsets`, only groups and members are read. Unknown lag is null, not 0. Raises
+    ClusterUnreachable; other read errors are rows in `facts.problems`.
     """
     facts = read_snapshot(
-        access.cluster, groups=groups, commit_times=commit_times, on_progress=access.on_progress
+        access.cluster,
+        groups=groups,
+        offsets=offsets,
+        commit_times=commit_times,
+        on_progress=access.on_progress,
     )
     return LagReport(facts)

@@ -40,6 +40,7 @@ class Backup:
     cluster_id: str | None = "id"
     taken_at: datetime | None = NOON
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    names_groups: bool = True
 
 
 SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
@@ -86,10 +87,22 @@ def test_several_groups_do_not_go_into_one() -> None:
         plan_restore(facts(), both, into="x")
 
 
-def test_offsets_of_nowhere_are_not_a_backup() -> None:
-    """A CSV has neither metadata nor the cluster, so that nothing could be put back exactly."""
-    with pytest.raises(UsageError, match="so it cannot be restored"):
-        plan_restore(facts(IDLE), replace(SAVED, cluster=None, cluster_id=None, taken_at=None))
+def test_a_csv_is_restored_as_far_as_it_goes() -> None:
+    """It has offsets alone: metadata stays where the offset does, and the cluster is not known."""
+    csv = Backup((Commit("g", *ORDERS, 10), Commit("g", *AUDIT, 20)), None, None, None)
+    now = (Commit("g", *ORDERS, 30, 4, "other"), Commit("g", *AUDIT, 20, 4, "kept"))
+    plan, anew = plan_restore(facts(IDLE, commits=now), csv), plan_restore(facts(), csv)
+    nameless = replace(csv, names_groups=False)
+
+    assert [Change(ORDERS, Position(30, 4, "other"), Position(10), "as saved")] == changes(plan)
+    assert ([("cluster-unknown", "note")], "restore all of a CSV file") == (
+        rules(plan),
+        plan.request,
+    )
+    assert [None, None] == [change.before for change in changes(anew)]
+    assert {"h"} == {step.group_id for step in plan_restore(facts(), nameless, into="h").steps}
+    with pytest.raises(UsageError, match="does not say which group each row is of"):
+        plan_restore(facts(IDLE), nameless)
 
 
 def test_groups_and_topics_of_a_backup_are_chosen() -> None:

@@ -23,12 +23,12 @@ def run(given: dict[str, Any]) -> int:
         change = delete_groups(access, chosen_by(given))
 
     def write(outcome: Outcome | None) -> None:
-        _write(change.plan, outcome)
+        _write(change.plan, outcome, is_whole=not change.skipped)
 
     return apply_tool_change(ToolChange(change, write, asks=True), given)
 
 
-def _write(plan: Plan, outcome: Outcome | None) -> None:
+def _write(plan: Plan, outcome: Outcome | None, *, is_whole: bool) -> None:
     """Say what was deleted in the tool's words; why others were not is said on stderr."""
     from toolkit.plan import ChangeStatus
 
@@ -37,7 +37,7 @@ def _write(plan: Plan, outcome: Outcome | None) -> None:
             click.echo(f"These consumer groups would be deleted: {_listed(plan.group_ids)}")
         return
     done = [step.group_id for step in outcome.steps if step.status is ChangeStatus.DONE]
-    if outcome.is_done:
+    if outcome.is_done and is_whole:
         click.echo(f"Deletion of requested consumer groups ({_listed(done)}) was successful.")
     elif done:
         click.echo(f"These consumer groups were deleted successfully: {_listed(done)}")

@@ -33,13 +33,14 @@ def run(given: dict[str, Any]) -> int:
     if given["state"]:
         raise UsageError("with --describe, --state takes no value", hint="a value goes with --list")
     cluster = cluster_of(given)
-    report = _read(cluster, given)
+    kind = "members" if given["members"] else "offsets"
+    kind = "state" if given["state"] is not None else kind
+    shows_lag = kind == "offsets" or (kind == "state" and given["output"] != "table")
+    report = _read(cluster, given, offsets=shows_lag)
     snapshot = report.facts
     missing = exactly(snapshot, given["groups"])
     if missing and not snapshot.groups:
         raise _not_found(missing[0], cluster)
-    kind = "members" if given["members"] else "offsets"
-    kind = "state" if given["state"] is not None else kind
     shares = _share_groups(snapshot.groups) if kind == "offsets" else []
     if shares and len(shares) == len(snapshot.groups):
         raise _has_no_offsets(shares[0])
@@ -59,12 +60,12 @@ def run(given: dict[str, Any]) -> int:
     return PARTLY if missing or shares or snapshot.problems else 0
 
 
-def _read(cluster: Cluster, given: dict[str, Any]) -> LagReport:
+def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagReport:
     """Read the groups that are named and nothing of others, or all consumer groups."""
     from toolkit.journeys.lag import LagReport, lag
 
     with opened(command_target_of(given), cluster) as access:
-        snapshot = lag(access, named(given["groups"])).facts
+        snapshot = lag(access, named(given["groups"]), offsets=offsets).facts
     if given["groups"]:
         wanted = set(given["groups"])
         groups = [group for group in snapshot.groups if group.group_id in wanted]

@@ -70,9 +70,12 @@ class ChangeOutcome:
 
     @property
     def can_be_undone(self) -> bool:
-        """Whether there is an offset or a group to put back."""
+        """Whether there is an offset to put back: a group without one cannot come back."""
         steps = self.outcome.steps if self.outcome else ()
-        return self.changed_anything and any(step.action not in WITHOUT_UNDO for step in steps)
+        undoable = (step for step in steps if step.action not in WITHOUT_UNDO)
+        return self.changed_anything and any(
+            step.results or step.action is not Action.DELETE_GROUP for step in undoable
+        )
 
     @property
     def is_held(self) -> bool:

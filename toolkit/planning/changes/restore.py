@@ -29,7 +29,11 @@ from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_ste
 
 
 class SavedCommits(Protocol):
-    """Saved committed offsets, with their cluster and time."""
+    """Saved committed offsets, with their cluster and time where the file has them."""
+
+    @property
+    def names_groups(self) -> bool:
+        """Whether each row says of which group it is."""
 
     @property
     def cluster(self) -> str | None:
@@ -65,14 +69,14 @@ def plan_restore(
 
     `groups` holds names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`); none means
     all saved offsets. A missing group is created. Offsets that are not in the backup stay. Offsets
-    of a topic that was re-created since block. Raises UsageError if a scope cannot be parsed, if
-    `into` would take several groups, and for an incomplete file, such as a CSV.
+    of a topic that was re-created since block. A CSV file does not say of which cluster it is, nor
+    has it metadata, which stays where the offset stays. Raises UsageError if a scope cannot be
+    parsed, and if `into` would take several groups or is needed and missing.
     """
     scopes = parse_topics(topics)
-    if saved.cluster_id is None or saved.taken_at is None:
+    if not saved.names_groups and into is None:
         raise UsageError(
-            "this file has no cluster and time, so it cannot be restored",
-            hint="use a reset, which accepts offsets from any file",
+            "the file does not say which group each row is of", hint="name the group: --into GROUP"
         )
     facts = Facts.of(snapshot)
     by_group = _by_group(saved)
@@ -89,10 +93,14 @@ def plan_restore(
         for name in missing:
             yield block("no-row", "the backup has no offsets of this group", name)
         for name in names:
-            restored = _restored(facts, name if into is None else into, by_group[name], scopes)
+            target = name if into is None else into
+            positions = by_group[name]
+            if saved.cluster_id is None:  # offsets alone
+                positions = _as_committed(positions, facts.commits(target))
+            restored = _restored(facts, target, positions, scopes)
             yield from with_topics_made_anew(restored, then, snapshot)
 
-    taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC"
+    taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC" if saved.taken_at else "a CSV file"
     which = " ".join(map(shown_name, groups)) or "all"
     what = ", ".join([f"restore {which} of {taken}", *map(str, scopes)])
     request = what if into is None else f"{what} into {shown_name(into)}"
@@ -101,7 +109,10 @@ def plan_restore(
 
 
 def _other_cluster(saved: SavedCommits, snapshot: Snapshot) -> Iterator[Finding]:
-    if saved.cluster_id != snapshot.cluster_id:
+    if saved.cluster_id is None:
+        why = "a CSV file does not say which cluster its offsets are of, and has no metadata"
+        yield Finding("cluster-unknown", Severity.NOTE, why)
+    elif saved.cluster_id != snapshot.cluster_id:
         why = (
             f"the backup is from cluster {saved.cluster}, id {saved.cluster_id!r}; this cluster "
             f"is {snapshot.cluster}, id {snapshot.cluster_id!r}"
@@ -136,6 +147,19 @@ def _restored(
             f"unchanged: {topics}"
         )
         yield note("not-in-backup", why, group_id)
+
+
+def _as_committed(
+    offsets: Mapping[TopicPartition, Position], committed: Mapping[TopicPartition, Commit]
+) -> dict[TopicPartition, Position]:
+    """Return offsets with the metadata that is committed beside the same offset now."""
+    held = {partition: Position.of(commit) for partition, commit in committed.items()}
+    return {
+        partition: held[partition]
+        if partition in held and held[partition].offset == position.offset
+        else position
+        for partition, position in offsets.items()
+    }
 
 
 def _by_group(saved: SavedCommits) -> dict[str, dict[TopicPartition, Position]]:

@@ -81,6 +81,7 @@ NOTES = {
     "cannot-come-back": "A deleted group had no committed offset with which it could be restored.",
     "cannot-rescue": "Offsets of a live group may expire, and only its members can commit them.",
     "name-is-a-pattern": "A group has the name, so it is not read as a pattern.",
+    "cluster-unknown": "The file does not say which cluster its offsets are of.",
     "clamped": "The requested offset is outside the log; the nearest one is committed instead.",
     "comes-back-simple": "A deleted group comes back without members.",
     "disturbs": "Which members the hold disturbs.",

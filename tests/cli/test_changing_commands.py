@@ -128,7 +128,7 @@ def test_a_deleted_group_comes_back_from_a_csv(
     run_of(approved("delete-groups", "--group", group))
     assert {} == held(group)
 
-    done = approved("restore", str(saved))
+    done = approved("restore", str(saved), "--into", group)
 
     run_of(done)
     assert {0: (5, ""), 1: (6, "")} == held(group)

@@ -43,9 +43,10 @@ class AskedParameters:
 
     @property
     def edited(self) -> dict[str, object]:
-        """The parameters that are not the package's defaults; None for a text that is empty."""
+        """The parameters that are not the package's defaults; None for an empty text or list."""
         values = self.values.items()
-        return {name: value or None for name, value in values if value != self.defaults[name]}
+        edited = {name: value for name, value in values if value != self.defaults[name]}
+        return {name: None if value in ("", [], ()) else value for name, value in edited.items()}
 
     def chosen_below(self, asked: Mapping[str, object]) -> dict[str, object]:
         """Return what a plan was asked with other than the parameters cell has it."""

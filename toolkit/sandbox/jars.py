@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import platformdirs
-
 from toolkit.errors import PrerequisiteMissing, UsageError
 from toolkit.spark.java import find_java, quick_jvm
 from toolkit.storage.formats.file_lock import exclusively
+from toolkit.storage.formats.user_folders import cache_folder
 
 VERSION = "4.3.1"
 _HERE = Path(__file__).parent
@@ -74,7 +73,7 @@ def _cached(bundle: _Bundle, version: str, *, on_step: Callable[[str], None]) ->
             f"{version!r} is not a version of Apache Kafka",
             hint=f"use a whole one, such as {', '.join(known)}",
         )
-    jars = Path(platformdirs.user_cache_dir("offsetbook"), f"{bundle.folder}-{version}")
+    jars = cache_folder() / f"{bundle.folder}-{version}"
     if jars.exists():
         return jars
 

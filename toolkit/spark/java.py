@@ -22,9 +22,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
-
 from toolkit.errors import PrerequisiteMissing
+from toolkit.storage.formats.user_folders import cache_folder
 
 OLDEST_USABLE = 17  # Spark 4 starts on nothing older
 
@@ -130,7 +129,7 @@ def _packaged() -> Path | None:
     wrapper = _WRAPPER.format(java=shlex.quote(str(JAVA)))
     # Named for its content, so environments with different runtimes do not rewrite each other's.
     digest = hashlib.sha256(wrapper.encode()).hexdigest()[:12]
-    java = Path(platformdirs.user_cache_dir("offsetbook"), f"java-{digest}", "bin", "java")
+    java = cache_folder() / f"java-{digest}" / "bin" / "java"
     if not java.exists():
         java.parent.mkdir(parents=True, exist_ok=True)
         # A name of its own: two clusters that start side by side may both come here first.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import pwd
 import re
 import shlex
 import shutil
@@ -48,6 +49,7 @@ def start_session(master: str | None = None) -> SparkSession:
 
 
 def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    _check_user()
     os.environ["JAVA_HOME"] = str(java_home())
     if settings is EMBEDDED_SETTINGS:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -64,6 +66,17 @@ def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
         ) from exc
     atexit.register(shutil.rmtree, log.parent, ignore_errors=True)
     return session
+
+
+def _check_user() -> None:
+    """Raise PrerequisiteMissing for a user without a name, as whom Hadoop does not log in."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError as exc:
+        raise PrerequisiteMissing(
+            f"Spark does not start for user number {os.getuid()}, which has no name",
+            hint="add the user to /etc/passwd with a home directory, or run as another user",
+        ) from exc
 
 
 def _jvm_options() -> list[str]:

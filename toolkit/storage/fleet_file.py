@@ -31,7 +31,6 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-import platformdirs
 import yaml
 
 from toolkit.errors import FleetFileError, UsageError
@@ -42,6 +41,7 @@ from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS
 from toolkit.model.secrets import REFERENCE
 from toolkit.model.times import parse_duration
 from toolkit.storage.formats.trusted_files import distrust
+from toolkit.storage.formats.user_folders import config_folder, expanded
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 
@@ -108,7 +108,8 @@ def _places() -> list[Path]:
         for folder in (Path.cwd(), *Path.cwd().parents[:2])  # notebooks run one or two levels down
         for name in ("fleet.yaml", f"{SANDBOX}/fleet.yaml")
     ]
-    return [*in_parents, Path(platformdirs.user_config_dir("offsetbook")) / "fleet.yaml"]
+    settings = config_folder()
+    return [*in_parents, *([settings / "fleet.yaml"] if settings else [])]
 
 
 def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
@@ -134,7 +135,7 @@ def state_entry(path: Path) -> Path | None:
     """Return the state directory of the fleet file, relative to the file."""
     file = fleet_yaml(path)
     node = _entries(file, file.read()).get("state")
-    return path.parent / Path(file.text_of(node, "state")).expanduser() if node else None
+    return path.parent / _home_path(file, node, "state") if node else None
 
 
 def properties_files(path: Path) -> dict[str, str]:
@@ -215,11 +216,18 @@ def _timeout_s(
         raise file.wrong_at(node, f"{TIMEOUT} must be a duration such as 30s: {exc}") from exc
 
 
+def _home_path(file: YamlFile, node: yaml.Node, what: str) -> Path:
+    try:
+        return expanded(file.text_of(node, what))
+    except UsageError as exc:
+        raise file.wrong_at(node, str(exc)) from exc
+
+
 def _from_properties(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str]:
     node = entries.get(PROPERTIES)
     if node is None:
         return {}
-    path = file.path.parent / Path(file.text_of(node, PROPERTIES)).expanduser()
+    path = file.path.parent / _home_path(file, node, PROPERTIES)
     try:
         settings = read_client_properties(path)
     except UsageError as exc:

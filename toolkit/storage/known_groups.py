@@ -11,31 +11,31 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-import platformdirs
-
 from toolkit.errors import StateFileError
 from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
+from toolkit.storage.formats.user_folders import state_folder
 
 
 def keep_group_names(servers: str, names: Iterable[str]) -> None:
     """Replace what is known of the cluster with these bootstrap servers, where it has changed."""
-    found = sorted(set(names))
-    if found != group_names(servers):
+    found, path = sorted(set(names)), _path(servers)
+    if path and found != group_names(servers):
         # What only helps to type must not fail the command that read the cluster.
         with suppress(StateFileError):
-            path = _path(servers)
             make_folder(path.parent)
             write_whole(path, json.dumps(found), private=True)
 
 
 def group_names(servers: str) -> list[str]:
     """Return the names in order; none where no listing is known or it cannot be read."""
+    path = _path(servers)
     try:
-        known = json.loads(_path(servers).read_text("utf-8"))
+        known = json.loads(path.read_text("utf-8")) if path else []
     except (OSError, ValueError):
         return []
     return [name for name in known if isinstance(name, str)] if isinstance(known, list) else []
 
 
-def _path(servers: str) -> Path:
-    return Path(platformdirs.user_state_dir("offsetbook"), "groups", f"{file_name(servers)}.json")
+def _path(servers: str) -> Path | None:
+    folder = state_folder()
+    return folder and folder / "groups" / f"{file_name(servers)}.json"

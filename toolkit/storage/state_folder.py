@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-import platformdirs
-
-from toolkit.errors import Blocked, FleetFileError
+from toolkit.errors import Blocked, FleetFileError, UsageError
 from toolkit.storage.fleet_file import find_fleet_file, state_entry
 from toolkit.storage.formats.atomic_files import file_name, not_written
 from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
 from toolkit.storage.formats.private_files import open_to_everybody
+from toolkit.storage.formats.user_folders import expanded, state_folder
 
 VARIABLE = "OFFSETBOOK_STATE"
 MOST_COUNTED = 1000  # every plan looks; a state directory may have very many runs
@@ -29,16 +28,22 @@ def state_dir(fleet_file: Path | None = None) -> Path:
     Return the folder of undo records, audit log and sightings, which need not exist yet.
 
     It is $OFFSETBOOK_STATE, else what the fleet file says under `state`, else the user's folder for
-    such things. Raises FleetFileError where there is a fleet file that cannot be used.
+    such things. Raises FleetFileError where there is a fleet file that cannot be used, and
+    UsageError where there is no such folder.
     """
     if named := os.environ.get(VARIABLE):
-        return Path(named).expanduser().absolute()
+        return expanded(named).absolute()
     try:
         path = find_fleet_file(fleet_file)
     except FleetFileError:
         path = None
     named_there = state_entry(path) if path else None
-    return (named_there or Path(platformdirs.user_state_dir("offsetbook"))).absolute()
+    if found := named_there or state_folder():
+        return found.absolute()
+    raise UsageError(
+        "there is no folder for audit log and undo records: this user has no home directory",
+        hint=f"set {VARIABLE} or HOME, or name a folder under 'state' in the fleet file",
+    )
 
 
 def open_to_others(state: Path) -> str:

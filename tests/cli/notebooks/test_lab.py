@@ -38,7 +38,8 @@ def test_jupyterlab_opens_on_copies(tmp_path: Path) -> None:
     """
     The server has the notebooks of the directory, here the current one, just copied there.
 
-    What follows -- goes to JupyterLab, also where no directory is named before it.
+    What follows -- goes to JupyterLab, also where no directory is named before it. A port among it
+    is that of the command.
     """
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
@@ -47,7 +48,7 @@ def test_jupyterlab_opens_on_copies(tmp_path: Path) -> None:
     places = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     environment = os.environ | places | {"JUPYTER_TOKEN": "t"}
     program = "from toolkit.cli import main; main()"
-    words = ["lab", "--port", port, "--no-browser", "--", "--allow-root"]
+    words = ["lab", "--no-browser", "--", "--allow-root", "--port", port]
     with (tmp_path / "lab.log").open("wb") as log:
         lab = subprocess.Popen(
             [sys.executable, "-P", "-c", program, *words],

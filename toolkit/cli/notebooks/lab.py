@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -37,6 +39,7 @@ def command(
 
     if directory.startswith("-"):  # without DIRECTORY, click takes what follows -- for it
         directory, options = ".", (directory, *options)
+    port, options = _port_of(options, port)
     folder = Path(directory)
     _check_port(port)
     show_copied(folder, copy_templates(folder), update=False)
@@ -59,6 +62,17 @@ def command(
     sys.stderr.flush()
     # In place of this process, so that Ctrl-C and the exit code are JupyterLab's.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "jupyterlab", *command_line])  # noqa: S606 -- no shell is wanted
+
+
+def _port_of(options: Sequence[str], port: int) -> tuple[int, tuple[str, ...]]:
+    """Return the port that JupyterLab's own options name, and the other options."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--port", "--ServerApp.port", type=int, default=port)
+    try:
+        named, others = parser.parse_known_args(options)
+    except argparse.ArgumentError as exc:
+        raise UsageError(f"JupyterLab option {exc}") from exc
+    return named.port, tuple(others)
 
 
 def _check_port(port: int) -> None:

@@ -1,0 +1,47 @@
+"""Folders of the user who runs this, who may have no home: a container under a bare number."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+from toolkit.errors import UsageError
+
+NAME = "offsetbook"
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with `~` and `~user` replaced; raises UsageError where nobody has that home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as exc:
+        raise UsageError(
+            f"path {path} begins with the home directory of a user who has none",
+            hint="write the whole path, or set HOME",
+        ) from exc
+
+
+def config_folder() -> Path | None:
+    """Return where the user keeps settings; None where the user has no home."""
+    try:
+        return Path(platformdirs.user_config_dir(NAME))
+    except RuntimeError:
+        return None
+
+
+def cache_folder() -> Path:
+    """Return where what can be fetched again is kept: of the user, or for temporary files."""
+    try:
+        return Path(platformdirs.user_cache_dir(NAME))
+    except RuntimeError:
+        return Path(tempfile.gettempdir(), f"{NAME}-cache")
+
+
+def state_folder() -> Path | None:
+    """Return where the user's records are kept; None where the user has no home."""
+    try:
+        return Path(platformdirs.user_state_dir(NAME))
+    except RuntimeError:
+        return None

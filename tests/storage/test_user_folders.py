@@ -20,7 +20,8 @@ def test_a_user_without_a_home_is_told_so(
 
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     where = ("--cluster", "127.0.0.1:1")
-    nothing = dict.fromkeys(
+    names = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "OFFSETBOOK_FLEET", "OFFSETBOOK_STATE")
+    nothing = dict.fromkeys(names)
         ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "OFFSETBOOK_FLEET", "OFFSETBOOK_STATE")
     )
     done = call_main([*words.split(), *where], folder=tmp_path, **nothing)

@@ -22,8 +22,6 @@ def test_a_user_without_a_home_is_told_so(
     where = ("--cluster", "127.0.0.1:1")
     names = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "OFFSETBOOK_FLEET", "OFFSETBOOK_STATE")
     nothing = dict.fromkeys(names)
-        ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "OFFSETBOOK_FLEET", "OFFSETBOOK_STATE")
-    )
     done = call_main([*words.split(), *where], folder=tmp_path, **nothing)
 
     assert (2, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr

@@ -7,12 +7,13 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
 from toolkit.kafka_io import read_snapshot
 from toolkit.kafka_io.groups import listing
-from toolkit.model import Problem
+from toolkit.model import Problem, TopicPartition
 
 Command = Callable[..., "CompletedProcess[str]"]
 
@@ -69,7 +70,7 @@ def test_unknown_group(offsetbook_main: Command, fleet: Path, command: tuple[str
     done = offsetbook_main(*command, fleet=fleet)
 
     assert done.returncode == 1
-    assert "no group has or matches the name 'nope" in only_error(done)
+    assert "group nope" in only_error(done)
 
 
 def test_one_of_two_groups_is_unknown(offsetbook_main: Command, fleet: Path) -> None:
@@ -79,7 +80,7 @@ def test_one_of_two_groups_is_unknown(offsetbook_main: Command, fleet: Path) -> 
 
     assert done.returncode == 4
     assert [row["group"] for row in csv.DictReader(io.StringIO(done.stdout))] == ["payments"]
-    assert "no group has or matches the name 'nope'" in done.stderr
+    assert "group nope in cluster" in done.stderr
 
 
 def test_malformed_fleet_file(offsetbook_main: Command, tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_one_missing_group_does_not_hide_the_other(offsetbook_here: Command, fle
 
     assert done.returncode == 4
     assert {row["group"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"payments"}
-    assert "'nope'" in done.stderr
+    assert "group nope in cluster" in done.stderr
 
 
 def test_choosing_a_group_does_not_hide_who_reads_its_topic(
@@ -161,3 +162,19 @@ def test_a_listing_that_lacks_a_broker_is_not_complete(
 
     assert done.returncode == 4
     assert "could not read groups coordinated by broker 2" in done.stderr
+
+
+def test_a_name_that_was_meant(apps: Any, fleet_of: Any, offsetbook_main: Command) -> None:
+    """A misspelt group or topic is answered with the name that is most like it."""
+    topic, group = apps.create_topic(apps.name("invoices-of-the-day")), apps.name("billing-nightly")
+    apps.commit(group, {TopicPartition(topic, 0): 0})
+    fleet = fleet_of(eu=apps.address)
+    misspelt = group.replace("nightly", "nihgtly")
+    lag = offsetbook_main("lag", "--group", misspelt, fleet=fleet)
+    reset = ("reset", "--to-earliest", "--dry-run", "--group")
+    plan = offsetbook_main(*reset, misspelt, fleet=fleet)
+    of_topic = offsetbook_main(*reset, group, "--topic", f"{topic}s", fleet=fleet)
+
+    assert f"did you mean {group}?" in lag.stderr
+    assert f"did you mean {group}?" in plan.stderr
+    assert f"did you mean {topic}?" in of_topic.stderr

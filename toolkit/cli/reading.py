@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from toolkit.cli.options import CommandScope
-from toolkit.cli.output import echo_error, printable
+from toolkit.cli.output import echo_error, printable_name
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound, ToolkitError
 from toolkit.model import NO_SUCH_GROUP, select_groups
@@ -91,8 +91,9 @@ def _note_missing(reading: FleetReading[Report], names: Sequence[str]) -> None:
     where = ", ".join(snapshot.cluster for snapshot in reading.snapshots)
     partial = any(p.what.startswith("groups") for s in reading.snapshots for p in s.problems)
     for name in reading.missing:
+        why = next(iter({s.why_missing(name) for s in reading.snapshots}), "")
         error = NotFound(
-            f"no group has or matches the name {printable(name)!r} in cluster {where}"
+            f"group {printable_name(name)} in cluster {where}: {why}"
             + (", of which not every group could be listed" if partial else ""),
             hint="'offsetbook groups list' shows the names",
         )

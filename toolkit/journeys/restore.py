@@ -27,7 +27,7 @@ def export(access: ClusterAccess, groups: Sequence[str]) -> tuple[SavedOffsets, 
     chosen, missing = select_groups(facts.groups, choice.names)
     if missing:
         raise NotFound(
-            f"no group matches {missing[0]!r}; nothing was exported",
+            f"group {missing[0]!r}: {facts.why_missing(missing[0])}; nothing was exported",
             hint="'offsetbook groups list' shows the names",
         )
     return saved_offsets(facts, {group.group_id for group in chosen}), facts

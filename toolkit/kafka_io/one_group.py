@@ -27,8 +27,9 @@ def read_one_group(cluster: Cluster, name: str, *, commit_times: bool = False) -
     for group in facts.groups:
         if group.group_id == name:
             return OneGroup(facts, group)
-    why = f", whose group list is incomplete ({facts.listing_problem})"
+    partial = f"; the group list is incomplete ({facts.listing_problem})"
     raise NotFound(
-        f"no group named {name!r} in cluster {cluster.name}{why if facts.listing_problem else ''}",
+        f"no group named {name!r} in cluster {cluster.name}: {facts.why_missing(name)}"
+        f"{partial if facts.listing_problem else ''}",
         hint="'offsetbook groups list' lists the names",
     )

@@ -31,7 +31,7 @@ from toolkit.model import (
     select_groups,
 )
 from toolkit.model.commit_columns import CommitColumns, columns_of
-from toolkit.model.names import named
+from toolkit.model.names import did_you_mean, named
 
 
 class Progress(NamedTuple):
@@ -93,8 +93,12 @@ def snapshot_over(
     taken_at = datetime.now(UTC)
     listed, problems = list_groups(connection)
     chosen, missing = select_groups(listed, groups)
+    names = [group.group_id for group in listed]
     why = "no group matches this name"
-    problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in missing]
+    problems += [
+        Problem(NO_SUCH_GROUP, f"{why}{did_you_mean(name, names)}", group_id=name)
+        for name in missing
+    ]
     commits, refused = _commits(connection, chosen if offsets else (), on_progress)
     hidden = list(find_hidden(connection))
     if groups and not missing:  # all that were asked for are there

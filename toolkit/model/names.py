@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import suppress
+from difflib import get_close_matches
 
 # What stands in tables where there is nothing: ours, and that of Kafka's own tool.
 MISSING, TOOL_MISSING = "\N{EN DASH}", "-"
@@ -28,3 +30,9 @@ def named(text: str) -> str:
             if isinstance(name := json.loads(text), str):
                 return name
     return text
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean NAME?` for the known name that is most like a name, or ""."""
+    close = get_close_matches(name, known, n=1, cutoff=0.75)
+    return f"; did you mean {shown_name(close[0])}?" if close else ""

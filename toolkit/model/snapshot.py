@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from glob import escape
 
 from toolkit.model.groups import Group
 from toolkit.model.offsets import Commit, LogOffsets, TimedOffset, TopicPartition
@@ -47,6 +48,12 @@ class Snapshot:
     at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
     # Topic ids by name, which change if a topic is re-created; only for plans.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def why_missing(self, name: str) -> str:
+        """Return that no group has a name, with the name that is most like it, if any is."""
+        names = {name, escape(name)}
+        told = (p.why for p in self.problems if p.what == NO_SUCH_GROUP and p.group_id in names)
+        return next(told, "no group matches this name")
 
     @property
     def listing_problem(self) -> str:

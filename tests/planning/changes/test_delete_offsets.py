@@ -109,7 +109,7 @@ def test_all_topics_of_a_live_group_are_those_it_does_not_read_and_refusals() ->
         ("other", "no-commit: no committed offset for other"),
         ("orders:0,5-6", "no-commit: no committed offset for orders:5-6"),
         # A slip of the keyboard is not "nothing to do"; a deleted topic may have offsets left.
-        ("ordres", "no-such-partition: the topic does not exist"),
+        ("ordres", "no-such-partition: the topic does not exist; did you mean orders?"),
         ("orders:0,7-8", "no-such-partition: the partition does not exist: 7-8"),
         ("gone:0,2", "no-such-partition: the partition does not exist: 2"),
     ],

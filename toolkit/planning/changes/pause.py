@@ -62,7 +62,7 @@ def plan_pause(
 
     def parts() -> Iterator[Part]:
         if known is None:
-            yield no_such_group(group, snapshot.listing_problem)
+            yield no_such_group(group, snapshot)
             return
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from missing
@@ -120,7 +120,7 @@ def plan_resume(
 
     def parts() -> Iterator[Part]:
         if known is None:
-            yield no_such_group(group, snapshot.listing_problem)
+            yield no_such_group(group, snapshot)
             return
         if not known.described:
             yield block("unreadable-member", "the group's members are unknown", group)

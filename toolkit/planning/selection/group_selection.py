@@ -16,6 +16,7 @@ from toolkit.model import (
     GroupState,
     GroupType,
     Problem,
+    Snapshot,
     TopicPartition,
     is_pattern,
     select_groups,
@@ -43,7 +44,8 @@ def choose_groups(index: SnapshotIndex, names: Sequence[str]) -> tuple[list[Grou
     chosen, missing = select_groups(index.snapshot.groups, names)
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
     unlisted = index.snapshot.listing_problem
-    findings = [no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
+    lost = dict.fromkeys((*missing, *sorted(dead)))
+    findings = [no_such_group(name, index.snapshot) for name in lost]
     exact = {group.group_id for group in chosen}
     findings += [
         Finding("name-is-a-pattern", Severity.NOTE, NOT_A_PATTERN, name)
@@ -113,10 +115,12 @@ def _hides_commits(problem: Problem) -> bool:
     return problem.what == "committed offsets"
 
 
-def no_such_group(name: str, unlisted: str) -> Finding:
+def no_such_group(name: str, snapshot: Snapshot) -> Finding:
     """Return the finding that no group matches a name, or that this is unknown."""
+    unlisted = snapshot.listing_problem
+    why = snapshot.why_missing(name)
     name = re.sub(r"\[([*?[])\]", r"\1", name)  # as it was written before it was escaped
     if unlisted:
         why = f"not found, but the group list is incomplete: {unlisted}"
         return Finding("unreadable", Severity.BLOCK, why, name)
-    return Finding("no-such-group", Severity.BLOCK, "no group matches this name", name)
+    return Finding("no-such-group", Severity.BLOCK, why, name)

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from toolkit.errors import UsageError
 from toolkit.model import TopicPartition
+from toolkit.model.names import did_you_mean
 from toolkit.plan import Finding, Severity
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
@@ -207,7 +208,8 @@ def missing_topic(index: SnapshotIndex, group_id: str, topic: str) -> Finding:
     """Return what blocks where nothing is known of the partitions of a topic that is asked for."""
     problem = index.about_log.get((topic, None))
     why = problem.why if problem else "this topic was not read"
-    return _unknown_log(why, group_id, topic, is_mistake=True)
+    found = _unknown_log(why, group_id, topic, is_mistake=True)
+    return replace(found, why=f"{found.why}{did_you_mean(topic, index.partitions)}")
 
 
 def missing_partition(

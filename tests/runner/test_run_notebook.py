@@ -276,7 +276,7 @@ def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:
     assert (result.status, result.exit_code) == (RunStatus.BLOCKED, 3)
     assert result.error.reason == "No cluster xx. Try: eu"
     assert result.error.step == "Look"
-    assert result.summary == ""
+    assert result.summary == "No cluster xx. Try: eu"
     assert "No cluster xx" in (result.folder / "report.html").read_text()
     executed = nbformat.read(result.folder / "20_example.ipynb", as_version=4)
     assert "Blocked" in executed.cells[result.error.cell].source

@@ -50,7 +50,7 @@ class RunResult:
         status       done | failed | blocked | partly-applied | incomplete | interrupted |
                      timed-out | kernel-died
         exit_code    0 done, 1 failed, 2 usage, 3 blocked, 4 partly applied or seen
-        summary      one sentence from the notebook; "" when it did not get that far
+        summary      one sentence from the notebook, or why it did not get that far
         counts       what the notebook counted: findings, problems, planned, changed, refused
                      (integers; a name is missing where the notebook did not count it)
         undo         reference of the undo record, or null

@@ -137,7 +137,7 @@ def _result(
         runbook=None,
         status=ending.status,
         exit_code=ending.exit_code,
-        summary=conclusion.summary,
+        summary=conclusion.summary or (ending.error.reason if ending.error else ""),
         counts=conclusion.counts,
         undo=conclusion.undo,
         error=ending.error,

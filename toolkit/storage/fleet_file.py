@@ -37,8 +37,8 @@ import yaml
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
 from toolkit.model.client_properties import read_client_properties
-from toolkit.model.cluster import DEFAULT_TIMEOUT_S
-from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS
+from toolkit.model.cluster import DEFAULT_TIMEOUT_S, Origin
+from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS, normal_value
 from toolkit.model.secrets import REFERENCE
 from toolkit.model.times import parse_duration
 from toolkit.storage.formats.trusted_files import distrust
@@ -199,7 +199,10 @@ def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: C
         raise file.wrong_at(name, f"cluster {name.value!r} has no {BOOTSTRAP}")
     policy = read_policy(file, entries, defaults.policy)
     timeout_s = _timeout_s(file, entries, defaults.timeout_s)
-    return Cluster(name.value, servers, settings, policy, timeout_s)
+    origin = (
+        Origin(f"its {PROPERTIES} file or the fleet file") if PROPERTIES in entries else Origin()
+    )
+    return Cluster(name.value, servers, settings, policy, timeout_s, origin)
 
 
 def _timeout_s(
@@ -234,7 +237,7 @@ def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str
     for setting, node in entries.items():
         if setting not in SETTINGS and setting != BOOTSTRAP:
             continue
-        value = file.text_of(node, setting)
+        value = normal_value(setting, file.text_of(node, setting))
         if setting in SECRET_SETTINGS and not REFERENCE.fullmatch(value):
             raise file.wrong_at(
                 node,

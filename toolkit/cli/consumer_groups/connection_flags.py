@@ -7,10 +7,12 @@ from typing import Any
 
 from toolkit.cli.command_target import CommandTarget
 from toolkit.errors import UsageError
-from toolkit.journeys.cluster_access import cluster_at, find_cluster
+from toolkit.journeys.cluster_access import BARE, cluster_at, find_cluster
 from toolkit.model import Cluster
+from toolkit.model.cluster import Origin
 
 MS = 1000
+TIMEOUT = "--timeout"
 
 
 def command_target_of(given: dict[str, Any]) -> CommandTarget:
@@ -46,6 +48,9 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
         named = read_client_properties(settings)
         named.pop("bootstrap.servers", None)  # the flag counts
         cluster = replace(cluster, bootstrap_servers=servers, settings=named)
+        cluster = replace(cluster, origin=Origin(str(settings), TIMEOUT))
+    elif cluster.origin == BARE:
+        cluster = replace(cluster, origin=Origin("a file for --command-config", TIMEOUT))
     if given["timeout"]:
         cluster = replace(cluster, timeout_s=given["timeout"] / MS)
     return cluster

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import kafka.errors
 
 from toolkit.kafka_io.client.kerberos_login import KerberosFailed
-from toolkit.kafka_io.client.timed_connections import LoginRequired, Server
+from toolkit.kafka_io.client.timed_connections import LoginRequired, Server, ThrottledByQuota
 from toolkit.model import Cluster
 
 PROBE_TIMEOUT_S = 1.5
@@ -47,6 +47,12 @@ def why_not_connected(cluster: Cluster, failures: Mapping[Server, Exception]) ->
 def explain(cluster: Cluster, exc: BaseException) -> Reason | None:
     """Return what an error of the client says about TLS or the login; None for anything else."""
     for one in _causes(exc):
+        if isinstance(one, ThrottledByQuota):
+            return Reason(
+                f"throttled by a quota, longer than {cluster.timeout_s:g} s",
+                "raise the quota of this user and client id (kafka-configs --entity-type users); "
+                f"{cluster.origin.timeout} sets the limit",
+            )
         if found := _why_no_tls(cluster, one) or _why_no_login(cluster, one):
             return found
     return None

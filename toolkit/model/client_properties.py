@@ -25,6 +25,7 @@ from toolkit.model.properties_text import decoded, java_pairs, librdkafka_pairs
 Pairs = Iterator[tuple[str, str]]
 
 MOST_BYTES = 2**20
+REQUEST_TIMEOUT = "request.timeout.ms"
 
 # Java's name first; files of librdkafka have the same name as here, or the one that follows.
 SAME = SETTINGS - OURS | {"bootstrap.servers"}
@@ -81,7 +82,8 @@ def read_client_properties(path: Path) -> dict[str, str]:
     """
     Return the settings, in the names of the fleet file, with references in place of secrets.
 
-    Paths in the file are relative to it. Raises UsageError for what cannot be used.
+    Beside them it may have `bootstrap.servers` and `request.timeout.ms`. Paths in the file are
+    relative to it. Raises UsageError for what cannot be used.
     """
     if "}" in str(path):
         raise _wrong(path, UsageError("its path has a }", hint="rename it"))
@@ -156,6 +158,8 @@ def _setting(key: str, value: str, properties: Mapping[str, str]) -> Pairs:
         raise UsageError(f"{key} cannot be used here with this value", hint=hint)
     else:
         _check_other(key, value)
+        # Java's 0 is over before an answer can come.
+        yield from [(key, str(int(value)))] if key == REQUEST_TIMEOUT and int(value) else ()
 
 
 def _store(key: str, value: str, properties: Mapping[str, str]) -> Pairs:

@@ -1,7 +1,8 @@
 """
-Settings of Kafka's admin client that tune it: they are checked as Java does, and not used.
+Settings of Kafka's admin client that tune it: they are checked as Java does.
 
-The types and the least values are those of `AdminClientConfig` in Apache Kafka 4.3.1.
+Of them, only `request.timeout.ms` is used. The types and the least values are those of
+`AdminClientConfig` in Apache Kafka 4.3.1.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ def read_servers(text: str, protocol: str | None = None) -> list[Server]:
 
 def _server(text: str, protocol: str | None) -> Server:
     found = ADDRESS.fullmatch(text)
-    named = ((found and found["listener"]) or "").upper()
-    host = found and (found["six"] or found["host"])
-    if not found or not host or named in WEB or not (_is_port(found["port"]) and _is_host(host)):
+    host = _host(found["six"] or found["host"]) if found else ""
+    named = (found["listener"] or "").upper() if found else ""
+    if not found or not host or named in WEB or not _is_port(found["port"]):
         raise UsageError(f"bootstrap.servers has {text!r}, which is not host:port")
     if protocol and named in PROTOCOLS and named != protocol:
         raise UsageError(f"bootstrap.servers has {text!r}, but security.protocol is {protocol}")
@@ -55,8 +55,9 @@ def _is_port(text: str) -> bool:
     return len(text.lstrip("0")) <= len(str(LAST_PORT)) and 0 < int(text) <= LAST_PORT
 
 
-def _is_host(text: str) -> bool:
+def _host(text: str) -> str:
+    """Return a host; of the many ways to write an IPv6 address the usual one, "" for none."""
     try:
-        return ":" not in text or bool(IPv6Address(text))
+        return str(IPv6Address(text)) if ":" in text else text
     except AddressValueError:
-        return False
+        return ""

@@ -36,7 +36,7 @@ import yaml
 
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
-from toolkit.model.client_properties import read_client_properties
+from toolkit.model.client_properties import REQUEST_TIMEOUT, read_client_properties
 from toolkit.model.cluster import DEFAULT_TIMEOUT_S, Origin
 from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS, normal_value
 from toolkit.model.secrets import REFERENCE
@@ -47,6 +47,7 @@ from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 
 BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
+MS = 1000
 VARIABLE = "OFFSETBOOK_FLEET"
 SANDBOX = ".sandbox"
 
@@ -198,7 +199,8 @@ def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: C
     if not servers:
         raise file.wrong_at(name, f"cluster {name.value!r} has no {BOOTSTRAP}")
     policy = read_policy(file, entries, defaults.policy)
-    timeout_s = _timeout_s(file, entries, defaults.timeout_s)
+    in_file = int(settings.pop(REQUEST_TIMEOUT, 0)) / MS
+    timeout_s = _timeout_s(file, entries, in_file or defaults.timeout_s)
     origin = (
         Origin(f"its {PROPERTIES} file or the fleet file") if PROPERTIES in entries else Origin()
     )

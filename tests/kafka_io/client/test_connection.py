@@ -160,7 +160,7 @@ def test_what_cannot_be_connected_to(
 
 
 def test_addresses_of_every_kind() -> None:
-    """Both clients get names, IPv4 and IPv6 addresses in one form, without what is around them."""
+    """Both clients get names, IPv4 and IPv6 addresses without what is around them."""
     cluster = Cluster(
         "eu", "broker-1.example:9093, plaintext://10.0.0.1:1 ,::1:65535,EXT://[::1]:5"
     )

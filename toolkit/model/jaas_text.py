@@ -1,8 +1,9 @@
 """
 A JAAS entry, as Kafka reads it with Java's `StreamTokenizer` (KIP-85).
 
-Both quotation marks delimit a value, in which a backslash escapes as in Java; `//`, `/* */` and a
-single `/` begin comments; a number is no value. Errors never repeat the text: it has a password.
+Both quotation marks delimit a value, in which a backslash escapes as in Java. `//`, `/* */` and a
+single `/` begin comments; the last takes a line end that follows at once. A number is no value.
+Errors never repeat the text: it has a password.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ TOKEN = re.compile(
     r"""
     [\x00-\x20]+
     | /\*.*?(?:\*/|\Z)
-    | /[^\n\r]*
+    | //[^\n\r]*
+    | /[^*/]?[^\n\r]*
     | (?P<number> -?(?=[0-9.])[0-9]*(?:\.[0-9]*)?)
     | (?P<word> [A-Za-z_$\xa0-\U0010ffff][A-Za-z0-9_$.\-\xa0-\U0010ffff]*)
     | "(?P<double>(?:\\.|[^"\\\n\r])*)(?:"|(?=[\n\r])|\\?\Z)

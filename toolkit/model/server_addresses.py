@@ -15,6 +15,7 @@ ADDRESS = re.compile(
     re.ASCII,
 )
 LAST_PORT = 65_535
+BLANKS = " \t\n\v\f\r"
 WEB = {"HTTP", "HTTPS"}  # somebody has copied the address of a web page
 
 
@@ -36,7 +37,7 @@ def read_servers(text: str, protocol: str | None = None) -> list[Server]:
     With the security protocol of the connection, an address that names another one is refused: one
     who wrote SASL_SSL://host:port does not mean a connection in plaintext.
     """
-    servers = [_server(part.strip(), protocol) for part in text.split(",")]
+    servers = [_server(part.strip(BLANKS), protocol) for part in text.split(",")]
     return list(dict.fromkeys(servers))
 
 

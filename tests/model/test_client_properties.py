@@ -174,3 +174,11 @@ def test_a_missing_file(tmp_path: Path) -> None:
     """A file that is not there is named."""
     with pytest.raises(UsageError, match="nowhere"):
         read_client_properties(tmp_path / "nowhere")
+
+
+def test_a_secret_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """The mark that an editor puts before a password is not sent."""
+    file = tmp_path / "password"
+    file.write_bytes(b"\xef\xbb\xbfs3cret\r\n")
+
+    assert "s3cret" == secrets.resolved(f"${{file:{file}}}")

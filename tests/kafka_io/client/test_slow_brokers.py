@@ -88,11 +88,12 @@ def test_a_quota_is_waited_for(bare_cluster: Cluster, unique_name: Callable[[str
 def test_a_quota_is_named(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> None:
     """What is throttled for longer than the timeout is not said to be down."""
     with throttled(bare_cluster, unique_name("client")) as limited, Connection(limited) as found:
+        (broker,) = found.broker_ids
         found.cluster = replace(limited, timeout_s=0.05)
 
         def refusal() -> ClusterUnreachable | None:
             try:
-                found.send(ListGroupsRequest(), to=found.broker_ids[0])
+                found.send(ListGroupsRequest(), to=broker)
             except ClusterUnreachable as exc:
                 return exc
             return None
@@ -100,4 +101,4 @@ def test_a_quota_is_named(bare_cluster: Cluster, unique_name: Callable[[str], st
         error = eventually(refusal)
 
     assert "throttled by a quota" in error.problem
-    assert "quota" in error.hint
+    assert "raise the quota" in error.hint

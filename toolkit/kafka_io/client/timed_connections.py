@@ -126,7 +126,7 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
         def fail(exc: Exception) -> None:
             is_late = isinstance(exc, RequestTimedOutError | KafkaTimeoutError)
             # It may have been throttled by the answer to the first request, before this was sent.
-            is_throttled = is_late and connection and "throttle" in connection.paused
+            is_throttled = is_late and connection and _is_throttled(connection)
             answer.failure(ThrottledByQuota(str(exc)) if is_throttled else exc)
 
         sent.add_callback(answer.success)
@@ -151,7 +151,7 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
     def _throttled_s(self, node_id: Any) -> float:
         """Return for how long a broker wants no request; the client's own timer ends it."""
         connection = self._conns.get(node_id)
-        if connection is None or "throttle" not in connection.paused:
+        if connection is None or not _is_throttled(connection):
             return 0
         until: float = connection._throttle_time  # noqa: SLF001 - it has no public name
         return max(TIMER_S, until - time.monotonic())
@@ -258,6 +258,10 @@ def is_login_refused(exc: BaseException) -> bool:
     """Whether a broker has answered a login, and not with yes."""
     silent = isinstance(exc, RequestTimedOutError)
     return isinstance(exc, SaslAuthenticationFailedError | BrokerResponseError) and not silent
+
+
+def _is_throttled(connection: Any) -> bool:
+    return "throttle" in connection.paused
 
 
 def _is_refused(exc: Exception) -> bool:

@@ -19,6 +19,8 @@ from toolkit.errors import (
 )
 from toolkit.kafka_io.client.shared_connections import SharedConnections, connected
 from toolkit.model import Cluster, Policy
+from toolkit.model.cluster import Origin
+from toolkit.model.server_addresses import Server, read_servers
 from toolkit.storage.fleet_file import choose_clusters, find_fleet_file, is_of_sandbox, load_fleet
 from toolkit.storage.state_folder import state_dir
 
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 AccessType = TypeVar("AccessType", bound="ClusterAccess")
+
+
+# Of a cluster that is named by its address alone.
+BARE = Origin("an entry of the fleet file ('offsetbook fleet add')")
 
 
 def report_no_progress(_progress: Progress) -> None:
@@ -173,14 +179,15 @@ def find_clusters(names: Sequence[str], fleet_file: Path | None = None) -> list[
 
 def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
     """Return the fleet's cluster at an address, whose policy then holds; else just the address."""
+    bare = Cluster(servers, servers, origin=BARE)
     try:
         path = find_fleet_file(fleet_file)
     except FleetFileError:
-        return Cluster(servers, servers)
+        return bare
     for cluster in load_fleet(path).values():
         if cluster.name == servers or _servers(cluster.bootstrap_servers) & _servers(servers):
             return cluster
-    return Cluster(servers, servers)
+    return bare
 
 
 def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | None) -> Cluster:
@@ -208,5 +215,9 @@ def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | No
     return cluster
 
 
-def _servers(text: str) -> set[str]:
-    return {server.strip() for server in text.split(",")}
+def _servers(text: str) -> set[Server | str]:
+    """Return the servers, however they are written; the text itself where it is no address."""
+    try:
+        return {Server(server.host.lower(), server.port) for server in read_servers(text)}
+    except UsageError:
+        return {text}

@@ -3,67 +3,90 @@ A client's properties file, Java's or librdkafka's, as connection settings in ou
 
 A secret of the file is not taken over: the setting refers to it (`${property:PATH:NAME}`), and the
 file is read again when a connection is made. What does not concern the connection is skipped; what
-does, and has no meaning here, is refused by its name.
+does, and has no meaning here, is refused by its name. `tests/fixtures/java_answers.py` asks Kafka's
+own classes what files mean.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 from toolkit.errors import UsageError
-from toolkit.model.connection_settings import OURS, SECRET_SETTINGS, SETTINGS
+from toolkit.model.client_tuning import wrong_tuning
+from toolkit.model.connection_settings import OURS, SECRET_SETTINGS, SETTINGS, normal_value
 from toolkit.model.input_files import read_input
+from toolkit.model.jaas_login import login_settings
+from toolkit.model.pem_text import pem_blocks
+from toolkit.model.properties_text import decoded, java_pairs, librdkafka_pairs
 
 Pairs = Iterator[tuple[str, str]]
 
 MOST_BYTES = 2**20
+REQUEST_TIMEOUT = "request.timeout.ms"
 
-# The same in both kinds of files and here.
+# Java's name first; files of librdkafka have the same name as here, or the one that follows.
 SAME = SETTINGS - OURS | {"bootstrap.servers"}
-OTHER_NAMES = {"metadata.broker.list": "bootstrap.servers", "sasl.mechanisms": "sasl.mechanism"}
+OTHER_NAMES = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
+}
 # Java's; a PEM key store has both in one file.
 STORES = {
     "ssl.truststore.location": ("ssl.ca.location",),
     "ssl.keystore.location": ("ssl.certificate.location", "ssl.key.location"),
 }
-LOGIN = re.compile(
-    r"\s*[\w.]*\.(?P<module>Plain|Scram|OAuthBearer|Krb5)LoginModule\s+\w+"
-    r"(?P<options>(?:\s+\w+\s*=\s*(?:\"[^\"]*\"|\S+?))*)\s*;\s*",
-    re.ASCII,
-)
-LOGIN_OPTION = re.compile(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|(\S+))", re.ASCII)
-PASSWORD_LOGIN = {"username": "sasl.username", "password": "sasl.password"}
-TOKEN_LOGIN = {
-    "clientId": "sasl.oauthbearer.client.id",
-    "clientSecret": "sasl.oauthbearer.client.secret",
-    "scope": "sasl.oauthbearer.scope",
+TEXTS = {  # KIP-651
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
 }
-# What is ours anyhow: certificates and host names are always checked; None: any value.
+OF_JAVA = {"sasl.jaas.config", *STORES, *TEXTS}
+OF_LIBRDKAFKA = {
+    *("metadata.broker.list", "sasl.mechanisms", "sasl.username", "sasl.password"),
+    *("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "https.ca.location"),
+    *("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "sasl.oauthbearer.method"),
+    *("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"),
+    "enable.ssl.certificate.verification",
+}
+TOKEN_HANDLERS = {
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+}
+# What is ours anyhow: certificates and host names are always checked.
 AS_IT_IS = {
-    "enable.ssl.certificate.verification": "true",
-    "sasl.login.callback.handler.class": None,
-    "sasl.oauthbearer.method": "oidc",
-    "ssl.endpoint.identification.algorithm": "https",
-    "ssl.truststore.type": "PEM",
-    "ssl.keystore.type": "PEM",
+    "config.providers": {""},
+    "enable.ssl.certificate.verification": {"true"},
+    "sasl.login.callback.handler.class": TOKEN_HANDLERS,
+    "sasl.oauthbearer.method": {"oidc"},
+    "security.providers": {""},
+    "ssl.endpoint.identification.algorithm": {"https", "HTTPS"},
+    "ssl.truststore.type": {"PEM"},
+    "ssl.keystore.type": {"PEM"},
 }
-ABOUT_THE_CONNECTION = ("sasl.", "security.", "ssl.", "enable.ssl.", "https.")
-# A separator is a blank, "=" or ":" that no backslash takes away.
-KEY = re.compile(r"(?P<key>(?:\\.|[^\\\s=:])+)\s*[=:]?\s*(?P<value>.*)", re.DOTALL)
-ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
-CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+ABOUT_THE_CONNECTION = (
+    *("sasl.", "security.", "ssl.", "enable.ssl.", "https.", "config.providers"),
+    "bootstrap.controllers",
+)
+# As near as this, a name is a mistake: Java would skip it, and connect in plaintext.
+NEARLY = 0.9
+REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
+TRIMMED = "".join(map(chr, range(0x21)))  # by Java, of every value
 
 
 def read_client_properties(path: Path) -> dict[str, str]:
     """
     Return the settings, in the names of the fleet file, with references in place of secrets.
 
-    Paths in the file are relative to it. Raises UsageError for what cannot be used.
+    Beside them it may have `bootstrap.servers` and `request.timeout.ms`. Paths in the file are
+    relative to it. Raises UsageError for what cannot be used.
     """
     if "}" in str(path):
-        raise _wrong(path, "its path has a }", "rename it")
+        raise _wrong(path, UsageError("its path has a }", hint="rename it"))
     settings = _settings(path)
     for name, value in settings.items():
         if name in SECRET_SETTINGS:
@@ -79,91 +102,102 @@ def secret_in(path: Path, name: str) -> str:
 
 
 def _settings(path: Path) -> dict[str, str]:
-    properties = _properties(path)
+    try:
+        return settings_in(read_input(path, most_bytes=MOST_BYTES))
+    except UsageError as exc:
+        raise _wrong(path, exc) from exc
+    except OSError as exc:
+        unread = UsageError(f"it cannot be read: {exc.strerror}", hint="correct the path")
+        raise _wrong(path, unread) from exc
+
+
+def settings_in(content: bytes) -> dict[str, str]:
+    """Return the settings of a file with this content, secrets as they are; raises UsageError."""
+    properties = _properties(content)
     settings: dict[str, str] = {}
     for key, value in properties.items():
-        settings.update(_setting(path, key, value, properties))
+        for name, meant in _setting(key, value, properties):
+            if settings.setdefault(name, meant) != meant:
+                raise UsageError(f"{key} sets {name} to another value", hint="keep one of the two")
+    for name, value in settings.items():
+        _check_value(name, value)
     return settings
 
 
-def _setting(path: Path, key: str, value: str, properties: Mapping[str, str]) -> Pairs:
+def _properties(content: bytes) -> dict[str, str]:
+    """Return the pairs in the grammar of the client whose names the file has."""
+    latin, utf = decoded(content)
+    if any(line.partition("=")[0].strip() in OF_LIBRDKAFKA for line in re.split(r"[\r\n]", utf)):
+        found, foreign, owner = librdkafka_pairs(utf), OF_JAVA, "Java"
+    else:
+        found, foreign, owner = java_pairs(latin), OF_LIBRDKAFKA, "librdkafka"
+    if mixed := sorted(foreign & found.keys()):
+        raise UsageError(
+            f"{mixed[0]} is a setting of {owner}, but the file is not in its form",
+            hint="use the names of one client, Java or librdkafka, whose rules for backslashes "
+            "and letters differ",
+        )
+    return {key: value.strip(TRIMMED) for key, value in found.items()}
+
+
+def _setting(key: str, value: str, properties: Mapping[str, str]) -> Pairs:
     name = OTHER_NAMES.get(key, key)
     if name in SAME:
-        yield name, value
+        yield from [(name, normal_value(name, value))] if value or name != "client.id" else ()
     elif key == "sasl.jaas.config":
-        yield from _login(path, value)
-    elif key in STORES:
-        kind = key.removesuffix(".location")
-        if properties.get(f"{kind}.type", "JKS").upper() != "PEM":
-            hint = f"convert the store to PEM and set {kind}.type=PEM"
-            raise _wrong(path, f"{key} is a Java keystore, which is not supported", hint)
-        yield from ((name, value) for name in STORES[key])
-    elif key in AS_IT_IS and value == (AS_IT_IS[key] or value):
+        yield from login_settings(value)
+    elif key in STORES or key in TEXTS:
+        yield from _store(key, value, properties)
+    elif value in AS_IT_IS.get(key, ()):
         return
     elif key.startswith(ABOUT_THE_CONNECTION):
         # Its value may be a secret, so that it is not repeated.
         hint = "leave it out, or set what it means in the fleet file"
-        raise _wrong(path, f"{key} cannot be used here with this value", hint)
+        if key.startswith("config.providers"):
+            hint = "write the values, or references such as ${env:NAME} in the fleet file"
+        raise UsageError(f"{key} cannot be used here with this value", hint=hint)
+    else:
+        _check_other(key, value)
+        # Java's 0 is over before an answer can come.
+        yield from [(key, str(int(value)))] if key == REQUEST_TIMEOUT and int(value) else ()
 
 
-def _login(path: Path, value: str) -> Pairs:
-    """Yield who logs in, from a JAAS entry, whose text is never repeated."""
-    match = LOGIN.fullmatch(value)
-    options = match["options"] if match else ""
-    found = {key: quoted or bare for key, quoted, bare in LOGIN_OPTION.findall(options)}
-    module = match["module"] if match else ""
-    if module == "Krb5":
-        if "serviceName" in found:
-            yield "sasl.kerberos.service.name", found["serviceName"]
+def _store(key: str, value: str, properties: Mapping[str, str]) -> Pairs:
+    kind = ".".join(key.split(".")[:2])
+    if properties.get(f"{kind}.type", "JKS") != "PEM":
+        hint = f"convert the store to PEM and set {kind}.type=PEM"
+        raise UsageError(f"{key} is a Java keystore, which is not supported", hint=hint)
+    if key in STORES:
+        yield from ((name, value) for name in STORES[key])
         return
-    names = TOKEN_LOGIN if module == "OAuthBearer" else PASSWORD_LOGIN
-    needed = {"username", "password"} if names is PASSWORD_LOGIN else set()
-    if not match or not needed <= found.keys() <= names.keys():
-        hint = '...PlainLoginModule or ScramLoginModule required username="..." password="...";'
-        raise _wrong(path, "sasl.jaas.config has another form than is read here", hint)
-    yield from ((names[option], text) for option, text in found.items())
+    label = "PRIVATE KEY" if key == "ssl.keystore.key" else "CERTIFICATE"
+    if not (blocks := pem_blocks(value, label)):
+        raise UsageError(f"{key} has no {label.lower()} in PEM format", hint="correct it")
+    yield TEXTS[key], blocks
 
 
-def _properties(path: Path) -> dict[str, str]:
-    """Read a Java properties file; a later line with the same key wins, as in Java."""
+def _check_other(key: str, value: str) -> None:
+    """Refuse a value that no client takes, and a name that is nearly one of ours."""
+    if problem := wrong_tuning(key, value):
+        raise UsageError(f"{key} {problem}", hint="correct it, or leave it out")
+    known = sorted({*SAME, *OTHER_NAMES, *OF_JAVA, *AS_IT_IS})
+    if near := get_close_matches(key.strip().lower(), known, n=1, cutoff=NEARLY):
+        raise UsageError(f"{key!a} is not known", hint=f"did you mean {near[0]}?")
+
+
+def _check_value(name: str, value: str) -> None:
+    """Refuse what would be sent as it stands, though it cannot be meant."""
     try:
-        text = read_input(path, most_bytes=MOST_BYTES).decode()
-    except UnicodeDecodeError as exc:
-        raise _wrong(path, "it cannot be read as text", "correct the path") from exc
-    except OSError as exc:
-        raise _wrong(path, f"it cannot be read: {exc.strerror}", "correct the path") from exc
-    found = {}
-    for line in _logical_lines(text):
-        match = KEY.fullmatch(line)
-        if not match:
-            raise _wrong(path, "a line has no key", "write key=value")
-        found[_unescaped(match["key"])] = _unescaped(match["value"])
-    return found
+        value.encode()
+    except UnicodeEncodeError:
+        hint = "save the file as UTF-8; in Java's form, write other letters as \\uXXXX"
+        raise UsageError(f"{name} has letters that cannot be read", hint=hint) from None
+    if REFERENCE.search(value):
+        hint = "write the value; or write the reference in the fleet file, for a secret"
+        raise UsageError(f"{name} has a reference, which is not looked up here", hint=hint)
+    if name.endswith(".location") and not value:
+        raise UsageError(f"{name} is empty", hint="name a file, or leave it out")
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    """Yield lines with those joined that end in a backslash, without blank ones and comments."""
-    held = ""
-    for line in text.splitlines():
-        part = line.lstrip()
-        if not held and (not part or part[0] in "#!"):
-            continue
-        if (len(part) - len(part.rstrip("\\"))) % 2:
-            held += part[:-1]
-            continue
-        yield held + part
-        held = ""
-    if held:
-        yield held
-
-
-def _unescaped(text: str) -> str:
-    def meant(match: re.Match[str]) -> str:
-        found = match[1]
-        return chr(int(found[1:], 16)) if len(found) > 1 else CONTROL.get(found, found)
-
-    return ESCAPE.sub(meant, text)
-
-
-def _wrong(path: Path, what: str, hint: str) -> UsageError:
-    return UsageError(f"client properties {path}: {what}", hint=hint)
+def _wrong(path: Path, exc: UsageError) -> UsageError:
+    return UsageError(f"client properties {path}: {exc.problem}", hint=exc.hint)

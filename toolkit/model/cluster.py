@@ -23,6 +23,14 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the settings of a cluster come from, in the words of a hint ("set it in ...")."""
+
+    settings: str = "the fleet file"
+    timeout: str = "timeout in the fleet file"
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """One entry of the fleet file: name, connection settings and change policy."""
 
@@ -33,3 +41,4 @@ class Cluster:
     )  # secrets are references, never values
     policy: Policy = Policy()
     timeout_s: float = DEFAULT_TIMEOUT_S  # to connect and log in, and for each request
+    origin: Origin = field(default=Origin(), compare=False)

@@ -37,7 +37,7 @@ def resolved(text: str) -> str:
 
 def _start_of(path: Path) -> str:
     """Return the text of a file, which may be a pipe: no secret is longer than this."""
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:  # a byte order mark is no part of a secret
         return file.read(LONGEST)
 
 

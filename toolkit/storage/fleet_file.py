@@ -35,9 +35,9 @@ import yaml
 
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
-from toolkit.model.client_properties import read_client_properties
-from toolkit.model.cluster import DEFAULT_TIMEOUT_S
-from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS
+from toolkit.model.client_properties import REQUEST_TIMEOUT, read_client_properties
+from toolkit.model.cluster import DEFAULT_TIMEOUT_S, Origin
+from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS, normal_value
 from toolkit.model.secrets import REFERENCE
 from toolkit.model.times import parse_duration
 from toolkit.storage.formats.trusted_files import distrust
@@ -47,6 +47,7 @@ from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 
 BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
+MS = 1000
 VARIABLE = "OFFSETBOOK_FLEET"
 SANDBOX = ".sandbox"
 
@@ -199,8 +200,12 @@ def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: C
     if not servers:
         raise file.wrong_at(name, f"cluster {name.value!r} has no {BOOTSTRAP}")
     policy = read_policy(file, entries, defaults.policy)
-    timeout_s = _timeout_s(file, entries, defaults.timeout_s)
-    return Cluster(name.value, servers, settings, policy, timeout_s)
+    in_file = int(settings.pop(REQUEST_TIMEOUT, 0)) / MS
+    timeout_s = _timeout_s(file, entries, in_file or defaults.timeout_s)
+    origin = (
+        Origin(f"its {PROPERTIES} file or the fleet file") if PROPERTIES in entries else Origin()
+    )
+    return Cluster(name.value, servers, settings, policy, timeout_s, origin)
 
 
 def _timeout_s(
@@ -242,7 +247,7 @@ def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str
     for setting, node in entries.items():
         if setting not in SETTINGS and setting != BOOTSTRAP:
             continue
-        value = file.text_of(node, setting)
+        value = normal_value(setting, file.text_of(node, setting))
         if setting in SECRET_SETTINGS and not REFERENCE.fullmatch(value):
             raise file.wrong_at(
                 node,

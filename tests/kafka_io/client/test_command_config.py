@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 from secured import reader
 
 from toolkit.cli import cli
+from toolkit.errors import ToolkitError
 
 LOGIN = """\
 security.protocol=SASL_PLAINTEXT
@@ -39,3 +42,77 @@ def test_it_leads_to_the_groups(secured: Any, tmp_path: Path) -> None:
 
     assert "authentication failed" in str(wrong.exception)
     assert "wr0ng" not in f"{wrong.output}{wrong.exception!r}"
+
+
+def refusal(*options: str) -> ToolkitError:
+    """Return why a command with these options ends."""
+    error = CliRunner().invoke(cli, options).exception
+    assert isinstance(error, ToolkitError)
+    return error
+
+
+def test_hints_name_where_the_settings_are(secured: Any, tmp_path: Path) -> None:
+    """A wrong setting is to be corrected in the file that has it, or where an option is missing."""
+    address, file = secured.sasl.bootstrap_servers, tmp_path / "client.properties"
+    file.write_text(LOGIN.format("wr0ng", reader()), "utf-8")
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(f"clusters: {{eu: {{bootstrap.servers: '{address}'}}}}")
+    both = tmp_path / "both.yaml"
+    both.write_text(
+        f"clusters: {{eu: {{bootstrap.servers: '{address}', properties: client.properties}}}}"
+    )
+    nothing = tmp_path / "other.yaml"
+    nothing.write_text("clusters: {us: {bootstrap.servers: '127.0.0.1:1'}}")
+    tool = ("consumer-groups", "--list", "--bootstrap-server", address, "--fleet")
+    hints = [
+        refusal(*tool, str(nothing), "--command-config", str(file)).hint,
+        refusal(*tool, str(nothing)).hint,
+        refusal(*tool, str(fleet)).hint,
+        refusal(
+            "delete-groups",
+            "--group",
+            "g",
+            "--dry-run",
+            "--cluster",
+            address,
+            "--fleet",
+            str(nothing),
+        ).hint,
+        refusal("delete-groups", "--group", "g", "--dry-run", "--fleet", str(both)).hint,
+    ]
+
+    login = "check sasl.mechanism, sasl.username and sasl.password in "
+    protocol = "set security.protocol to SASL_PLAINTEXT, and sasl.mechanism, in "
+    assert hints == [
+        f"{login}{file}",
+        f"{protocol}a file for --command-config",
+        f"{protocol}the fleet file",
+        f"{protocol}an entry of the fleet file ('offsetbook fleet add')",
+        f"{login}its properties file or the fleet file",
+    ]
+
+
+def test_a_misspelt_protocol_never_connects(secured: Any, tmp_path: Path) -> None:
+    """A login without a protocol that logs in is refused before anything is sent."""
+    file = tmp_path / "client.properties"
+    text = LOGIN.format("right", reader()).replace("security.protocol", "my.protocol")
+    done = run(secured.plain.bootstrap_servers, file, text)
+    marked = run(secured.sasl.bootstrap_servers, file, "\ufeff" + LOGIN.format("right", reader()))
+
+    assert "which does not log in" in str(done.exception)
+    assert str(file) in str(done.exception)
+    assert 0 == marked.exit_code, marked.output
+
+
+@pytest.mark.parametrize("timeout", [(), ("--timeout", "400")])
+def test_a_limit_of_the_file(timeout: tuple[str, ...], tmp_path: Path) -> None:
+    """The file's request.timeout.ms is the limit, unless --timeout gives another."""
+    file = tmp_path / "client.properties"
+    file.write_text("request.timeout.ms=300\n", "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        options = ("--bootstrap-server", address, "--command-config", str(file))
+        error = refusal("consumer-groups", "--list", *options, *timeout)
+
+    assert f"within {'0.4' if timeout else '0.3'} s" in error.problem
+    assert "--timeout sets the limit" in error.hint

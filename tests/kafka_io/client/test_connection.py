@@ -9,7 +9,7 @@ from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from secured import reader
 
 from toolkit.errors import ClusterUnreachable, FleetFileError, ToolkitError
-from toolkit.kafka_io.client.client_settings import admin_settings, bootstrap_servers, bulk_settings
+from toolkit.kafka_io.client.client_settings import admin_settings, bulk_settings
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.error_codes import is_worth_retrying, reason
 from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times
@@ -160,15 +160,14 @@ def test_what_cannot_be_connected_to(
 
 
 def test_addresses_of_every_kind() -> None:
-    """Names, IPv4 and bracketed IPv6 addresses are taken apart, with blanks around them."""
-    cluster = Cluster("eu", "broker-1.example:9093, 10.0.0.1:1 ,[::1]:65535")
+    """Both clients get names, IPv4 and IPv6 addresses without what is around them."""
+    cluster = Cluster(
+        "eu", "broker-1.example:9093, plaintext://10.0.0.1:1 ,::1:65535,EXT://[::1]:5"
+    )
+    servers = ["broker-1.example:9093", "10.0.0.1:1", "[::1]:65535", "[::1]:5"]
 
-    assert bootstrap_servers(cluster) == [
-        ("broker-1.example", 9093),
-        ("10.0.0.1", 1),
-        ("::1", 65535),
-    ]
-    assert admin_settings(cluster)["bootstrap_servers"][2] == "[::1]:65535"
+    assert servers == admin_settings(cluster)["bootstrap_servers"]
+    assert ",".join(servers) == bulk_settings(cluster)["bootstrap.servers"]
 
 
 def test_tls_with_its_certificate(secured: Any) -> None:

@@ -10,6 +10,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,26 @@ from urllib.parse import parse_qs
 
 import pytest
 from applications import eventually
-from clients import Consumer
+from clients import AdminClient, Consumer
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from kafka.protocol.admin import ListGroupsRequest
 from secured import Secured, encrypted_key
 
-from toolkit.errors import BrokerRefused, ClusterUnreachable, PrerequisiteMissing
+from toolkit.errors import (
+    BrokerRefused,
+    ClusterUnreachable,
+    FleetFileError,
+    PrerequisiteMissing,
+)
 from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
+from toolkit.model.client_properties import read_client_properties
 from toolkit.storage.fleet_file import load_fleet
 
 CLIENT = {"sasl.oauthbearer.client.id": "me", "sasl.oauthbearer.scope": "kafka"}
@@ -245,3 +257,82 @@ def test_a_librdkafka_without_kerberos_is_named(
         bulk_consumer(Cluster("secured", "127.0.0.1:9", login), {"group.id": "any"})
 
     assert "the installed confluent-kafka has no Kerberos (GSSAPI)" in str(raised.value)
+
+
+@pytest.mark.parametrize("user", ["a=b,c", "=2C,=3D"])
+def test_a_scram_user_with_signs_of_the_protocol(
+    user: str, secured: Secured, tmp_path: Path
+) -> None:
+    """A name with = and comma, which SCRAM escapes (RFC 5802), lets both clients in; once only."""
+    password = "p=w,=3D"  # noqa: S105 - a test's
+    mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    admin = AdminClient({"bootstrap.servers": secured.plain.bootstrap_servers})
+    upsertion = UserScramCredentialUpsertion(user, mechanism, password.encode())
+    for changed in admin.alter_user_scram_credentials([upsertion]).values():
+        changed.result(30)
+    role = secured.role("viewer")
+    file = tmp_path / "password"
+    file.write_text(password)
+    login = {"sasl.username": user, "sasl.password": f"${{file:{file}}}"}
+    cluster = replace(role, settings={**role.settings, **login})
+    # The answer to the change may come before the broker knows of it.
+    eventually(lambda: is_let_in(cluster))
+
+    with closing(bulk_consumer(cluster, {"group.id": "offsetbook-reader"})) as consumer:
+        assert consumer.list_topics(timeout=30).brokers
+    file.write_text("wr0ng")
+    with pytest.raises(BrokerRefused, match="authentication failed"):
+        Connection(cluster)
+
+
+def is_let_in(cluster: Cluster) -> bool:
+    """Whether the first client can log in."""
+    with suppress(BrokerRefused), Connection(cluster):
+        return True
+    return False
+
+
+def test_certificates_and_a_key_as_text(secured: Secured, tmp_path: Path) -> None:
+    """Java's inline PEM (KIP-651) lets both clients in; the key stays in its file."""
+    me = secured.authority.issue("client")
+    texts = {
+        "ssl.truststore.certificates": secured.authority.certificate.read_text(),
+        "ssl.keystore.certificate.chain": me.certificate.read_text(),
+        "ssl.keystore.key": encrypted_key(me.key, "0pen").read_text(),
+    }
+    lines = [f"{name}={' '.join(text.split(chr(10)))}" for name, text in texts.items()]
+    kinds = ["ssl.truststore.type=PEM", "ssl.keystore.type=PEM", "ssl.key.password=0pen"]
+    file = tmp_path / "client.properties"
+    file.write_text("\n".join(["security.protocol=SSL", *kinds, *lines]))
+    mutual = Cluster("eu", secured.addresses["MUTUAL"], read_client_properties(file))
+
+    works(mutual)
+    assert "PRIVATE" not in repr(mutual)
+
+
+WRONG_TEXTS = {
+    "ssl.ca.pem": ("none", "ssl.ca.pem has no certificate"),
+    "ssl.certificate.pem": ("none", "ssl.certificate.pem has no certificate"),
+    "ssl.key.pem": ("none", "ssl.key.pem has no private key"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TEXTS)
+def test_a_text_that_is_no_certificate(name: str, secured: Secured, tmp_path: Path) -> None:
+    """The setting with the text is named; the text of a key is not shown."""
+    me = secured.authority.issue("client")
+    key = tmp_path / "key"
+    key.write_text(me.key.read_text())
+    settings = {
+        "security.protocol": "SSL",
+        "ssl.ca.pem": secured.authority.certificate.read_text(),
+        "ssl.certificate.pem": me.certificate.read_text(),
+        "ssl.key.pem": f"${{file:{key}}}",
+    }
+    text, words = WRONG_TEXTS[name]
+    if name == "ssl.key.pem":
+        key.write_text(text)
+    else:
+        settings[name] = text
+    with pytest.raises(FleetFileError, match=words):
+        Connection(Cluster("eu", secured.addresses["MUTUAL"], settings))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from toolkit.cli.command_target import CommandTarget
 from toolkit.errors import UsageError
-from toolkit.journeys.cluster_access import cluster_at, find_cluster
+from toolkit.journeys.cluster_access import BARE, cluster_at, find_cluster
 from toolkit.model import Cluster
+from toolkit.model.cluster import Origin
 
 MS = 1000
+TIMEOUT = "--timeout"
 
 
 def command_target_of(given: dict[str, Any]) -> CommandTarget:
@@ -41,11 +44,20 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
         hint = "--bootstrap-server HOST:PORT, or --cluster NAME of the fleet file"
         raise UsageError("no cluster selected", hint=hint)
     if settings:
-        from toolkit.model.client_properties import read_client_properties
-
-        named = read_client_properties(settings)
-        named.pop("bootstrap.servers", None)  # the flag counts
-        cluster = replace(cluster, bootstrap_servers=servers, settings=named)
+        cluster = _configured(cluster, servers, settings)
+    elif cluster.origin == BARE:
+        cluster = replace(cluster, origin=Origin("a file for --command-config", TIMEOUT))
     if given["timeout"]:
         cluster = replace(cluster, timeout_s=given["timeout"] / MS)
     return cluster
+
+
+def _configured(cluster: Cluster, servers: str, path: Path) -> Cluster:
+    """Return the cluster with the settings of a client's file; its address is that of the flag."""
+    from toolkit.model.client_properties import REQUEST_TIMEOUT, read_client_properties
+
+    settings = read_client_properties(path)
+    settings.pop("bootstrap.servers", None)
+    timeout_s = int(settings.pop(REQUEST_TIMEOUT, 0)) / MS or cluster.timeout_s
+    origin = Origin(str(path), TIMEOUT)
+    return Cluster(cluster.name, servers, settings, cluster.policy, timeout_s, origin)

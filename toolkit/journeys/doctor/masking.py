@@ -14,8 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from toolkit.errors import UsageError
 from toolkit.model import Cluster, secrets
 from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS
+from toolkit.model.server_addresses import read_servers
 
 Masks = Mapping[str, str]  # what is not shown, and what is shown instead
 
@@ -43,6 +45,10 @@ def masked(text: str, masks: Masks) -> str:
 def _parts(name: str, value: str) -> Iterator[str]:
     yield value
     if name == "bootstrap.servers":
+        with suppress(UsageError):
+            yield from (
+                part for server in read_servers(value) for part in (str(server), server.host)
+            )
         for server in value.split(","):
             yield server.strip()
             yield server.strip().rpartition(":")[0].strip("[]")

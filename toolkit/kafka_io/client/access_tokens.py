@@ -105,7 +105,8 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # it ships no
     def _error(self, setting: str, why: str) -> ClusterUnreachable:
         return ClusterUnreachable(
             f"connecting to cluster {self._cluster.name}: no access token from {setting}: {why}",
-            hint=f"check the sasl.oauthbearer settings in the fleet file, {setting} first",
+            hint=f"check the sasl.oauthbearer settings in {self._cluster.origin.settings}, "
+            f"{setting} first",
         )
 
 

@@ -8,18 +8,21 @@ are resolved here, at connect time, so that no record, log line or Spark plan ev
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
-from toolkit.errors import FleetFileError
+from toolkit.errors import FleetFileError, UsageError
 from toolkit.kafka_io.client.login_settings import admin_login, bulk_login, check_login
 from toolkit.kafka_io.client.tls_settings import tls_context
 from toolkit.model import Cluster, secrets
-from toolkit.model.connection_settings import PROTOCOLS, SECRET_SETTINGS, SETTINGS
+from toolkit.model.connection_settings import (
+    PROTOCOL,
+    PROTOCOLS,
+    SECRET_SETTINGS,
+    SETTINGS,
+    wrong_together,
+)
 from toolkit.model.secrets import REFERENCE
-
-ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:\[\]/]+):([0-9]{1,5})")
-LAST_PORT = 65_535
+from toolkit.model.server_addresses import read_servers
 
 
 def admin_settings(cluster: Cluster) -> dict[str, Any]:
@@ -29,14 +32,10 @@ def admin_settings(cluster: Cluster) -> dict[str, Any]:
     The client would take a protocol that it does not know for plain text, so it is refused here.
     """
     resolved = _resolved(cluster)
-    servers = [
-        f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        for host, port in bootstrap_servers(cluster)
-    ]
     return {
         "client_id": resolved.get("client.id", "offsetbook"),
         "security_protocol": resolved["security.protocol"],
-        "bootstrap_servers": servers,
+        "bootstrap_servers": _servers(cluster, resolved),
         **({"ssl_context": tls_context(cluster, resolved)} if _uses_tls(resolved) else {}),
         **(admin_login(cluster, resolved) if _logs_in(resolved) else {}),
     }
@@ -49,13 +48,14 @@ def bulk_settings(cluster: Cluster) -> dict[str, Any]:
     if _uses_tls(resolved):
         tls_context(cluster, resolved)  # its errors name the setting
         tls = {name: value for name, value in resolved.items() if name.startswith("ssl.")}
-        if certificate := tls.get("ssl.certificate.location"):
+        certificate = tls.get("ssl.certificate.location")
+        if certificate and "ssl.key.pem" not in tls:
             tls.setdefault("ssl.key.location", certificate)  # one file may have both
     timeout_ms = round(cluster.timeout_s * 1000)
     return {
         "client.id": resolved.get("client.id", "offsetbook"),
         "security.protocol": resolved["security.protocol"],
-        "bootstrap.servers": cluster.bootstrap_servers,
+        "bootstrap.servers": ",".join(_servers(cluster, resolved)),
         "socket.timeout.ms": timeout_ms,
         "socket.connection.setup.timeout.ms": max(1000, timeout_ms),
         **tls,
@@ -63,19 +63,12 @@ def bulk_settings(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def bootstrap_servers(cluster: Cluster) -> list[tuple[str, int]]:
-    """Return the hosts and ports to knock at; raises FleetFileError for what is not host:port."""
-    found = []
-    for server in cluster.bootstrap_servers.split(","):
-        parts = ADDRESS.fullmatch(server.strip())
-        if not parts or not 0 < int(parts[2]) <= LAST_PORT:
-            raise FleetFileError(
-                f"cluster {cluster.name}: bootstrap.servers has {server.strip()!r}, "
-                "which is not host:port",
-                hint="fix it in the fleet file",
-            )
-        found.append((parts[1].strip("[]"), int(parts[2])))
-    return found
+def _servers(cluster: Cluster, resolved: dict[str, str]) -> list[str]:
+    try:
+        return list(map(str, read_servers(cluster.bootstrap_servers, resolved[PROTOCOL])))
+    except UsageError as exc:
+        hint = f"write host:port; addresses are in {cluster.origin.settings} or in the command"
+        raise FleetFileError(f"cluster {cluster.name}: {exc.problem}", hint=hint) from exc
 
 
 def _uses_tls(resolved: dict[str, str]) -> bool:
@@ -110,6 +103,11 @@ def _resolved(cluster: Cluster) -> dict[str, str]:
             f"cluster {cluster.name}: security.protocol {protocol!r} is unknown",
             hint=f"use one of {', '.join(sorted(PROTOCOLS))}",
         )
+    if wrong := wrong_together(resolved):
+        problem, hint = wrong
+        raise FleetFileError(
+            f"cluster {cluster.name}: {problem}", hint=f"in {cluster.origin.settings}, {hint}"
+        )
     if _logs_in(resolved):
         check_login(cluster, resolved)
     return resolved
@@ -121,12 +119,12 @@ def _look_up(cluster: Cluster, name: str, value: str) -> str:
     except LookupError as exc:
         raise FleetFileError(
             f"cluster {cluster.name}: {name} refers to {exc}",
-            hint="provide it, or fix the reference in the fleet file",
+            hint=f"provide it, or fix the reference in {cluster.origin.settings}",
         ) from exc
     if not found:
         raise FleetFileError(
             f"cluster {cluster.name}: {name} refers to {value}, which is empty",
-            hint="provide it, or fix the reference in the fleet file",
+            hint=f"provide it, or fix the reference in {cluster.origin.settings}",
         )
     return found
 
@@ -135,5 +133,5 @@ def _check_readable(cluster: Cluster, name: str, path: str) -> None:
     if not os.access(path, os.R_OK):
         raise FleetFileError(
             f"cluster {cluster.name}: {name} names {path}, which cannot be read",
-            hint="fix the path in the fleet file",
+            hint=f"fix the path in {cluster.origin.settings}",
         )

@@ -20,8 +20,8 @@ from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, Usag
 from toolkit.kafka_io.client.bootstrap import NoServerAnswered, open_client
 from toolkit.kafka_io.client.client_settings import admin_settings
 from toolkit.kafka_io.client.connection_diagnosis import (
-    CHECK_SILENT,
     TIMEOUTS,
+    check_silent,
     explain,
     why_not_connected,
 )
@@ -96,7 +96,7 @@ class Connection:
         except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
             raise UsageError(
                 f"cluster {cluster.name}: invalid settings: {exc}",
-                hint="fix them in the fleet file",
+                hint=f"fix them in {cluster.origin.settings}",
             ) from exc
 
     def __enter__(self) -> Self:
@@ -288,7 +288,7 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
     # The client's own time-out is of the family of broker errors, though no broker said anything.
     if isinstance(exc, TIMEOUTS):
         return ClusterUnreachable(
-            f"{doing}: no answer within {cluster.timeout_s:g} s", hint=CHECK_SILENT
+            f"{doing}: no answer within {cluster.timeout_s:g} s", hint=check_silent(cluster)
         )
     if found := explain(cluster, exc):
         kind = BrokerRefused if found.refused else ClusterUnreachable

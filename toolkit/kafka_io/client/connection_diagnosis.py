@@ -11,16 +11,11 @@ from typing import NamedTuple
 import kafka.errors
 
 from toolkit.kafka_io.client.kerberos_login import KerberosFailed
-from toolkit.kafka_io.client.timed_connections import LoginRequired, Server
+from toolkit.kafka_io.client.timed_connections import LoginRequired, Server, ThrottledByQuota
 from toolkit.model import Cluster
 
 PROBE_TIMEOUT_S = 1.5
 TIMEOUTS = (kafka.errors.KafkaTimeoutError, kafka.errors.RequestTimedOutError)
-CHECK_SILENT = (
-    "check the port, and that the broker is not stopped or overloaded; "
-    "timeout in the fleet file sets the limit"
-)
-
 # Codes of OpenSSL, x509_vfy.h.
 EXPIRED, NOT_YET_VALID, OTHER_NAME, OTHER_ADDRESS = 10, 9, 62, 64
 
@@ -52,6 +47,12 @@ def why_not_connected(cluster: Cluster, failures: Mapping[Server, Exception]) ->
 def explain(cluster: Cluster, exc: BaseException) -> Reason | None:
     """Return what an error of the client says about TLS or the login; None for anything else."""
     for one in _causes(exc):
+        if isinstance(one, ThrottledByQuota):
+            return Reason(
+                f"throttled by a quota, longer than {cluster.timeout_s:g} s",
+                "raise the quota of this user and client id (kafka-configs --entity-type users); "
+                f"{cluster.origin.timeout} sets the limit",
+            )
         if found := _why_no_tls(cluster, one) or _why_no_login(cluster, one):
             return found
     return None
@@ -67,25 +68,26 @@ def _why_no_tls(cluster: Cluster, exc: BaseException) -> Reason | None:
 
 
 def _why_no_login(cluster: Cluster, exc: BaseException) -> Reason | None:
+    place = cluster.origin.settings
     match exc:
         case kafka.errors.UnsupportedSaslMechanismError():
             mechanism = cluster.settings.get("sasl.mechanism")
             return Reason(
                 f"authentication failed (the broker does not offer the mechanism {mechanism})",
-                "set sasl.mechanism in the fleet file to one that the broker offers",
+                f"set sasl.mechanism in {place} to one that the broker offers",
                 refused=True,
             )
         case kafka.errors.IllegalSaslStateError():
             return Reason(
                 "the listener has no login (SASL), but the client tried to log in",
-                "set security.protocol in the fleet file to PLAINTEXT or SSL, "
+                f"set security.protocol in {place} to PLAINTEXT or SSL, "
                 "or use the port with a login",
                 refused=True,
             )
         case kafka.errors.SaslAuthenticationFailedError():
             return Reason(
                 f"authentication failed ({_broker_words(exc)})",
-                f"check {_credentials(cluster)} in the fleet file",
+                f"check {_credentials(cluster)} in {place}",
                 refused=True,
             )
         case KerberosFailed():
@@ -112,6 +114,9 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
 
 def _untrusted(cluster: Cluster, exc: ssl.SSLCertVerificationError) -> Reason:
     ca = cluster.settings.get("ssl.ca.location")
+    set_it = (
+        f"set ssl.ca.location in {cluster.origin.settings} to the CA of the broker's certificates"
+    )
     match exc.verify_code:
         case c if c == EXPIRED:
             return Reason(
@@ -132,11 +137,11 @@ def _untrusted(cluster: Cluster, exc: ssl.SSLCertVerificationError) -> Reason:
         return Reason(
             f"no certificate in ssl.ca.location ({ca}) vouches for the broker's certificate "
             f"({exc.verify_message})",
-            "set ssl.ca.location in the fleet file to the CA of the broker's certificates",
+            set_it,
         )
     return Reason(
         f"this machine does not trust the broker's certificate ({exc.verify_message})",
-        "set ssl.ca.location in the fleet file to the CA of the broker's certificates",
+        set_it,
     )
 
 
@@ -147,7 +152,7 @@ def _certificate_refused(cluster: Cluster, alert: str) -> Reason:
     if not certificate:
         return Reason(
             f"the broker requires a client certificate (TLS alert: {words})",
-            "set ssl.certificate.location and ssl.key.location in the fleet file",
+            f"set ssl.certificate.location and ssl.key.location in {cluster.origin.settings}",
             refused=True,
         )
     if expired_at := _expired_at(certificate):
@@ -196,7 +201,7 @@ def _login_required(cluster: Cluster) -> Reason:
         return Reason(
             "the broker closed the connection at the first request: it seems to require a login "
             f"(SASL), but security.protocol is {protocol}",
-            f"set security.protocol to {other}, and sasl.mechanism, in the fleet file",
+            f"set security.protocol to {other}, and sasl.mechanism, in {cluster.origin.settings}",
         )
     return Reason("the broker closed the connection at the first request", "read the broker's log")
 
@@ -208,7 +213,8 @@ def _probe(cluster: Cluster, server: Server, exc: Exception) -> Reason:
         with socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
             pass
     except (socket.gaierror, UnicodeError):  # the latter where it could not even be asked for
-        return Reason(f"unknown host name {host!r}", "fix bootstrap.servers in the fleet file")
+        place = f"in bootstrap.servers of {cluster.origin.settings}, or in the command"
+        return Reason(f"unknown host name {host!r}", f"fix it {place}")
     except OSError as failed:
         reason = failed.strerror or str(failed) or type(failed).__name__
         return Reason(f"cannot connect ({reason})", "check the address, and that the broker is up")
@@ -219,7 +225,7 @@ def _probe(cluster: Cluster, server: Server, exc: Exception) -> Reason:
     if speaks_tls and not uses_tls:
         return Reason(
             "the listener expects TLS, but the client connected in plaintext",
-            "set security.protocol to SSL or SASL_SSL in the fleet file",
+            f"set security.protocol to SSL or SASL_SSL in {cluster.origin.settings}",
         )
     if uses_tls and not speaks_tls:
         return Reason(
@@ -236,7 +242,15 @@ def _silent(cluster: Cluster, exc: BaseException) -> Reason:
     where = " in the TLS handshake" if "handshake" in str(exc) else ""
     return Reason(
         f"the port is open, but there was no answer{where} within {cluster.timeout_s:g} s",
-        CHECK_SILENT,
+        check_silent(cluster),
+    )
+
+
+def check_silent(cluster: Cluster) -> str:
+    """Return what to try where a broker does not answer."""
+    return (
+        "check the port, and that the broker is not stopped or overloaded; "
+        f"{cluster.origin.timeout} sets the limit"
     )
 
 

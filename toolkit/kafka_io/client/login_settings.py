@@ -24,7 +24,7 @@ def check_login(cluster: Cluster, settings: Mapping[str, str]) -> None:
         what = f"{MECHANISM} {mechanism!r} is unknown" if mechanism else f"{MECHANISM} is not set"
         raise FleetFileError(
             f"cluster {cluster.name}: security.protocol is {protocol}, but {what}",
-            hint=f"set it to one of {', '.join(sorted(MECHANISMS))} in the fleet file",
+            hint=f"set it to one of {', '.join(sorted(MECHANISMS))} in {cluster.origin.settings}",
         )
     needed: tuple[str, ...] = ()
     if mechanism in WITH_PASSWORD:
@@ -35,7 +35,7 @@ def check_login(cluster: Cluster, settings: Mapping[str, str]) -> None:
         if not settings.get(name):
             raise FleetFileError(
                 f"cluster {cluster.name}: {MECHANISM} is {mechanism}, but {name} is not set",
-                hint="set it in the fleet file"
+                hint=f"set it in {cluster.origin.settings}"
                 + (f", or {COMMAND}" if mechanism == "OAUTHBEARER" else ""),
             )
     if mechanism == "GSSAPI" and not find_spec("gssapi"):
@@ -56,7 +56,7 @@ def admin_login(cluster: Cluster, settings: Mapping[str, str]) -> dict[str, Any]
         case "GSSAPI":
             login["sasl_kerberos_service_name"] = settings.get(SERVICE, "kafka")
         case _:
-            login["sasl_plain_username"] = settings[USERNAME]
+            login["sasl_plain_username"] = _username(settings)
             login["sasl_plain_password"] = settings[PASSWORD]
     return login
 
@@ -75,3 +75,10 @@ def bulk_login(cluster: Cluster, settings: Mapping[str, str]) -> dict[str, Any]:
         case _:
             login |= {name: settings[name] for name in (USERNAME, PASSWORD)}
     return login
+
+
+def _username(settings: Mapping[str, str]) -> str:
+    """Return the user name as it is sent: kafka-python leaves SCRAM's escapes to us (RFC 5802)."""
+    name = settings[USERNAME]
+    is_scram = settings[MECHANISM].startswith("SCRAM")
+    return name.replace("=", "=3D").replace(",", "=2C") if is_scram else name

@@ -19,19 +19,25 @@ from kafka.errors import (
     RequestTimedOutError,
     SaslAuthenticationFailedError,
 )
+from kafka.future import Future
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-# Of several bootstrap servers one that hangs gets no more time than this; the last gets the rest.
+# Of several servers or addresses, one that hangs gets no more time; the last gets the rest.
 NEXT_SERVER_AFTER_S = 4.0
 # A broker that is just starting refuses connections for a moment.
 REFUSED_FOR_S = 2.0
 TRY_AGAIN_S = 0.2
+TIMER_S = 0.01
 
 Server = tuple[str, int]
 Read = tuple[bytes, Exception | None]
+
+
+class ThrottledByQuota(KafkaConnectionError):  # type: ignore[misc]  # as below
+    """The broker wants no request before the deadline (KIP-124, KIP-219)."""
 
 
 class LoginRequired(KafkaConnectionError):  # type: ignore[misc]  # it ships no types
@@ -95,6 +101,60 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
         setup = ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms")
         super().__init__(net, **{**config, **dict.fromkeys(setup, timeout_ms)})
         self.failures: dict[Server, Exception] = {}
+        self._tried: dict[Any, Any] = {}  # of each broker the address that was last connected to
+        self._silent_addresses: set[Any] = set()  # their turn comes last
+
+    def send(
+        self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None
+    ) -> Any:
+        """Send a request; while the broker throttles this client, its turn is waited for."""
+        node_id = self.least_loaded_node() if node_id is None else node_id
+        if node_id is None:  # every broker throttles
+            node_id = min(self._conns, key=self._throttled_s, default=None)
+        timeout_ms = request_timeout_ms or self.config["request_timeout_ms"]
+        answer = Future()
+        if self._throttled_s(node_id):
+            self._net.call_soon(lambda: self._send_in_turn(request, node_id, timeout_ms, answer))
+        else:
+            self._send_now(request, node_id, timeout_ms, answer)
+        return answer
+
+    def _send_now(self, request: Any, node_id: Any, timeout_ms: float, answer: Any) -> None:
+        sent = super().send(request, node_id=node_id, request_timeout_ms=timeout_ms)
+        connection = self._conns.get(node_id)
+
+        def fail(exc: Exception) -> None:
+            is_late = isinstance(exc, RequestTimedOutError | KafkaTimeoutError)
+            # It may have been throttled by the answer to the first request, before this was sent.
+            is_throttled = is_late and connection and _is_throttled(connection)
+            answer.failure(ThrottledByQuota(str(exc)) if is_throttled else exc)
+
+        sent.add_callback(answer.success)
+        sent.add_errback(fail)
+
+    async def _send_in_turn(
+        self, request: Any, node_id: Any, timeout_ms: float, answer: Any
+    ) -> None:
+        until = time.monotonic() + timeout_ms / 1000
+        try:
+            await self._wait_for_turn(node_id, until)
+            self._send_now(request, node_id, (until - time.monotonic()) * 1000, answer)
+        except Exception as exc:  # noqa: BLE001 - without an answer one would wait for ever
+            answer.failure(exc)
+
+    async def _wait_for_turn(self, node_id: Any, until: float) -> None:
+        while wait_s := self._throttled_s(node_id):
+            if time.monotonic() + wait_s > until:
+                raise ThrottledByQuota(f"for another {wait_s:.1f} s")
+            await self._net.sleep(wait_s)
+
+    def _throttled_s(self, node_id: Any) -> float:
+        """Return for how long a broker wants no request; the client's own timer ends it."""
+        connection = self._conns.get(node_id)
+        if connection is None or not _is_throttled(connection):
+            return 0
+        until: float = connection._throttle_time  # noqa: SLF001 - it has no public name
+        return max(TIMER_S, until - time.monotonic())
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         sock = await self._open_socket(node, timeout_at)
@@ -113,16 +173,27 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
         return transport
 
     async def _open_socket(self, node: Any, timeout_at: float | None) -> Any:
-        sockets = ClosedIfRefused()
+        """Connect to the addresses of a host, one after the other, each within its share."""
         error = KafkaConnectionError("the host name is unknown")
-        for address in sockets.dns_lookup(node.host, node.port):
+        addresses = self._addresses(node)
+        for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
+            self._tried[node.node_id] = address
+            until = timeout_at and _share(timeout_at, left)
             try:
-                return await sockets.connect(
-                    self._net, address, self.config["socket_options"], timeout_at=timeout_at
+                return await ClosedIfRefused().connect(
+                    self._net, address, self.config["socket_options"], timeout_at=until
                 )
             except (KafkaError, OSError) as exc:
+                self._silent_addresses.add(address)
                 error = exc
         raise error
+
+    def _addresses(self, node: Any) -> list[Any]:
+        try:
+            found = ClosedIfRefused().dns_lookup(node.host, node.port)
+        except UnicodeError:  # it is no host name
+            return []
+        return sorted(dict.fromkeys(found), key=self._silent_addresses.__contains__)
 
     async def _connect(self, node: Any, conn: Any, **options: Any) -> None:
         await super()._connect(node, conn, **options)
@@ -135,12 +206,14 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
         refused_until = min(deadline, time.monotonic() + REFUSED_FOR_S)
         servers = self.cluster.bootstrap_brokers()
         while True:
-            for left, server in zip(range(len(servers) - 1, -1, -1), servers, strict=True):
-                until = min(deadline, time.monotonic() + NEXT_SERVER_AFTER_S) if left else deadline
+            # A server may be silent at one of its addresses only.
+            turns = [server for server in servers for _ in self._addresses(server) or [None]]
+            for left, server in zip(range(len(turns), 0, -1), turns, strict=True):
                 try:
-                    await self._ask_for_brokers(server, until)
-                except (KafkaError, OSError, UnicodeError) as exc:  # the last: no host name
+                    await self._ask_for_brokers(server, _share(deadline, left))
+                except (KafkaError, OSError) as exc:
                     self.failures[server.host, server.port] = exc
+                    self._silent_addresses.add(self._tried.get(server.node_id))
                     # More attempts with a wrong password could lock the account.
                     if is_login_refused(exc):
                         raise
@@ -175,10 +248,20 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
             raise KafkaConnectionError("no broker is listed as alive")
 
 
+def _share(deadline: float, left: int) -> float:
+    """Return until when the first of several may try, so that time is left for the others."""
+    now = time.monotonic()
+    return deadline if left == 1 else now + min(NEXT_SERVER_AFTER_S, (deadline - now) / left)
+
+
 def is_login_refused(exc: BaseException) -> bool:
     """Whether a broker has answered a login, and not with yes."""
     silent = isinstance(exc, RequestTimedOutError)
     return isinstance(exc, SaslAuthenticationFailedError | BrokerResponseError) and not silent
+
+
+def _is_throttled(connection: Any) -> bool:
+    return "throttle" in connection.paused
 
 
 def _is_refused(exc: Exception) -> bool:

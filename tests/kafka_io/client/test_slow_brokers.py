@@ -1,0 +1,104 @@
+"""Brokers that answer late or at one address only, and what is said of those that do not."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from applications import eventually
+from kafka.protocol.admin import AlterClientQuotasRequest, ListGroupsRequest
+
+from toolkit.errors import ClusterUnreachable
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.model import Cluster
+
+OTHER = "127.0.0.2"  # on loopback, too
+HOST = "two-addresses.test"
+
+
+def silent(port: int, stack: ExitStack) -> None:
+    """Listen at the other address, take connections, and say nothing."""
+    stack.enter_context(socket.create_server((OTHER, port), backlog=50))
+
+
+def unreachable(port: int, stack: ExitStack) -> None:
+    """Listen at the other address with a full queue, so that nobody can connect any more."""
+    stack.enter_context(socket.create_server((OTHER, port), backlog=0))
+    while True:
+        waiting = stack.enter_context(socket.socket())
+        waiting.settimeout(0.3)
+        try:
+            waiting.connect((OTHER, port))
+        except TimeoutError:
+            return
+
+
+@pytest.mark.parametrize("other", [silent, unreachable])
+def test_each_address_of_a_host_has_its_turn(
+    other: Callable[[int, ExitStack], None],
+    bare_cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A host with two addresses, the first of which does not answer, is reached by the second."""
+    address, _, port = bare_cluster.bootstrap_servers.partition(":")
+    look_up = socket.getaddrinfo
+
+    def both(host: str, *rest: Any, **named: Any) -> list[Any]:
+        hosts = [OTHER, address] if host == HOST else [host]
+        return [one for name in hosts for one in look_up(name, *rest, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with ExitStack() as stack:
+        other(int(port), stack)
+        for timeout_s in (4.0, 15.0):
+            with Connection(Cluster("eu", f"{HOST}:{port}", timeout_s=timeout_s)) as connection:
+                assert connection.cluster_id
+
+
+@contextmanager
+def throttled(cluster: Cluster, client_id: str) -> Iterator[Cluster]:
+    """Return the cluster under a client id that may take hardly any of the broker's time."""
+    entry = AlterClientQuotasRequest.EntryData
+    op = entry.OpData("request_percentage", 0.001, False)
+    who = entry.EntityData("client-id", client_id)
+    try:
+        with Connection(cluster) as connection:
+            connection.send(AlterClientQuotasRequest([entry([who], [op])], False))
+        yield replace(cluster, settings={**cluster.settings, "client.id": client_id})
+    finally:
+        op = entry.OpData("request_percentage", 0.0, True)
+        with Connection(cluster) as connection:
+            connection.send(AlterClientQuotasRequest([entry([who], [op])], False))
+
+
+def test_a_quota_is_waited_for(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> None:
+    """A client that a quota throttles is answered later; each request within the timeout."""
+    limited = throttled(bare_cluster, unique_name("client"))
+    with limited as cluster, Connection(cluster) as connection:
+        (broker,) = connection.broker_ids
+        for _ in range(3):
+            connection.send(ListGroupsRequest(), to=broker)
+            connection.send(ListGroupsRequest())
+
+
+def test_a_quota_is_named(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> None:
+    """What is throttled for longer than the timeout is not said to be down."""
+    with throttled(bare_cluster, unique_name("client")) as limited, Connection(limited) as found:
+        (broker,) = found.broker_ids
+        found.cluster = replace(limited, timeout_s=0.05)
+
+        def refusal() -> ClusterUnreachable | None:
+            try:
+                found.send(ListGroupsRequest(), to=broker)
+            except ClusterUnreachable as exc:
+                return exc
+            return None
+
+        error = eventually(refusal)
+
+    assert "throttled by a quota" in error.problem
+    assert "raise the quota" in error.hint

@@ -26,7 +26,7 @@ from widgets.outcome_notice import outcome_html
 from widgets.review_html import confirmation_html, findings_html, head_html, static_review
 
 DELETING_ACTIONS = frozenset({Action.DELETE_OFFSETS, Action.DELETE_GROUP})
-USED = "This plan was already applied. Run the notebook from the top to create a new plan."
+USED = "The approval is used up. Run the notebook from the top to create a new plan."
 
 
 class ApplyAction(Protocol):

@@ -43,7 +43,7 @@ GONE = step(change(after=None), action=Action.DELETE_GROUP)
 DELETION = plan(GONE, intent=Intent.DELETE_GROUPS)
 GOES_ON = {Action.DELETE_OFFSETS, Action.HOLD, Action.RELEASE, Action.FIRST_COMMIT}
 COMMITS = {Action.COMMIT, Action.MOVE}
-WAY_OUT = ". Pause these partitions, or use 'offsetbook move'"
+WAY_OUT = ". Pause these partitions, or use 'offsetbook move' (live in a notebook)"
 UNLISTED = Problem("groups coordinated by broker 2", "timed out")
 
 

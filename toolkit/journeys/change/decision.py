@@ -137,6 +137,8 @@ class Decision:
         applied already, or there is nothing to approve.
         """
         with self._at_work:
+            if self._failed:
+                raise self._failed
             if self._is_taken or not self.wants_approval:
                 raise UsageError("this plan was already applied", hint="make a new plan")
             self._check_current()

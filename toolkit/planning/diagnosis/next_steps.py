@@ -77,6 +77,7 @@ def _stuck(
                 "topics": [f"{partition.topic}:{partition.partition}"],
                 "mode": "to-offset",
                 "value": str(committed + 1),
+                "overrides": ["skips-unread-records"],  # this record, and no other
             },
         )
     yield NextStep(

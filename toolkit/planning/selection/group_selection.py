@@ -78,7 +78,7 @@ def why_live(group: Group, action: Action, changed: Collection[TopicPartition] =
     free = scopes_of(partition for partition in changed if partition not in group.paused)
     if free and group.paused:
         told += f"; {' '.join(map(str, free))} is not paused"
-    return f"{told}. Pause these partitions, or use 'offsetbook move'"
+    return f"{told}. Pause these partitions, or use 'offsetbook move' (live in a notebook)"
 
 
 def why_not_idle(

@@ -69,6 +69,8 @@ class Session(ClusterAccess):
         told += ["read-only"] if policy.read_only else []
         protected = ", ".join(map(shown_name, policy.protected_groups))
         told += [f"protected groups: {protected}"] if protected else []
+        ignored = ", ".join(map(shown_name, policy.ignored_groups))
+        told += [f"ignored groups: {ignored}"] if ignored else []
         return f"{'; '.join(told)}; state directory {self.state}"
 
     def _ipython_display_(self) -> None:

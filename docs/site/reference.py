@@ -161,6 +161,7 @@ def fleet_settings() -> str:
         ("read_only", "false", "true: nothing is changed on this cluster"),
         ("reason", "required", "optional: changes need no reason"),
         ("protected_groups", "[]", "names and patterns of groups that are never changed"),
+        ("ignored_groups", "[]", "names and patterns of groups left out where they are not named"),
         *(
             (f"limits.{f.name}", f"{f.default:,}", "what one run may change without an override")
             for f in limits

@@ -1,5 +1,7 @@
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
+from glob import escape
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from toolkit.model import (
     Group,
     GroupState,
     GroupType,
+    Policy,
     Snapshot,
     TopicPartition,
 )
@@ -371,3 +374,25 @@ def test_a_negative_offset_is_none(apps: Any, bare_cluster: Cluster, offset: int
     ours = [(r["topic"], r["partition"], r["committed"]) for r in rows if r.get("group") == group]
     assert [(topic, 0, 2)] == ours
     assert [] == [row for row in rows if "malformed" in row.get("problem", "")]
+
+
+def test_ignored_groups(apps: Any, bare_cluster: Cluster) -> None:
+    """They are left out and counted where nobody names them, in the fleet job too."""
+    topic, stem = apps.create_topic(apps.name("orders"), records=3), apps.name("pay")
+    kept, left_out = f"{stem}-kept", f"{stem}-[hidden]"
+    for group in (kept, left_out):
+        apps.commit(group, {TopicPartition(topic, 0): 1})
+    policy = Policy(ignored_groups=(left_out, "nobody*"))
+    cluster = replace(bare_cluster, policy=policy)
+
+    def names(*given: str) -> tuple[list[str], int]:
+        found = read_snapshot(cluster, groups=given)
+        assert () == found.problems
+        return [group.group_id for group in found.groups], found.ignored
+
+    assert ([kept], 1) == names(f"{stem}*")
+    assert ([left_out], 0) == names(left_out)
+    assert ([left_out], 0) == names(escape(left_out))
+    assert {kept} == {
+        row["group"] for row in rows_of(tasks_of(cluster), policy) if row["topic"] == topic
+    }

@@ -16,11 +16,13 @@ limits:
   max_groups: 20
   max_records_skipped: 1_000
 protected_groups: [payments-*]
+ignored_groups: [hidden]
 clusters:
   eu:
     bootstrap.servers: b:1
     read_only: true
     protected_groups: ["007", payments-*, "a b"]
+    ignored_groups: [""]
     limits: {max_groups: 0, max_partitions: 5}
   us:
     bootstrap.servers: b:2
@@ -35,7 +37,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_what_is_said_for_all_and_for_one(written: Path) -> None:
-    """A cluster's limits replace those of all, one by one; its protected groups add to them."""
+    """A cluster's limits replace those of all, one by one; its groups add to them."""
     written.write_text(FILE)
 
     fleet = load_fleet(written)
@@ -44,6 +46,7 @@ def test_what_is_said_for_all_and_for_one(written: Path) -> None:
         Policy(
             read_only=True,
             protected_groups=("payments-*", "007", "a b"),
+            ignored_groups=("hidden", ""),
             max_groups=0,
             max_partitions=5,
             max_records_skipped=1000,
@@ -51,7 +54,12 @@ def test_what_is_said_for_all_and_for_one(written: Path) -> None:
         == fleet["eu"].policy
     )
     assert (
-        Policy(protected_groups=("payments-*",), max_groups=20, max_records_skipped=1000)
+        Policy(
+            protected_groups=("payments-*",),
+            ignored_groups=("hidden",),
+            max_groups=20,
+            max_records_skipped=1000,
+        )
         == fleet["us"].policy
     )
     assert {"bootstrap.servers"}.isdisjoint(fleet["eu"].settings)

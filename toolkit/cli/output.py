@@ -16,6 +16,7 @@ import click
 
 from toolkit.cli.data_formats import csv_texts, json_texts
 from toolkit.model import NO_SUCH_GROUP
+from toolkit.model.plurals import counted
 from toolkit.model.rows import Rows, concatenated
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ def write_problems(snapshots: Iterable[Snapshot]) -> None:
     One line each, but the first ones and a count where many have the same reason.
     """
     for snapshot in snapshots:
+        if snapshot.ignored:
+            left_out = counted(snapshot.ignored, "group")
+            about = f"left out of cluster {snapshot.cluster}: {left_out}"
+            click.echo(f"{about} (ignored_groups in the fleet file)", err=True)
         same: dict[tuple[str, str], list[Problem]] = defaultdict(list)
         for problem in snapshot.problems:
             if problem.what != NO_SUCH_GROUP:

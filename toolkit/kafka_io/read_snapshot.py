@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from glob import escape
 from typing import NamedTuple
 
 from toolkit.kafka_io.client.connection import Connection
@@ -25,6 +26,7 @@ from toolkit.model import (
     Commit,
     Group,
     GroupState,
+    Policy,
     Problem,
     Snapshot,
     TopicPartition,
@@ -58,7 +60,8 @@ def read_snapshot(
     Read a cluster, or some of its groups, without changing anything.
 
     `groups` holds names and shell patterns (`pay*`), see `select_groups`. None
-    means all. Without `offsets`, only groups and members are read. `commit_times` adds when each
+    means all. Groups that the fleet file ignores are left out where they are not named, and are
+    counted. Without `offsets`, only groups and members are read. `commit_times` adds when each
     commit was made and since when a group is Empty, of all groups or of some, from the offsets
     topic where that may be read, and a problem for each first commit that an open transaction is
     about to make. Raises ClusterUnreachable where nobody answers; anything smaller
@@ -93,6 +96,8 @@ def snapshot_over(
     taken_at = datetime.now(UTC)
     listed, problems = list_groups(connection)
     chosen, missing = select_groups(listed, groups)
+    ignored = _ignored(connection.cluster.policy, chosen, groups)
+    chosen = [group for group in chosen if group.group_id not in ignored]
     names = [group.group_id for group in listed]
     why = "no group matches this name"
     problems += [
@@ -131,6 +136,7 @@ def snapshot_over(
         commits=commits,
         logs=logs,
         problems=(*problems, *hidden, *refused, *undescribed, *unknown, *untimed),
+        ignored=len(ignored),
     )
 
 
@@ -160,6 +166,16 @@ def _describe(
         else:
             problems.append(row)
     return described, problems
+
+
+def _ignored(policy: Policy, chosen: Sequence[Group], given: Sequence[str]) -> set[str]:
+    """Return which of the chosen groups are left out: those that no name of `given` stands for."""
+    named_ones = {*given, *map(named, given)}
+    return {
+        name
+        for name in (group.group_id for group in (chosen if policy.ignored_groups else ()))
+        if policy.ignores(name) and named_ones.isdisjoint((name, escape(name)))
+    }
 
 
 def _look_again(

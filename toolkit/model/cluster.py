@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal
 
 DEFAULT_TIMEOUT_S = 15.0
@@ -15,11 +16,16 @@ class Policy:
 
     read_only: bool = False
     reason: Literal["required", "optional"] = "required"
-    protected_groups: tuple[str, ...] = ()  # names and shell patterns
+    protected_groups: tuple[str, ...] = ()  # names and shell patterns, as the next
+    ignored_groups: tuple[str, ...] = ()  # left out wherever a group is not named
     max_groups: int = 100
     max_partitions: int = 10_000
     max_records_skipped: int = 1_000_000
     max_records_repeated: int = 10_000_000
+
+    def ignores(self, group_id: str) -> bool:
+        """Whether a group is left out where it is not named."""
+        return any(name == group_id or fnmatchcase(group_id, name) for name in self.ignored_groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class Snapshot:
     at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
     # Topic ids by name, which change if a topic is re-created; only for plans.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    ignored: int = 0  # groups that `ignored_groups` of the fleet file leaves out
 
     def why_missing(self, name: str) -> str:
         """Return that no group has a name, with the name that is most like it, if any is."""

@@ -21,7 +21,7 @@ from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS
-from toolkit.model import HELD_PARTITIONS
+from toolkit.model import HELD_PARTITIONS, Policy
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.lag.group_summary import group_summary
 from toolkit.planning.lag.lag import with_lag
@@ -49,6 +49,7 @@ from toolkit.spark.schemas import (
 )
 from toolkit.spark.source_rows import FROM_LOG, PAST_STABLE
 
+NO_POLICY = Policy()
 COMMITS_AT_ONCE = 50_000
 SETTLED = {"pending": False, "counts": False}  # before the last stable offset all is settled
 GROUP_KEY = ["cluster", "group"]
@@ -74,8 +75,12 @@ class EvaluationRules:
     read_on: Mapping[str, datetime]
 
 
-def decoded_block(block: Row) -> Row:
-    """Decode a row of `schemas.SOURCE_BLOCKS`: return one of `schemas.DECODED`."""
+def decoded_block(block: Row, policy: Policy = NO_POLICY) -> Row:
+    """
+    Decode a row of `schemas.SOURCE_BLOCKS`: return one of `schemas.DECODED`.
+
+    Groups that the cluster's policy ignores are left out.
+    """
     latest = unpack(block["latest"], LATEST)
     found, _ = decode_commits(latest)
     tail = unpack(block["tail"], TAIL).to_pylist()
@@ -87,8 +92,10 @@ def decoded_block(block: Row) -> Row:
     found = found.append_column("source", pa.array(sources, pa.string()))
     by_log = as_columns(found, schema(*COMMITS))
     commits = pa.concat_tables([by_log, unpack(block["commits"], schema(*COMMITS))])
+    commits = without_ignored(commits, policy)
     by_log = as_columns(decode_groups(latest)[0], schema(*GROUPS))
     groups = pa.concat_tables([by_log, unpack(block["groups"], schema(*GROUPS))])
+    groups = without_ignored(groups, policy)
     held = groups.filter(groups["is_held"].fill_null(False))
     return {
         "cluster": block["cluster"],
@@ -100,6 +107,14 @@ def decoded_block(block: Row) -> Row:
         "activity": block["activity"],
         "removals": block["removals"],
     }
+
+
+def without_ignored(table: pa.Table, policy: Policy) -> pa.Table:
+    """Return rows without those of groups that a policy ignores."""
+    if not policy.ignored_groups:
+        return table
+    known = {name: not policy.ignores(name) for name in table["group"].unique().to_pylist()}
+    return table.filter(pa.array([known[name] for name in table["group"].to_pylist()], pa.bool_()))
 
 
 def evaluate_blocks(rows: Iterable[Row], judging: EvaluationRules) -> Iterator[Row]:

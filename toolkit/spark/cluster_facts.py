@@ -58,6 +58,7 @@ def _facts(cluster: Cluster) -> Iterator[Row]:
             "protocol_type": group.protocol_type,
         }
         for group in groups
+        if not cluster.policy.ignores(group.group_id)
     ]
     yield {
         "cluster": cluster.name,

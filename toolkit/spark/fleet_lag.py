@@ -153,7 +153,8 @@ def fleet_lag(
             if options.history:
                 merged = keep(merged)  # merging takes longer than reading what is new
             step("querying brokers")
-            blocks = keep(merged.transform(add_decoded_commits(TASKS_A_CLUSTER * len(by_name))))
+            tasks = TASKS_A_CLUSTER * len(by_name)
+            blocks = keep(merged.transform(add_decoded_commits(tasks, by_name)))
             facts = keep(cluster_facts(session, by_name))
             log_facts = keep(job.log_facts(blocks))
             log_facts.count()

@@ -61,7 +61,9 @@ class AdminTask:
         with Connection(self.cluster) as connection:
             listed, unlisted = list_groups(connection)
             hidden = find_hidden(connection)
-            groups = [group for group in listed if self._holds(group.group_id)]
+            policy = self.cluster.policy
+            wanted = (group for group in listed if not policy.ignores(group.group_id))
+            groups = [group for group in wanted if self._holds(group.group_id)]
             commits, unread = read_commits(connection, [group.group_id for group in groups])
             described = list(
                 describe_groups(connection, groups, topics=lambda: existing_topics(connection))

@@ -10,14 +10,15 @@ Up to the last step a row is a block, whose tables are packed: see `packed_table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
+from toolkit.model import Cluster
 from toolkit.spark.blocks import EvaluationRules, decoded_block, evaluate_blocks
-from toolkit.spark.packed_tables import collect_packed, on_rows, unpacked
+from toolkit.spark.packed_tables import Row, collect_packed, on_rows, unpacked
 from toolkit.spark.schemas import BLOCK, DECODED, EVALUATED_BLOCKS, PROBLEMS, RESULTS
 
 Step = Callable[[DataFrame], DataFrame]
@@ -29,16 +30,20 @@ def read_to(read: DataFrame) -> DataFrame:
     return read.where("read_to is not null").select(*BLOCK_KEY, "read_to.*")
 
 
-def add_decoded_commits(tasks: int) -> Step:
+def add_decoded_commits(tasks: int, clusters: Mapping[str, Cluster]) -> Step:
     """
     Return the step that decodes each block: `schemas.DECODED`.
 
     From here on there are so many tasks: to begin one takes longer than to decode a block.
     """
+    policies = {name: cluster.policy for name, cluster in clusters.items()}
+
+    def decode(rows: Iterable[Row]) -> Iterator[Row]:
+        return (decoded_block(row, policies[row["cluster"]]) for row in rows)
 
     def step(read: DataFrame) -> DataFrame:
         blocks = read.where("problem is null").drop("read_to").coalesce(tasks)
-        return on_rows(blocks, lambda rows: map(decoded_block, rows), DECODED)
+        return on_rows(blocks, decode, DECODED)
 
     return step
 

@@ -4,6 +4,7 @@ Read change policies from the fleet file: defaults and per cluster.
     read_only: true                     one cluster only: nothing is changed there
     reason: optional                    a change needs no reason (default: required)
     protected_groups: [payments-*]      names and shell patterns; a cluster's add to those of all
+    ignored_groups: [hidden-*]          left out wherever a group is not named; likewise
     limits:                             what one run may change without an override
       max_groups: 100
       max_partitions: 10000
@@ -24,7 +25,8 @@ import yaml
 from toolkit.model import Policy
 from toolkit.storage.formats.yaml_nodes import YamlFile
 
-FOR_ALL = ("protected_groups", "limits", "reason")
+GROUPS = ("protected_groups", "ignored_groups")
+FOR_ALL = (*GROUPS, "limits", "reason")
 FOR_ONE = (*FOR_ALL, "read_only")
 LIMITS = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
 
@@ -36,10 +38,12 @@ def read_policy(file: YamlFile, entries: Mapping[str, yaml.Node], defaults: Poli
         policy = replace(policy, read_only=_flag(file, node, "read_only"))
     if node := entries.get("reason"):
         policy = replace(policy, reason=_reason(file, node))
-    if node := entries.get("protected_groups"):
-        # A cluster's own list must not silently lift the protection that is given to all.
-        groups = dict.fromkeys([*policy.protected_groups, *_names(file, node, "protected_groups")])
-        policy = replace(policy, protected_groups=tuple(groups))
+    for name in GROUPS:
+        if node := entries.get(name):
+            # A cluster's own list must not silently lift the protection that is given to all.
+            groups = dict.fromkeys([*getattr(policy, name), *_names(file, node, name)])
+            named: dict[str, Any] = {name: tuple(groups)}
+            policy = replace(policy, **named)
     if node := entries.get("limits"):
         limits: dict[str, Any] = dict(_limits(file, node))
         policy = replace(policy, **limits)

@@ -130,7 +130,7 @@ EXAMPLES = {
     "group-live": Example(
         case(now=facts(READER)),
         "group is Stable; members: app @ /10.0.0.1. Pause these partitions, or use "
-        "'offsetbook move'",
+        "'offsetbook move' (live in a notebook)",
         case(DELETION, facts(live("g", member("bills")))),
         ("g", None, None),
     ),
@@ -180,7 +180,7 @@ EXAMPLES = {
     "skips-unread-records": Example(
         # The ten of OTHERS, of which it has read nothing, are counted from the log start.
         case(plan(step(change(after=12), change(None, 10, OTHERS)))),
-        "12 unread records would be skipped",
+        "at most 12 unread records would be skipped",
         case(plan(step(change(after=9)))),
         ("g", None, None),
     ),

@@ -94,29 +94,13 @@ def snapshot_over(
     """Do as `read_snapshot` does, over a connection that is open."""
     on_progress(Progress("groups", 0, 1))
     taken_at = datetime.now(UTC)
-    listed, problems = list_groups(connection)
-    chosen, missing = select_groups(listed, groups)
-    ignored = _ignored(connection.cluster.policy, chosen, groups)
-    chosen = [group for group in chosen if group.group_id not in ignored]
-    names = [group.group_id for group in listed]
-    why = "no group matches this name"
-    problems += [
-        Problem(NO_SUCH_GROUP, f"{why}{did_you_mean(name, names)}", group_id=name)
-        for name in missing
-    ]
-    commits, refused = _commits(connection, chosen if offsets else (), on_progress)
+    found = _read_groups(connection, groups, on_progress, offsets=offsets)
+    described, commits = found.described, found.commits
     hidden = list(find_hidden(connection))
-    if groups and not missing:  # all that were asked for are there
+    if groups and not found.missing:  # all that were asked for are there
         hidden = [problem for problem in hidden if problem.what == HIDDEN_COMMITS]
     if not offsets:
         hidden = [problem for problem in hidden if problem.what != HIDDEN_COMMITS]
-    described, undescribed = _describe(connection, chosen, on_progress)
-    if ended := {group.group_id for group in described if group.state is GroupState.DEAD}:
-        described, ended = _look_again(connection, described, ended)
-        commits = CommitColumns(commit for commit in commits if commit.group_id not in ended)
-        refused = [problem for problem in refused if problem.group_id not in ended]
-        given = {name for text in groups for name in (text, named(text))}
-        problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in sorted(ended & given)]
     wanted = _partitions(described, commits) if offsets else set()
     on_progress(Progress("log offsets", 0, len(wanted)))
     logs, unknown = read_log_offsets(connection, wanted)
@@ -135,9 +119,41 @@ def snapshot_over(
         groups=tuple(sorted(described, key=lambda group: group.group_id)),
         commits=commits,
         logs=logs,
-        problems=(*problems, *hidden, *refused, *undescribed, *unknown, *untimed),
-        ignored=len(ignored),
+        problems=(*found.problems, *hidden, *unknown, *untimed),
+        ignored=found.ignored,
     )
+
+
+class _Groups(NamedTuple):
+    """Groups with members and commits, the problems, and the names that mean none of them."""
+
+    described: list[Group]
+    commits: Sequence[Commit]
+    problems: list[Problem]
+    missing: list[str]
+    ignored: int
+
+
+def _read_groups(
+    connection: Connection, given: Sequence[str], on_progress: OnProgress, *, offsets: bool
+) -> _Groups:
+    listed, problems = list_groups(connection)
+    chosen, missing = select_groups(listed, given)
+    ignored = _ignored(connection.cluster.policy, chosen, given)
+    chosen = [group for group in chosen if group.group_id not in ignored]
+    commits, refused = _commits(connection, chosen if offsets else (), on_progress)
+    described, undescribed = _describe(connection, chosen, on_progress)
+    if ended := {group.group_id for group in described if group.state is GroupState.DEAD}:
+        described, ended = _look_again(connection, described, ended)
+        commits = CommitColumns(commit for commit in commits if commit.group_id not in ended)
+        refused = [problem for problem in refused if problem.group_id not in ended]
+        names = {name for text in given for name in (text, named(text))}
+        missing += sorted(ended & names)
+    known = [group.group_id for group in listed if group.group_id not in ended]
+    for name in missing:
+        why = f"no group matches this name{did_you_mean(name, known)}"
+        problems.append(Problem(NO_SUCH_GROUP, why, group_id=name))
+    return _Groups(described, commits, [*problems, *refused, *undescribed], missing, len(ignored))
 
 
 def _commits(

@@ -48,6 +48,8 @@ class Snapshot:
     at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
     # Topic ids by name, which change if a topic is re-created; only for plans.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    # The first committed record at or after an offset, where a look was made; None: there is none.
+    first_records: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)
     ignored: int = 0  # groups that `ignored_groups` of the fleet file leaves out
 
     def why_missing(self, name: str) -> str:

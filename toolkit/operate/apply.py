@@ -42,6 +42,7 @@ from toolkit.operate.earlier_runs import (
     refuse_over_unseen_runs,
 )
 from toolkit.operate.expiry_clocks import verify_retention_reset
+from toolkit.operate.first_records import with_first_records
 from toolkit.operate.hold_facts import read_hold_facts
 from toolkit.operate.hold_steps import HOLDS, HoldExecutor
 from toolkit.operate.keeper_handle import KeeperHandle
@@ -214,6 +215,7 @@ def reread_facts(
         groups = {group.group_id: group for group in facts.groups}
         held = {step.group_id for step in plan.steps if step.action is Action.HOLD}
         beside = {name: read_hold_facts(connection, name, groups.get(name)) for name in held}
+        facts = with_first_records(plan, facts, cluster)
     return CheckContext(
         plan=plan,
         facts=facts,

@@ -257,7 +257,7 @@ def test_a_live_group_is_planned_and_blocked() -> None:
     assert [("group-live", "block")] == rules(plan)
     assert plan.findings[0].why == (
         "group is Stable; members: app @ /10.0.0.1. Pause these partitions, or use 'offsetbook "
-        "move'"
+        "move' (live in a notebook)"
     )
 
 

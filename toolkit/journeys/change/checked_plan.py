@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolkit.errors import ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition
+from toolkit.operate.first_records import with_first_records
 from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
 from toolkit.planning.frames.plan_summary import summary
@@ -62,7 +63,9 @@ class CheckedPlan:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What planning and the guard rails found, blocking findings first."""
-        case = CheckContext(self.plan, self.facts, self.cluster.policy, now=datetime.now(UTC))
+        with self.access.connections.in_use():
+            facts = with_first_records(self.plan, self.facts, self.cluster)
+        case = CheckContext(self.plan, facts, self.cluster.policy, now=datetime.now(UTC))
         return check(case)
 
     @property

@@ -50,7 +50,7 @@ class PlannedChange(CheckedPlan):
         return Path(path)
 
     def __repr__(self) -> str:
-        """Return the plan, its changes and findings as text; nothing is read for it."""
+        """Return the plan, its changes and findings as text."""
         from toolkit.report.change_cards import change_text  # noqa: PLC0415 - pandas
 
         return change_text(self.plan, self.findings, self.changes)

@@ -30,6 +30,7 @@ class FirstRecord(NamedTuple):
 
     found: bool
     at: datetime | None = None
+    offset: int | None = None
 
 
 MOST = 500
@@ -67,10 +68,12 @@ def read_record_times(
 
 
 def read_first_records(
-    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
+    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST, committed: bool = False
 ) -> dict[Wanted, FirstRecord]:
     """
     Return the same, also where there is no record to the log end, or one without a timestamp.
+
+    With `committed`, aborted records and those of open transactions count for nothing.
 
     There may be offsets all the same: of the markers that end transactions, and of records that
     compaction removed. Producers that know no time send -1 or 0: neither is a timestamp.
@@ -81,7 +84,8 @@ def read_first_records(
         leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
     found: dict[Wanted, FirstRecord] = {}
     try:
-        with closing(bulk_consumer(cluster, PEEK)) as consumer:
+        isolation = {"isolation.level": "read_committed"} if committed else {}
+        with closing(bulk_consumer(cluster, {**PEEK, **isolation})) as consumer:
             for positions in _rounds(position for position in chosen if position[0] in leaders):
                 found |= _read_each(consumer, positions)
     except KafkaException as exc:
@@ -124,7 +128,7 @@ def _read_each(
             if _is_past_the_last(message, position[1]):
                 yield position, FirstRecord(found=False)
             elif not message.error():
-                yield position, FirstRecord(found=True, at=_time_of(message))
+                yield position, FirstRecord(True, _time_of(message), message.offset())
 
 
 def _is_past_the_last(message: Message, offset: int) -> bool:

@@ -75,7 +75,7 @@ class OffsetMove(NamedTuple):
 
 @dataclass(slots=True)
 class OffsetMoves:
-    """What the changes that aim at a position come to; `skipped` has the records by group."""
+    """What the changes that aim at a position come to; `skipped` has offsets by group."""
 
     skipped: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
@@ -165,7 +165,7 @@ class CheckContext:
                 if not start <= wanted <= end:
                     moves.outside.append(OffsetMove(step.group_id, partition, wanted, start, end))
                 if before is not None:
-                    skipped += max(0, min(wanted, end) - max(start, before.offset))
+                    skipped += self._records(partition, max(start, before.offset), min(wanted, end))
                     moves.repeated += max(0, min(before.offset, end) - max(wanted, start))
                 elif self.plan.intent in NEW_OFFSETS:
                     # Where a copy or a restore fills a group in, nothing is known to be unread.
@@ -173,6 +173,11 @@ class CheckContext:
             if skipped:
                 moves.skipped[step.group_id] += skipped
         return moves
+
+    def _records(self, partition: TopicPartition, start: int, end: int) -> int:
+        """Return how many records there are at most in a range; a look tells where they begin."""
+        first = self.facts.first_records.get((partition, start), start)
+        return max(0, end - first) if first is not None else 0
 
     @cached_property
     def holds(self) -> tuple[HoldContext, ...]:

@@ -19,7 +19,7 @@ from toolkit.planning.guardrails.policy_rules import over
 def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
     """Records that a group has not read are not passed over without saying so."""
     for group_id, count in case.moves.skipped.items():
-        yield Objection(f"{counted(count, 'unread record')} would be skipped", group_id)
+        yield Objection(f"at most {counted(count, 'unread record')} would be skipped", group_id)
 
 
 def too_many_records(case: CheckContext) -> Iterator[Objection]:

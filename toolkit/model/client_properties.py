@@ -64,7 +64,7 @@ AS_IT_IS = {
     "sasl.login.callback.handler.class": TOKEN_HANDLERS,
     "sasl.oauthbearer.method": {"oidc"},
     "security.providers": {""},
-    "ssl.endpoint.identification.algorithm": {"https", "HTTPS"},
+    "ssl.endpoint.identification.algorithm": {"https"},
     "ssl.truststore.type": {"PEM"},
     "ssl.keystore.type": {"PEM"},
 }
@@ -148,7 +148,7 @@ def _setting(key: str, value: str, properties: Mapping[str, str]) -> Pairs:
         yield from login_settings(value)
     elif key in STORES or key in TEXTS:
         yield from _store(key, value, properties)
-    elif value in AS_IT_IS.get(key, ()):
+    elif AS_IT_IS.get(key, set()) & {value, value.lower()}:
         return
     elif key.startswith(ABOUT_THE_CONNECTION):
         # Its value may be a secret, so that it is not repeated.

@@ -35,19 +35,28 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 CHOICES = {
     # The other one finds the principals of brokers in a way that is not supported.
     "client.dns.lookup": {"use_all_dns_ips"},
+    "metrics.recording.level": {"INFO", "DEBUG", "TRACE"},
+}
+CHOICES_IN_ANY_CASE = {
     "enable.metrics.push": {"true", "false"},
     "metadata.recovery.strategy": {"none", "rebootstrap"},
-    "metrics.recording.level": {"info", "debug", "trace"},
 }
 
 
 def wrong_tuning(name: str, value: str) -> str:
     """Return what is wrong with the value of a setting; "" for nothing, and for other settings."""
     if name in NUMBERS:
-        least, largest = NUMBERS[name]
-        if not NUMBER.fullmatch(value):
-            return "is not a number"
-        return "" if least <= int(value) <= largest else "is out of range"
-    if name in CHOICES and value.lower() not in CHOICES[name]:
-        return f"is not one of: {', '.join(sorted(CHOICES[name]))}"
-    return ""
+        return _wrong_number(value, *NUMBERS[name])
+    if name in CHOICES_IN_ANY_CASE:
+        return _wrong_word(value.lower(), CHOICES_IN_ANY_CASE[name])
+    return _wrong_word(value, CHOICES[name]) if name in CHOICES else ""
+
+
+def _wrong_number(value: str, least: int, largest: int) -> str:
+    if not NUMBER.fullmatch(value):
+        return "is not a number"
+    return "" if least <= int(value) <= largest else "is out of range"
+
+
+def _wrong_word(value: str, choices: set[str]) -> str:
+    return "" if value in choices else f"is not one of: {', '.join(sorted(choices))}"

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from applications import eventually
 from click.testing import CliRunner
-from secured import reader
+from secured import add_scram_user, reader
 
 from toolkit.cli import cli
 from toolkit.errors import ToolkitError
@@ -42,6 +43,41 @@ def test_it_leads_to_the_groups(secured: Any, tmp_path: Path) -> None:
 
     assert "authentication failed" in str(wrong.exception)
     assert "wr0ng" not in f"{wrong.output}{wrong.exception!r}"
+
+
+SCRAM = """\
+security.protocol=sasl_ssl
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \
+    username='odd=us,er' /* of a test */ password={0};
+ssl.truststore.type=PEM
+ssl.truststore.location={1}
+"""
+ODD = {
+    "single quotes": ("s3cr=t", "'s3cr=t'"),
+    "a double quote": ('s3cr"t', "'s3cr\"t'"),
+    "a backslash": ("a\\b", '"a\\\\\\\\b"'),
+    "an octal escape": ("aAb", '"a\\\\101b"'),
+    "another user": ('x" username="evil', "'x\" username=\"evil'"),
+}
+
+
+@pytest.mark.parametrize("how", ODD)
+def test_a_password_that_java_reads(how: str, secured: Any, tmp_path: Path) -> None:
+    """A broker lets in who logs in with the password that Java finds in the file."""
+    password, written = ODD[how]
+    add_scram_user(secured, "odd=us,er", password)
+    role, file = secured.role("viewer"), tmp_path / "client.properties"
+    text = SCRAM.format(written, role.settings["ssl.ca.location"])
+    # The answer to the change may come before the broker knows of it.
+    done = eventually(lambda: let_in(run(role.bootstrap_servers, file, text)))
+
+    assert "the ACL Describe on Cluster is missing" in done.output
+
+
+def let_in(done: Any) -> Any:
+    """Return a run whose login was accepted; None for another."""
+    return None if "authentication failed" in str(done.exception) else done
 
 
 def refusal(*options: str) -> ToolkitError:

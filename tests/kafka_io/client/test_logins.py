@@ -18,15 +18,10 @@ from urllib.parse import parse_qs
 
 import pytest
 from applications import eventually
-from clients import AdminClient, Consumer
+from clients import Consumer
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import (
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
 from kafka.protocol.admin import ListGroupsRequest
-from secured import Secured, encrypted_key
+from secured import Secured, add_scram_user, encrypted_key
 
 from toolkit.errors import (
     BrokerRefused,
@@ -265,11 +260,7 @@ def test_a_scram_user_with_signs_of_the_protocol(
 ) -> None:
     """A name with = and comma, which SCRAM escapes (RFC 5802), lets both clients in; once only."""
     password = "p=w,=3D"  # noqa: S105 - a test's
-    mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    admin = AdminClient({"bootstrap.servers": secured.plain.bootstrap_servers})
-    upsertion = UserScramCredentialUpsertion(user, mechanism, password.encode())
-    for changed in admin.alter_user_scram_credentials([upsertion]).values():
-        changed.result(30)
+    add_scram_user(secured, user, password)
     role = secured.role("viewer")
     file = tmp_path / "password"
     file.write_text(password)

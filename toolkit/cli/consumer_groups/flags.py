@@ -35,7 +35,9 @@ CONNECTION = (
         "protected groups apply. Alternative: --cluster.",
     ),
     click.option(
-        "--command-config", type=FILE, help="Client settings as a Java properties file (PEM only)."
+        "--command-config",
+        type=FILE,
+        help="Client settings: a properties file, Java's (stores in PEM) or librdkafka's.",
     ),
     click.option(
         "--timeout",

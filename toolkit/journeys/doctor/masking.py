@@ -45,13 +45,12 @@ def masked(text: str, masks: Masks) -> str:
 def _parts(name: str, value: str) -> Iterator[str]:
     yield value
     if name == "bootstrap.servers":
-        with suppress(UsageError):
-            yield from (
-                part for server in read_servers(value) for part in (str(server), server.host)
-            )
-        for server in value.split(","):
-            yield server.strip()
-            yield server.strip().rpartition(":")[0].strip("[]")
+        for text in value.split(","):
+            yield text.strip()
+            with suppress(UsageError):
+                yield from (
+                    part for server in read_servers(text) for part in (str(server), server.host)
+                )
     elif name in SECRET_SETTINGS:
         with suppress(LookupError):
             yield secrets.resolved(value)

@@ -33,9 +33,7 @@ def apps(exclusive_apps: Applications) -> Applications:
 @contextmanager
 def about_to_commit(apps: Applications, group: str, partition: TopicPartition) -> Iterator[None]:
     """Keep a transaction open that commits for a group, and commit it at the end."""
-    producer = apps.transaction(apps.name("transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    producer = apps.pending(group, 8, partition)
     try:
         yield
     finally:

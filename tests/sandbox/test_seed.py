@@ -53,11 +53,8 @@ def test_every_group_is_there_as_declared(cluster: Cluster) -> None:
     with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as kafka:
         listed = {group["group_id"]: group for group in kafka.list_groups()}
 
-    assert {name: group["group_state"] for name, group in listed.items()} == {
-        group.group_id: group.state.value for group in GROUPS
-    }
-    assert {name: group["group_type"] for name, group in listed.items()} == {
-        group.group_id: group.type.value for group in GROUPS
+    assert {group.group_id: (group.state, group.type) for group in GROUPS} == {
+        name: (group["group_state"], group["group_type"]) for name, group in listed.items()
     }
     assert listed["connect-warehouse"]["protocol_type"] == "connect"
     assert listed["ledger-reader"]["protocol_type"] == ""

@@ -3,43 +3,23 @@
 import re
 import shutil
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from chromium import chromium
 from lab import BROWSER, Lab, close_notebooks, lab_context, running_lab
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect, sync_playwright
+from watched_pages import DESK, Watched
 
 # No test claims this limit: a busy machine takes long to start a browser or draw a chart.
 PATIENCE_MS = 300_000
 expect.set_options(timeout=PATIENCE_MS)
-BUILD = Path(__file__).parents[2] / "build"
-SCREENSHOTS, FAILURES = BUILD / "screenshots", BUILD / "failures"
+FAILURES = Path(__file__).parents[2] / "build" / "failures"
 # What a page of JupyterLab has open, with the outputs that are not saved yet.
 NOTEBOOK = """() => {
     const open = window.jupyterapp?.shell.currentWidget?.context?.model;
     return open ? JSON.stringify(open.toJSON(), null, 1) : "";
 }"""
-
-
-@dataclass
-class Watched:
-    """A page, and everything on it that should not have happened."""
-
-    page: Page
-    requests: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)  # console, page errors, dialogs
-
-    def open(self, path: Path) -> None:
-        """Open a report and wait until its tables and charts are there."""
-        self.page.goto(path.resolve().as_uri())
-        self.page.wait_for_selector("html[data-ready=yes]")
-
-    def screenshot(self, name: str) -> None:
-        """Keep a picture of the whole page among the artefacts of the test run."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,9 +93,7 @@ def notebooks(_lab_context: BrowserContext, lab: Lab) -> Iterator[BrowserContext
 @pytest.fixture
 def watched(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Watched]:
     """Give a page that records requests and complaints; parametrise it with context options."""
-    context = browser.new_context(
-        **getattr(request, "param", {"viewport": {"width": 1200, "height": 900}})
-    )
+    context = browser.new_context(**getattr(request, "param", DESK))
     context.set_default_timeout(PATIENCE_MS)
     watched = Watched(context.new_page())
 

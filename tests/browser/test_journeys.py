@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from applications import Applications
 from lab import DARK, LIGHT, Lab, Open, open_notebook
 from playwright.sync_api import BrowserContext, expect
+from watched_pages import HOSTILE
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, TopicPartition
@@ -22,7 +23,6 @@ from toolkit.storage.fleet_file import load_fleet
 
 pytestmark = pytest.mark.browser("JupyterLab")
 
-HOSTILE = "<img src=x onerror=alert(1)>"
 LINK = r"$\href{https://example.invalid/}{payments}$"
 # What JupyterLab takes for mathematics.
 FORMULAS = (
@@ -70,17 +70,6 @@ class Operator:
         """Return what was begun of one kind of change, with its reason, by the audit log."""
         log = [entry for entry in audit.read(self.state) if entry.event == "intent"]
         return [entry.run.reason for entry in log if entry.request.startswith(word)]
-
-
-@pytest.fixture(scope="module")
-def own_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """Start a seeded cluster, of which the problems are solved here."""
-    sandbox = Sandbox(tmp_path_factory.mktemp("sandbox"))
-    try:
-        sandbox.up(["eu"])
-        yield sandbox
-    finally:
-        sandbox.down()
 
 
 @pytest.fixture

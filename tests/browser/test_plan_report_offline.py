@@ -1,22 +1,18 @@
 """The report of a notebook that changes something, opened without any network."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from applications import Applications
 from playwright.sync_api import expect
+from watched_pages import DARK, HOSTILE, Watched
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.runner.run_notebook import run_notebook
 
 pytestmark = pytest.mark.browser("a report")
 
-Watched = Any  # conftest.Watched; a conftest cannot be imported
-
 NOTEBOOK = Path(__file__).parent.parent.parent / "notebooks" / "50_reset_offsets.ipynb"
-HOSTILE = "<img src=x onerror=alert(1)>"
-DARK = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"}
 
 
 @pytest.fixture
@@ -46,7 +42,5 @@ def test_a_plan_is_shown_whole_and_safe(watched: Watched, report: Path) -> None:
     expect(page.locator(".ob-chart .ytick text").first).to_contain_text(HOSTILE)
     expect(page.locator("main table.ob-data").nth(1)).to_contain_text("the log start")
     assert 0 == page.locator("main img").count()
-    assert [] == watched.complaints
-    outside = [url for url in watched.requests if not url.startswith(("file:", "blob:null/"))]
-    assert [] == outside
+    watched.is_one_quiet_file()
     watched.screenshot("plan_report_dark")

@@ -1,22 +1,16 @@
 """Records, next steps and charts in a report, on a phone and in the dark."""
 
 from pathlib import Path
-from typing import Any
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from playwright.sync_api import expect
+from small_notebooks import write_notebook
+from watched_pages import DARK, HOSTILE, PHONE, Watched
 
 from toolkit.runner.run_notebook import run_notebook
 
 pytestmark = pytest.mark.browser("a report")
 
-Watched = Any  # conftest.Watched; a conftest cannot be imported
-
-HOSTILE = "<img src=x onerror=alert(1)>"
-PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True}
-DARK = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"}
 RECORDS = f"""\
 from datetime import UTC, datetime
 from toolkit.model import TopicPartition
@@ -53,10 +47,8 @@ show_figure(figure)
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run a notebook that shows records, steps and a chart with a long title."""
     folder = tmp_path_factory.mktemp("records")
-    cells = [new_markdown_cell("# Records"), new_code_cell(RECORDS), new_code_cell(CHART)]
-    metadata = {"kernelspec": {"name": "python3", "language": "python", "display_name": "P"}}
-    nbformat.write(new_notebook(cells=cells, metadata=metadata), folder / "n.ipynb")
-    result = run_notebook(folder / "n.ipynb", parameters={}, output_dir=folder)
+    path = write_notebook(folder, "# Records", RECORDS, CHART)
+    result = run_notebook(path, parameters={}, output_dir=folder)
     assert "done" == result.status, result
     return result.folder / "report.html"
 
@@ -81,8 +73,7 @@ def test_records_are_text(watched: Watched, report: Path) -> None:
     expect(cards.nth(3)).to_contain_text("null")
     expect(watched.page.locator(".ob-steps")).to_contain_text(f"group = '{HOSTILE}'")
     assert 0 == watched.page.locator("main img, main a[href$=ipynb]").count()
-    assert [] == watched.complaints
-    assert 1 == sum(url.startswith("file:") for url in watched.requests)
+    watched.is_one_quiet_file()
     watched.screenshot("records")
 
 
@@ -92,7 +83,7 @@ def test_records_fit_a_phone(watched: Watched, report: Path) -> None:
     watched.open(report)
     key, value = box(watched, ".ob-record dt"), box(watched, ".ob-record dd")
 
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert watched.width <= 390
     assert value["y"] >= key["y"] + key["height"] - 1
     watched.screenshot("records_phone")
 

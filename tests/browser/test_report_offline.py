@@ -1,12 +1,11 @@
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import nbformat
 import pandas as pd
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
+from small_notebooks import write_notebook
+from watched_pages import DARK, HOSTILE, PHONE, WITHOUT_SCRIPTS, Watched
 
 from toolkit.report.tables import _bundle
 from toolkit.runner.run_notebook import run_notebook
@@ -14,12 +13,6 @@ from toolkit.runner.run_notebook import run_notebook
 pytestmark = pytest.mark.browser("a report")
 
 MakeReport = Callable[..., Path]
-Watched = Any  # conftest.Watched; a conftest cannot be imported
-
-HOSTILE = "<img src=x onerror=alert(1)>"
-PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True}
-DARK = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"}
-
 LOOK = f"""\
 import pandas as pd
 import plotly.graph_objects as go
@@ -58,18 +51,11 @@ def make_report(tmp_path_factory: pytest.TempPathFactory) -> MakeReport:
     folder = tmp_path_factory.mktemp("reports")
 
     def make(*last_cells: str, name: str) -> Path:
-        parameters = new_code_cell('cluster: str = ""', metadata={"tags": ["parameters"]})
-        cells = [new_markdown_cell("# Lag of the fleet\n\nRead-only."), parameters]
-        cells += [new_markdown_cell("## Look"), new_code_cell(LOOK), new_code_cell(CHART)]
-        cells += [new_markdown_cell("## Conclusion"), *map(new_code_cell, last_cells)]
-        notebook = new_notebook(
-            cells=cells,
-            metadata={"kernelspec": {"name": "python3", "language": "python", "display_name": "P"}},
+        cells = ("# Lag of the fleet\n\nRead-only.", "## Look", LOOK, CHART, "## Conclusion")
+        path = write_notebook(
+            folder, *cells, *last_cells, parameters='cluster: str = ""', name=name
         )
-        nbformat.write(notebook, folder / f"{name}.ipynb")
-        result = run_notebook(
-            folder / f"{name}.ipynb", parameters={"cluster": HOSTILE}, output_dir=folder
-        )
+        result = run_notebook(path, parameters={"cluster": HOSTILE}, output_dir=folder)
         return result.folder / "report.html"
 
     return make
@@ -100,9 +86,6 @@ def test_drawn_without_the_network_and_every_name_is_text(watched: Watched, repo
 
     expect(page.locator(".ob-chart svg.main-svg").first).to_be_visible()
     assert page.locator(".ob-chart .bars path").count() > 40
-    outside = [url for url in watched.requests if not url.startswith(("file:", "blob:null/"))]
-    assert outside == []
-    assert sum(url.startswith("file:") for url in watched.requests) == 1
     watched.screenshot("report_done")
     first_screen = page.viewport_size["height"]
     for part in (".ob-worst table.ob-data", ".ob-worst .ob-steps"):
@@ -118,7 +101,7 @@ def test_drawn_without_the_network_and_every_name_is_text(watched: Watched, repo
     expect(page.locator("main .gtitle")).to_have_text(f"Lag of {HOSTILE}")
     expect(page.locator(".legendtext").last).to_have_text(HOSTILE)
     assert page.locator("main img, main a[href^=http], main svg a").count() == 0
-    assert watched.complaints == []
+    watched.is_one_quiet_file()
 
 
 def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
@@ -198,12 +181,11 @@ def test_print_shows_all_rows_whole_numbers_and_every_chart(watched: Watched, re
     rows = watched.page.locator("main table.ob-data tbody tr")
     expect(rows).to_have_count(25)
 
-    watched.page.emulate_media(media="print")
-    watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    watched.print_out()
     assert ["700", "700"] == watched.page.evaluate(WIDTHS)
     watched.page.set_viewport_size({"width": 720, "height": 1000})
     expect(rows).to_have_count(41)
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 720
+    assert watched.width <= 720
     assert [] == watched.page.evaluate(NOT_WHOLE)
     assert [True, True] == watched.page.evaluate(DRAWN)
     activity = {"cluster": "production-eu", "group": "settlement-reconciler"} | dict.fromkeys(
@@ -216,7 +198,7 @@ def test_print_shows_all_rows_whole_numbers_and_every_chart(watched: Watched, re
     }
     wide = _bundle(pd.DataFrame([activity]), "Commit activity by group", "")["text/html"]
     watched.page.evaluate("(it) => document.body.insertAdjacentHTML('beforeend', it)", wide)
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 720
+    assert watched.width <= 720
     watched.screenshot("report_print")
 
     watched.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
@@ -242,7 +224,7 @@ def test_fits_a_phone(watched: Watched, report: Path) -> None:
     """On a phone nothing makes the page wider than the screen."""
     watched.open(report)
 
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert watched.width <= 390
     watched.screenshot("report_phone")
 
 
@@ -269,15 +251,14 @@ def test_an_unescaped_name_is_not_executed(watched: Watched, make_report: MakeRe
     assert "dialog" not in watched.complaints
 
 
-def test_complete_without_scripts(browser: Browser, report: Path) -> None:
+@pytest.mark.parametrize("watched", [WITHOUT_SCRIPTS], indirect=True)
+def test_complete_without_scripts(watched: Watched, report: Path) -> None:
     """Without JavaScript every row is there, and the chart says in words what it would show."""
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+    page = watched.page
     page.goto(report.resolve().as_uri())
 
     expect(page.locator("main table.ob-data tbody tr")).to_have_count(41)
     expect(page.locator(".ob-chart").first).to_contain_text("Chart (bar)")
-    context.close()
 
 
 @pytest.mark.default("needs no browser")

@@ -2,22 +2,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
+from watched_pages import DARK, HOSTILE, PHONE, WITHOUT_SCRIPTS, Watched
 
 from toolkit.report.runs_index import MOST, RunRow, write_index
 
 pytestmark = pytest.mark.browser("a report")
 
-Watched = Any  # conftest.Watched; a conftest cannot be imported
-
-HOSTILE = "<img src=x onerror=alert(1)>"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STATUSES = ("done", "dry run", "failed", "blocked", "kernel-died")
-PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True}
-DARK = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"}
 WORDS = "eu: 4 unsubscribed offsets in 2 groups, 6,792 records of lag that nobody will read"
 
 
@@ -53,9 +48,7 @@ def test_asks_nothing_of_the_network(watched: Watched, index: Path) -> None:
     """The list is one file; nothing on it asks for more, complains, or is taken for mark-up."""
     watched.open(index)
 
-    assert 1 == sum(url.startswith("file:") for url in watched.requests)
-    assert [] == [u for u in watched.requests if not u.startswith(("file:", "blob:null/"))]
-    assert [] == watched.complaints
+    watched.is_one_quiet_file()
     expect(watched.page.locator(".ob-kicker")).to_contain_text(HOSTILE)
     assert 0 == watched.page.locator("img").count()
     watched.screenshot("runs_index")
@@ -101,7 +94,7 @@ def test_on_a_phone_each_run_is_a_card(watched: Watched, index: Path) -> None:
     watched.open(index)
     page = watched.page
 
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert watched.width <= 390
     scroll = page.locator(".ob-scroll").evaluate("box => box.scrollWidth - box.clientWidth")
     assert scroll <= 0
     name = "getComputedStyle(document.querySelector('td[data-name=Status]'), '::before').content"
@@ -130,22 +123,19 @@ def test_on_paper_all_runs_are_there(watched: Watched, index: Path) -> None:
     """Printed, the list has every run and fits the width."""
     watched.page.set_viewport_size({"width": 700, "height": 900})
     watched.open(index)
-    watched.page.emulate_media(media="print")
-    watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    watched.print_out()
 
     expect(watched.page.locator("tbody tr")).to_have_count(42)
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 700
+    assert watched.width <= 700
     watched.screenshot("runs_index_print")
 
 
-def test_complete_without_scripts(browser: Browser, index: Path) -> None:
+@pytest.mark.parametrize("watched", [WITHOUT_SCRIPTS], indirect=True)
+def test_complete_without_scripts(watched: Watched, index: Path) -> None:
     """Without JavaScript every run is in the list."""
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(index.resolve().as_uri())
+    watched.page.goto(index.resolve().as_uri())
 
-    expect(page.locator("tbody tr")).to_have_count(42)
-    context.close()
+    expect(watched.page.locator("tbody tr")).to_have_count(42)
 
 
 def test_a_long_list_says_that_it_is_cut(watched: Watched, tmp_path: Path) -> None:

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from clients import Producer
+from timed_records import produce
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
 
 Command = Callable[..., "CompletedProcess[str]"]
-FIRST_MS = 1_760_000_000_000
+TIMES = [datetime(2025, 10, 9, 9, tzinfo=UTC) + timedelta(seconds=n) for n in range(17)]
 EARLIER = 7  # records that only the mirror has, before all others
-
-
-def produce(cluster: Cluster, topic: str, *, before: int, records: int) -> None:
-    """Write records a second apart, after some that only this cluster has."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
-    for number in range(-before, records):
-        value, at = str(number).encode(), FIRST_MS + 1000 * number
-        producer.produce(topic, value, partition=0, timestamp=at)
-    assert 0 == producer.flush()
 
 
 @pytest.fixture
@@ -36,8 +28,8 @@ def mirrored(
     here, there = applications(bare_cluster), applications(kafka_39)
     topic, group = here.create_topic(here.name("orders")), here.name("pay")
     there.create_topic(topic)
-    produce(bare_cluster, topic, before=0, records=10)
-    produce(kafka_39, topic, before=EARLIER, records=10)
+    produce(here.address, TopicPartition(topic, 0), TIMES[EARLIER:])
+    produce(there.address, TopicPartition(topic, 0), TIMES)
     here.commit(group, {TopicPartition(topic, 0): 4})
     return group, topic
 

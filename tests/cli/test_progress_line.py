@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ def test_elapsed_time_goes_on_while_nothing_is_reported(
     def has_time() -> bool:
         nonlocal seen
         seen += capfd.readouterr().err
-        return "fleet: starting Spark, 1 s" in seen
+        # A busy machine may show no time before the second second.
+        return re.search(r"fleet: starting Spark, [1-9]\d* (s|min)", seen) is not None
 
     try:
         eventually(has_time)

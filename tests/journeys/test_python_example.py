@@ -6,7 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-from operators import Held
 from workspaces import Workspace
 
 from toolkit.report.display import capture_outputs
@@ -61,9 +60,4 @@ def test_the_example_is_a_dry_run_and_then_a_reset(workspace: Workspace) -> None
 
     assert "2 done, read back from the cluster" in outcome
     assert "can be undone" in outcome
-    assert {2} == offsets_of(workspace.operator.held(group))
-
-
-def offsets_of(held: Held) -> set[int]:
-    """Return the offsets that groups hold."""
-    return {position.offset for positions in held.values() for position in positions.values()}
+    assert {2} == {at.offset for at in workspace.operator.held(group)[group].values()}

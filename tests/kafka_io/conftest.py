@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from expiring_groups import KEPT_FOR_A_MINUTE
 from secured import reader
 
 from toolkit.errors import ToolkitError
@@ -115,6 +116,17 @@ def _lose_broker(directory: Path, applications_until: Callable[..., Applications
 
         eventually(is_known)
     return LostBroker(cluster, here, gone, before)
+
+
+@pytest.fixture
+def minute_apps(applications_until: Callable[..., Applications], tmp_path: Path) -> Iterator[Any]:
+    """Return the applications on a broker that keeps offsets for a minute."""
+    broker = start_broker(tmp_path / "broker", properties=KEPT_FOR_A_MINUTE)
+    try:
+        with ExitStack() as ending:
+            yield applications_until(Cluster("minute", broker.address), ending)
+    finally:
+        broker.stop()
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +14,16 @@ import pytest
 from applications import PATIENCE_S, Applications
 from clients import Consumer
 from confluent_kafka import TopicPartition as Assignment
-from expiring_groups import OFFSETS_PARTITIONS, STOP_EARLY, STOP_LATE, TA0, TRANSACTIONS, Cast
+from expiring_groups import (
+    CHECK_S,
+    OFFSETS_PARTITIONS,
+    RETENTION_S,
+    STOP_EARLY,
+    STOP_LATE,
+    TA0,
+    TRANSACTIONS,
+    Cast,
+)
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
@@ -33,21 +40,10 @@ from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
 from toolkit.planning.expiry.expiry_rules import ExpiryRule
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.unsubscribed.group_facts import group_facts
-from toolkit.sandbox.broker import start_broker
 
 pytestmark = [pytest.mark.slow("waits for offsets to expire"), pytest.mark.starts("a broker")]
 
-RETENTION_S = 60
-CHECK_S = 1
 GRAIN_S = 1.0  # of clocks and timers
-PROPERTIES = {
-    "offsets.retention.minutes": "1",
-    "offsets.retention.check.interval.ms": str(CHECK_S * 1000),
-    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
-    # The streams members of the test heartbeat only while they join.
-    "group.streams.max.session.timeout.ms": "1200000",
-    "group.streams.session.timeout.ms": "1200000",
-}
 Key = tuple[str, str, int]
 Verdicts = dict[Key, str]
 
@@ -57,19 +53,6 @@ class Forecast(NamedTuple):
 
     made_at_s: float
     rows: dict[Key, pd.Series[Any]]
-
-
-@pytest.fixture
-def apps(
-    applications_until: Callable[[Cluster, ExitStack], Applications], tmp_path: Path
-) -> Iterator[Applications]:
-    """Return the applications on a broker that keeps offsets for a minute."""
-    broker = start_broker(tmp_path / "broker", properties=PROPERTIES)
-    try:
-        with ExitStack() as ending:
-            yield applications_until(Cluster("minute", broker.address), ending)
-    finally:
-        broker.stop()
 
 
 def forecast(cluster: Cluster, *, meanwhile: Callable[[], None] | None = None) -> Forecast:
@@ -228,8 +211,9 @@ def otherwise(verdicts: Verdicts) -> set[tuple[str, str]]:
 
 
 @pytest.mark.since("4.2")
-def test_forecasts_against_the_tombstones_that_came(apps: Applications) -> None:
+def test_forecasts_against_the_tombstones_that_came(minute_apps: Applications) -> None:
     """Every row of the table: what expires does so in time, what is kept is there at the end."""
+    apps = minute_apps
     cast = Cast(apps)
     cast.start()
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -22,28 +19,11 @@ from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds
-from toolkit.sandbox.broker import start_broker
 
 pytestmark = [
     pytest.mark.slow("waits for a time that broker metrics count"),
     pytest.mark.starts("a broker"),
 ]
-
-KEPT_FOR_A_MINUTE = {
-    "offsets.retention.minutes": "1",
-    "offsets.retention.check.interval.ms": "1000",
-}
-
-
-@pytest.fixture
-def apps(applications_until: Callable[[Cluster, ExitStack], Any], tmp_path: Path) -> Iterator[Any]:
-    """Return the applications on a broker that keeps offsets for a minute."""
-    broker = start_broker(tmp_path / "broker", properties=KEPT_FOR_A_MINUTE)
-    try:
-        with ExitStack() as ending:
-            yield applications_until(Cluster("minute", broker.address), ending)
-    finally:
-        broker.stop()
 
 
 def rebalanced(apps: Any, group: str, topic: str, protocol: str) -> tuple[Any, int]:
@@ -98,8 +78,9 @@ def summed(cluster: Cluster) -> pd.DataFrame:
     return table.set_index("group")
 
 
-def test_counts_equal_what_was_done(apps: Any) -> None:
+def test_counts_equal_what_was_done(minute_apps: Any) -> None:
     """Commits, expirations, deletions of every kind, and rebalances of real consumers."""
+    apps = minute_apps
     kept = apps.create_topic("kept", partitions=3, records=50)
     dropped = apps.create_topic("dropped", partitions=2)
     two = apps.create_topic("two", partitions=2, records=20)

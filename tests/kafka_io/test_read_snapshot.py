@@ -267,10 +267,7 @@ def test_pending_commit_shows_the_value_that_still_holds(
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     group = apps.name("pending-group")
     apps.commit(group, {first: 3, second: 3})
-    consumer = apps.consumer(group)
-    producer = apps.transaction(apps.name("transaction"))
-    changed = [apps.position(first, 7)]
-    producer.send_offsets_to_transaction(changed, consumer.consumer_group_metadata())
+    producer = apps.pending(group, 7, first)
     try:
         snapshot = read_snapshot(apps.cluster, groups=[group])
     finally:

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from applications import Applications
-from clients import Producer
 from operators import Held, Operator
+from timed_records import produce
 from workspaces import NotebookOutcome, Workspace, shown_command
 
 from toolkit.errors import ParameterError
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
 
-FIRST_MS = 1_760_000_000_000
-RECORDS, EARLIER = 10, 7  # the mirror has more records, before all others
+TIMES = [datetime(2025, 10, 9, 9, tzinfo=UTC) + timedelta(seconds=n) for n in range(17)]
+EARLIER = 7  # records that only the mirror has, before all others
 PREFIX = "eu."
 HOSTILE = "<img src=x onerror=alert(1)>"
 DONE, BLOCKED = ("done", 0), ("blocked", 3)
 LIMITS = {"limits": ["max_groups=1", "max_partitions=1"]}
-
-
-def produce(cluster: Cluster, topic: str, *, before: int) -> None:
-    """Write records a second apart, after some that only this cluster has."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
-    for number in range(-before, RECORDS):
-        producer.produce(topic, b"x", partition=0, timestamp=FIRST_MS + 1000 * number)
-    assert 0 == producer.flush(60)
 
 
 class Mirrored:
@@ -40,8 +33,8 @@ class Mirrored:
         self.workspace, self.mirror = workspace, mirror
         self.topic = workspace.apps.create_topic(workspace.apps.name("orders"))
         there.create_topic(PREFIX + self.topic)
-        produce(workspace.operator.cluster, self.topic, before=0)
-        produce(mirror.cluster, PREFIX + self.topic, before=EARLIER)
+        produce(workspace.apps.address, TopicPartition(self.topic, 0), TIMES[EARLIER:])
+        produce(there.address, TopicPartition(PREFIX + self.topic, 0), TIMES)
         self.group = workspace.apps.name(HOSTILE)
         self.before: Held = {self.group: {TopicPartition(self.topic, 0): Position(4, 0, "a note")}}
         workspace.operator.commit(self.group, self.before[self.group])
@@ -77,7 +70,7 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
     assert (DONE, {"findings": 1, "planned": 1}) == (dry.ended, dry.conclusion.counts)
     assert dry.conclusion.summary.startswith("Dry run: nothing was changed.")
     assert ({}, []) == (mirrored.mirror.held(group), workspace.operator.log)
-    assert "the next record has timestamp 2025-10-09 08:53:24 UTC" in dry.shown
+    assert "the next record has timestamp 2025-10-09 09:00:11 UTC" in dry.shown
     assert "no group matches this name" not in dry.shown  # it is to be made
 
     # What was approved is this plan, whatever the source commits meanwhile.

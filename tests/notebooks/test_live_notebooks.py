@@ -23,6 +23,7 @@ from toolkit.report.display import capture_outputs
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
+from toolkit.storage.fleet_file import load_fleet
 from toolkit.storage.hold_files import HoldRecord, list_holds, read_hold
 
 pytestmark = [pytest.mark.live("consumers run"), pytest.mark.starts("a broker")]
@@ -62,19 +63,14 @@ class LiveRoom(Workspace):
 @pytest.fixture(scope="module")
 def workspace(
     tmp_path_factory: pytest.TempPathFactory,
+    own_sandbox: Sandbox,
     applications_until: Callable[[Cluster, ExitStack], Applications],
 ) -> Iterator[LiveRoom]:
     """Return a workspace at a seeded cluster, of which the problems are solved here."""
-    sandbox, folder = (
-        Sandbox(tmp_path_factory.mktemp("sandbox")),
-        tmp_path_factory.mktemp("workspace"),
-    )
+    folder, cluster = tmp_path_factory.mktemp("workspace"), load_fleet(own_sandbox.fleet_file)["eu"]
     with ExitStack() as ending:
-        ending.callback(sandbox.down)
-        (cluster,) = sandbox.up(["eu"])
-        yield LiveRoom(
-            Operator(cluster, folder / "state"), applications_until(cluster, ending), folder
-        )
+        apps = applications_until(cluster, ending)
+        yield LiveRoom(Operator(cluster, folder / "state"), apps, folder)
 
 
 def test_past_a_poison_record(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,6 @@ from toolkit.storage import audit
 pytestmark = [pytest.mark.slow("the whole tour, twice"), pytest.mark.starts("a broker")]
 
 NOTEBOOK = NOTEBOOKS / "00_tour.ipynb"
-
-
-@pytest.fixture(scope="module")
-def own_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """Return a sandbox whose problems may be solved."""
-    sandbox = Sandbox(tmp_path_factory.mktemp("sandbox"))
-    try:
-        sandbox.up(["eu"])
-        yield sandbox
-    finally:
-        sandbox.down()
 
 
 def committed(cluster: Cluster, group: str) -> dict[TopicPartition, int]:

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from applications import Applications
 from operators import Operator
+from plans_of_groups import rename
 
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, GroupState, TopicPartition
-from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Position, Result, StepOutcome
-from toolkit.planning.changes.copy import plan_copy, plan_rename
+from toolkit.plan import Action, ChangeStatus, Outcome, Position, Result, StepOutcome
+from toolkit.planning.changes.copy import plan_copy
 from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
@@ -192,27 +193,23 @@ def test_a_copy_makes_a_group(operator: Operator, apps: Applications, orders: Or
     assert {source: position, target: position} == operator.held(source, target)
 
 
-def rename(operator: Operator, source: str, target: str) -> Plan:
-    """Plan a rename."""
-    return plan_rename(operator.facts(source, target), source=source, target=target)
-
-
 def test_a_renamed_group_is_gone(operator: Operator, apps: Applications, orders: Orders) -> None:
     """A rename leaves everything under the new name and nothing under the old one."""
-    source, target = apps.name("old"), apps.name("new")
+    source = apps.name("old")
     operator.commit(source, {orders[0]: 7})
 
-    assert operator.apply(rename(operator, source, target)).is_done
-    assert {target: {orders[0]: Position(7)}} == operator.held(source, target)
+    assert operator.apply(rename(operator, source)).is_done
+    new = f"{source}-new"
+    assert {new: {orders[0]: Position(7)}} == operator.held(source, new)
 
 
 def test_a_copy_that_failed_keeps_the_original(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
     """Where one offset could not be copied, the step that would delete the group is not tried."""
-    source, target = apps.name("old"), apps.name("new")
+    source = apps.name("old")
     operator.commit(source, dict.fromkeys(orders, 7))
-    plan = rename(operator, source, target)
+    plan = rename(operator, source)
     copied, deleted = plan.steps
     spoilt = copied.changes[1]._replace(after=Position(7, None, TOO_LONG))
     copied = replace(copied, changes=(copied.changes[0], spoilt))
@@ -221,7 +218,7 @@ def test_a_copy_that_failed_keeps_the_original(
 
     assert [ChangeStatus.FAILED, ChangeStatus.NOT_TRIED] == [step.status for step in outcome.steps]
     assert (
-        f"skipped, because the step for group {target} was not done"
+        f"skipped, because the step for group {source}-new was not done"
         == outcome.steps[1].results[0].why
     )
     assert dict.fromkeys(orders, Position(7)) == operator.held(source)[source]

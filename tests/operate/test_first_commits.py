@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 from applications import Applications
 from operators import Operator
+from plans_of_groups import delete_group, delete_offsets, rename
 
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Finding, Plan, Severity
-from toolkit.planning.changes.copy import plan_rename
-from toolkit.planning.changes.delete_groups import plan_delete_groups
-from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 
 Orders = tuple[TopicPartition, TopicPartition]
 
@@ -32,28 +30,10 @@ def apps(exclusive_apps: Applications) -> Applications:
     return exclusive_apps
 
 
-def rename(operator: Operator, group: str) -> Plan:
-    """Plan to rename a group."""
-    target = f"{group}-new"
-    return plan_rename(operator.facts(group, target), source=group, target=target)
-
-
-def delete_group(operator: Operator, group: str) -> Plan:
-    """Plan to delete a group."""
-    return plan_delete_groups(operator.facts(group), groups=[group])
-
-
-def delete_offsets(operator: Operator, group: str) -> Plan:
-    """Plan to delete all that a group has committed."""
-    return plan_delete_offsets(operator.facts(group), groups=[group], all_topics=True)
-
-
 @contextmanager
 def about_to_commit(apps: Applications, group: str, partition: TopicPartition) -> Iterator[None]:
     """Keep a transaction open that commits for a group, and commit it at the end."""
-    producer = apps.transaction(apps.name("transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    producer = apps.pending(group, 8, partition)
     try:
         yield
     finally:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -154,18 +152,6 @@ def test_two_looks_lie_apart(operator: Operator, payments: str) -> None:
     assert timedelta(seconds=6) == WATCH == Approval(plan.fingerprint, "a test").watch
 
 
-@contextmanager
-def pending(apps: Applications, group: str, at: TopicPartition, offset: int) -> Iterator[None]:
-    """Have an open transaction that is about to commit for a group."""
-    producer = apps.transaction(apps.name("transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([apps.position(at, offset)], metadata)
-    try:
-        yield
-    finally:
-        producer.abort_transaction()
-
-
 def test_a_pending_commit(exclusive_apps: Applications, tmp_path: Path) -> None:
     """What an open transaction is about to commit is not written over."""
     apps, operator = exclusive_apps, Operator(exclusive_apps.cluster, tmp_path / "state")
@@ -173,9 +159,12 @@ def test_a_pending_commit(exclusive_apps: Applications, tmp_path: Path) -> None:
     group = apps.name("payments")
     operator.commit(group, {place: 7})
     plan = operator.reset(group)
+    producer = apps.pending(group, 9, place)
 
-    with pending(apps, group, place, 9):
+    try:
         assert "pending-transaction" in operator.refusal(plan).problem
+    finally:
+        producer.abort_transaction()
 
 
 def test_a_subscribed_topic(

@@ -8,39 +8,15 @@ from pathlib import Path
 import pytest
 from applications import Applications
 from operators import Operator
+from plans_of_groups import copy, delete_group, delete_offsets, rename
 
 from toolkit.model import GroupState, TopicPartition
 from toolkit.plan import Action, Plan, Position
-from toolkit.planning.changes.copy import plan_copy, plan_rename
-from toolkit.planning.changes.delete_groups import plan_delete_groups
-from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 from toolkit.planning.changes.restore import plan_restore
 from toolkit.storage.offsets_files import read_offsets, saved_offsets, write_json
 from toolkit.storage.undo_records import read_undo_record
 
 Orders = tuple[TopicPartition, TopicPartition]
-
-
-def delete_offsets(operator: Operator, group: str) -> Plan:
-    """Plan to delete all that a group has committed."""
-    return plan_delete_offsets(operator.facts(group), groups=[group], all_topics=True)
-
-
-def delete_group(operator: Operator, group: str) -> Plan:
-    """Plan to delete a group."""
-    return plan_delete_groups(operator.facts(group), groups=[group])
-
-
-def copy(operator: Operator, group: str) -> Plan:
-    """Plan to copy a group."""
-    target = f"{group}-copy"
-    return plan_copy(operator.facts(group, target), source=group, target=target)
-
-
-def rename(operator: Operator, group: str) -> Plan:
-    """Plan to rename a group."""
-    target = f"{group}-new"
-    return plan_rename(operator.facts(group, target), source=group, target=target)
 
 
 @pytest.mark.parametrize("make", [Operator.reset, delete_offsets, delete_group, copy, rename])

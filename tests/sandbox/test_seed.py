@@ -53,11 +53,8 @@ def test_every_group_is_there_as_declared(cluster: Cluster) -> None:
     with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as kafka:
         listed = {group["group_id"]: group for group in kafka.list_groups()}
 
-    assert {name: group["group_state"] for name, group in listed.items()} == {
-        group.group_id: group.state.value for group in GROUPS
-    }
-    assert {name: group["group_type"] for name, group in listed.items()} == {
-        group.group_id: group.type.value for group in GROUPS
+    assert {group.group_id: (group.state, group.type) for group in GROUPS} == {
+        name: (group["group_state"], group["group_type"]) for name, group in listed.items()
     }
     assert listed["connect-warehouse"]["protocol_type"] == "connect"
     assert listed["ledger-reader"]["protocol_type"] == ""
@@ -73,7 +70,8 @@ def test_status_sees_every_problem(sandbox: Sandbox) -> None:
 
 def test_pattern_group_reads_all_matching_topics(admin: AdminClient) -> None:
     """The broker resolved the pattern of search-indexer to both order topics."""
-    assert subscribed(admin, "search-indexer") == {"orders.created", "orders.confirmed"}
+    both = {"orders.created", "orders.confirmed"}
+    eventually(lambda: subscribed(admin, "search-indexer") == both)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +81,8 @@ def test_leftover_lag_grows(admin: AdminClient, group: str, topic: str) -> None:
     """A live group keeps its old offsets of a topic it left, while the topic goes on growing."""
     end = log_offset(admin, (topic, 0), OffsetSpec.latest())
 
-    assert subscribed(admin, group) == {"invoices.issued"}
+    # A busy machine may keep a member so long from its heartbeats that the group rebalances.
+    eventually(lambda: subscribed(admin, group) == {"invoices.issued"})
     eventually(lambda: log_offset(admin, (topic, 0), OffsetSpec.latest()) > end)
     assert commits(admin, group)[topic, 0] == LEFT_AT
 
@@ -101,15 +100,22 @@ def test_poison_stops_one_partition_only(admin: AdminClient) -> None:
 
 def test_slow_group_falls_behind(admin: AdminClient) -> None:
     """The reports group reads, yet its lag is larger later than before."""
+    places = [("page.views", number) for number in range(2)]
 
-    def lag() -> int:
-        committed = commits(admin, "reports")
-        ends = (log_offset(admin, place, OffsetSpec.latest()) for place in committed)
-        return sum(ends) - sum(committed.values())
+    def read() -> int:
+        return sum(commits(admin, "reports").get(place, 0) for place in places)
 
-    committed, before = sum(commits(admin, "reports").values()), lag()
+    def end() -> int:
+        return sum(log_offset(admin, place, OffsetSpec.latest()) for place in places)
 
-    eventually(lambda: sum(commits(admin, "reports").values()) > committed and lag() > before + 5)
+    # Not all at one moment: the lag before is at most this, and later it is at least that.
+    read_before, end_before = read(), end()
+
+    def falls_behind() -> bool:
+        arrived = end() - end_before
+        return 0 < read() - read_before < arrived
+
+    eventually(falls_behind)
 
 
 def test_archiver_points_before_the_log_start(admin: AdminClient) -> None:

@@ -122,9 +122,7 @@ def test_commits_behind_an_open_transaction(quiet: Quiet, exclusive_apps: Applic
     topic = apps.create_topic(apps.name("spark-open"), partitions=3, records=9)
     places = [TopicPartition(topic, number) for number in range(3)]
     apps.commit(group, dict.fromkeys(places, 1))
-    producer = apps.transaction(apps.name("spark-transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([apps.position(places[0], 8)], metadata)
+    producer = apps.pending(group, 8, places[0])
     try:
         apps.commit(group, {places[1]: 2})
         found = rows_of(tasks_of(quiet.cluster))

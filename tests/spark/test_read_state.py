@@ -346,9 +346,7 @@ def test_an_open_transaction_holds_the_next_reading_back(
     topic, group = there.create_topic(there.name("open"), partitions=4), there.name("open-group")
     partition = TopicPartition(topic, 0)
     there.commit(group, {partition: 1})
-    producer = there.transaction(there.name("open-transaction"))
-    metadata = there.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([there.position(partition, 8)], metadata)
+    producer = there.pending(group, 8, partition)
     there.commit(group, {TopicPartition(topic, 1): 2})  # behind it, in the same partition
     hidden = look(moving)
     table, first, _ = go_on(session, tmp_path, moving, hidden)

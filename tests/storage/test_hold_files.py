@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import fcntl
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from applications import PATIENCE_S
 
 from toolkit.errors import Blocked, StateFileError
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
+from toolkit.storage import hold_files
+from toolkit.storage.formats.file_lock import try_lock
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -64,16 +66,26 @@ def test_one_keeper_at_a_time(tmp_path: Path) -> None:
     assert not has_live_keeper(path)
 
 
-def test_who_looks_keeps_nobody_from_keeping(tmp_path: Path) -> None:
+def test_who_looks_keeps_nobody_from_keeping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Looking whether there is a keeper delays one that starts, and does not refuse it."""
     path = hold_path(tmp_path, "abc", "orders")
     path.parent.mkdir(parents=True)
     lock = path.with_suffix(".lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_SH)  # as `has_live_keeper` has it for a moment
     assert not has_live_keeper(path)
-    threading.Timer(0.3, lock.close).start()
+    tries: list[bool] = []
 
-    with keeper_lock(path, within_s=30):
+    def try_once(descriptor: int, *, shared: bool = False) -> bool:
+        tries.append(try_lock(descriptor, shared=shared))
+        lock.close()  # who looked is done after the first try
+        return tries[-1]
+
+    monkeypatch.setattr(hold_files, "try_lock", try_once)
+
+    with keeper_lock(path, within_s=PATIENCE_S):
+        assert [False, True] == tries
         assert has_live_keeper(path)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,22 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-def test_jupyterlab_opens_on_copies(tmp_path: Path) -> None:
+@pytest.fixture
+def port() -> Iterator[str]:
+    """Keep a port from all who ask for any port; who names it, as JupyterLab does, can listen."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        yield str(kept.getsockname()[1])
+
+
+def test_jupyterlab_opens_on_copies(tmp_path: Path, port: str) -> None:
     """
     The server has the notebooks of the directory, here the current one, just copied there.
 
     What follows -- goes to JupyterLab, also where no directory is named before it. A port among it
     is that of the command.
     """
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = str(probe.getsockname()[1])
     own = tmp_path / "own"
     own.mkdir()
     places = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}

@@ -112,9 +112,7 @@ def test_an_open_transaction_on_the_offsets_topic_hides_no_group(exclusive_apps:
     topic = apps.create_topic(apps.name("hung"), records=5)
     group = apps.name("hung-group")
     apps.commit(group, {TopicPartition(topic, 0): 1})
-    producer = apps.transaction(apps.name("hung-transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 4)], metadata)
+    producer = apps.pending(group, 4, TopicPartition(topic, 0))
     try:
         rows = rows_of(tasks_of(apps.cluster))
     finally:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
+from raw_classic import commit
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
@@ -20,8 +21,6 @@ from toolkit.model import Cluster, Commit, Group, GroupState, TopicPartition
 from toolkit.sandbox.raw_connection import RawConnection
 from toolkit.sandbox.raw_members import StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
-
-SOON = timedelta(seconds=2)  # one machine, one clock: what is written is written at once
 
 Eventually = Callable[[Callable[[], Any]], Any]
 
@@ -153,6 +152,12 @@ def empty(cluster: Cluster, group: str, eventually: Eventually) -> Any:
     return eventually(found)
 
 
+def was_emptied_between_commits(cluster: Cluster, group: Group) -> None:
+    """Assert that a group is Empty since a time between its two commits, by the broker's clock."""
+    before, after = timed(cluster, commits_of(cluster, group.group_id))
+    assert before.committed_at <= group.empty_since <= after.committed_at
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_group_is_empty_since_its_last_member_left(
     apps: Any, committed: Any, eventually: Eventually, protocol: str
@@ -163,14 +168,12 @@ def test_group_is_empty_since_its_last_member_left(
     first = apps.join(group, [topic], protocol=protocol)
     first.commit(offsets=[apps.position(TopicPartition(topic, 0), 1)], asynchronous=False)
     live = read_snapshot(apps.cluster, groups=[group], commit_times=True).groups[0]
-    left_at = datetime.now(UTC)
     first.close()
     found = empty(apps.cluster, group, eventually)
-    seen_at = datetime.now(UTC)
-    apps.commit(group, {TopicPartition(topic, 0): 2})
+    apps.commit(group, {TopicPartition(topic, 1): 2})
 
     assert live.empty_since is None
-    assert left_at - SOON < found.empty_since <= seen_at
+    was_emptied_between_commits(apps.cluster, found)
     assert empty(apps.cluster, group, eventually).empty_since == found.empty_since
 
 
@@ -184,13 +187,12 @@ def test_streams_group_is_empty_since_its_last_instance_left(
     instance = StreamsInstance(SeededGroup(group, "", "", reads=(topic,)))
     with RawConnection(apps.address, client_id=group) as broker:
         instance.join(broker)
-        left_at = datetime.now(UTC)
+        member = (instance.member_id, instance.epoch)
+        commit(apps.address, group, {TopicPartition(topic, 0): 1}, member=member)
         instance.leave(broker)
-    # It goes at the next check, for it has nothing committed.
-    apps.commit(group, {TopicPartition(topic, 0): 2})
-    found = empty(apps.cluster, group, eventually)
+    apps.commit(group, {TopicPartition(topic, 1): 2})
 
-    assert left_at - SOON < found.empty_since <= datetime.now(UTC)
+    was_emptied_between_commits(apps.cluster, empty(apps.cluster, group, eventually))
 
 
 def test_group_without_members_ever(bare_cluster: Cluster, committed: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from clients import Producer
 from confluent_kafka.admin import NewTopic
 from kafka import KafkaProducer
+from timed_records import produce
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -41,23 +42,6 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def produce(apps: Any, partition: TopicPartition, times: list[datetime], **settings: Any) -> None:
-    """Add one record for each time."""
-    producer = Producer({"bootstrap.servers": apps.address, **settings})
-    refused: list[Any] = []
-    for at in times:
-        producer.produce(
-            partition.topic,
-            b"",
-            key=str(at),
-            partition=partition.partition,
-            timestamp=round(at.timestamp() * 1000),
-            on_delivery=lambda error, _: refused.append(error) if error else None,
-        )
-    assert producer.flush() == 0
-    assert refused == []
-
-
 def create(apps: Any, **config: str) -> TopicPartition:
     """Create a topic of one partition with settings of its own, and return the partition."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
@@ -69,7 +53,7 @@ def create(apps: Any, **config: str) -> TopicPartition:
 def new_partition(apps: Any, *times: datetime) -> TopicPartition:
     """Return the partition of a new topic, with one record for each time."""
     partition = TopicPartition(apps.create_topic(apps.name("timed")), 0)
-    produce(apps, partition, [*times])
+    produce(apps.address, partition, times)
     return partition
 
 
@@ -107,9 +91,9 @@ def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any, now: da
     """Several groups on several partitions: each lag in time is true within its bound."""
     topic = apps.create_topic(apps.name("timed"), partitions=3)
     even, bursts, recent = (TopicPartition(topic, number) for number in range(3))
-    produce(apps, even, [now - timedelta(minutes=5) * n for n in range(300, 0, -1)])
-    produce(apps, bursts, [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
-    produce(apps, recent, [now - 0.1 * SECOND * n for n in range(300, 0, -1)])
+    produce(apps.address, even, [now - timedelta(minutes=5) * n for n in range(300, 0, -1)])
+    produce(apps.address, bursts, [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
+    produce(apps.address, recent, [now - 0.1 * SECOND * n for n in range(300, 0, -1)])
     wanted = {
         even: [0, 1, 17, 150, 299, 300],
         bursts: [0, 5, 10, 99, 100, 101, 185, 199],
@@ -163,7 +147,7 @@ def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
     """A commit before the log start counts there; an empty log has nothing to look up."""
     topic = apps.create_topic(apps.name("cut"), partitions=2)
     cut, empty = (TopicPartition(topic, number) for number in range(2))
-    produce(apps, cut, [now - timedelta(hours=10 - n) for n in range(10)])
+    produce(apps.address, cut, [now - timedelta(hours=10 - n) for n in range(10)])
     apps.delete_records(topic, 0, 4)
     wanted = {cut: [0, 4, 9], empty: [0]}
     times, logs = read(apps.cluster, wanted, now=now, at=(now,))
@@ -189,7 +173,7 @@ def test_late_and_future_records(apps: Any, now: datetime) -> None:
     # Brokers refuse records from an hour ahead, otherwise.
     ahead = create(apps, message_timestamp_after_max_ms=str(2**62))
     far = [at + timedelta(days=900) if n == 50 else at for n, at in enumerate(in_order)]
-    produce(apps, ahead, far)
+    produce(apps.address, ahead, far)
     wanted = {late: [40, 50, 60], ahead: [40, 50, 60]}
     times, logs = read(apps.cluster, wanted, now=now)
     told = rows(times, logs, wanted, now)
@@ -268,7 +252,7 @@ def test_times_that_the_broker_sets(apps: Any, now: datetime) -> None:
     """Records of one batch that carry the time of their append are told as of that time."""
     partition = create(apps, message_timestamp_type="LogAppendTime")
     for _ in range(2):
-        produce(apps, partition, [now - timedelta(days=300)] * 50, **{"linger.ms": 100})
+        produce(apps.address, partition, [now - timedelta(days=300)] * 50, **{"linger.ms": 100})
     wanted = {partition: [0, 20, 70]}
     later = now + timedelta(hours=1)
     times, logs = read(apps.cluster, wanted, now=later)
@@ -283,8 +267,8 @@ def test_where_the_log_ended_at_an_instant(apps: Any, now: datetime) -> None:
     """All partitions are asked for an instant, also those of which nothing else is wanted."""
     topic = apps.create_topic(apps.name("instants"), partitions=3)
     busy, idle, empty = (TopicPartition(topic, number) for number in range(3))
-    produce(apps, busy, [now - timedelta(minutes=10 - n) for n in range(10)])
-    produce(apps, idle, [now - timedelta(days=3)])
+    produce(apps.address, busy, [now - timedelta(minutes=10 - n) for n in range(10)])
+    produce(apps.address, idle, [now - timedelta(days=3)])
     at = now - timedelta(minutes=4, microseconds=7)
     times, logs = read(apps.cluster, {busy: [], idle: [], empty: []}, now=now, at=(at,))
     partitions = [busy, idle, empty]

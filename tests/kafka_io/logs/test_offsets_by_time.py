@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from clients import Producer
+from timed_records import produce
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
@@ -12,19 +12,12 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-def produce(apps: Any, topic: str, times: list[datetime], *, partition: int = 0) -> None:
-    """Add one record for each time."""
-    producer = Producer({"bootstrap.servers": apps.address})
-    for at in times:
-        producer.produce(topic, b"", partition=partition, timestamp=int(at.timestamp() * 1000))
-    assert producer.flush() == 0
-
-
 @pytest.fixture
 def timed(apps: Any) -> Any:
     """Return a topic with a record a minute from noon on, the fourth of them late, and p1 empty."""
     topic = apps.create_topic(apps.name("timed"), partitions=2)
-    produce(apps, topic, [NOON, NOON + MINUTE, NOON + 2 * MINUTE, NOON, NOON + 4 * MINUTE])
+    times = [NOON, NOON + MINUTE, NOON + 2 * MINUTE, NOON, NOON + 4 * MINUTE]
+    produce(apps.address, TopicPartition(topic, 0), times)
     return topic
 
 
@@ -73,7 +66,7 @@ def test_more_partitions_than_a_request_holds(apps: Any, monkeypatch: pytest.Mon
     expected = {}
     for number in range(5):
         at = NOON + number * MINUTE
-        produce(apps, topic, [at], partition=number)
+        produce(apps.address, TopicPartition(topic, number), [at])
         expected[TopicPartition(topic, number)] = TimedOffset(0, at)
     with Connection(apps.cluster) as connection:
         found, problems = read_offsets_at(connection, dict.fromkeys(expected, NOON))

@@ -1,15 +1,16 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
+import offsets_records
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from offsets_records import (
     Record,
+    chunk_with,
     classic_value,
     commit_key,
     commit_value,
@@ -20,7 +21,6 @@ from offsets_records import (
 
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY, HOUR_MS, Activity
-from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS, Removals
@@ -43,9 +43,7 @@ def told(records: Sequence[Record], cuts: Sequence[int] = ()) -> Any:
     activity, removals, latest = Activity(), Removals(), empty_latest()
     edges = sorted({0, len(records), *(cut for cut in cuts if cut < len(records))})
     for begin, end in pairwise(edges):
-        offsets, written, keys, values = zip(*records[begin:end], strict=True)
-        arrays = pa.array(keys, pa.binary()), pa.array(values, pa.binary())
-        chunk = chunk_of(Records(0, *arrays, np.array(offsets), np.array(written)))
+        chunk = chunk_with(records[begin:end])
         activity.add(chunk)
         removals.add(chunk, latest)
         latest = merge_latest(latest, latest_of(chunk))
@@ -54,9 +52,7 @@ def told(records: Sequence[Record], cuts: Sequence[int] = ()) -> Any:
     return activity.table().to_pylist(), removals.table().to_pylist()
 
 
-def log_of(*parts: tuple[bytes, bytes | None], step_ms: int = 1) -> list[Record]:
-    """Return records without gaps, some milliseconds after each other."""
-    return [Record(n, AT_MS + n * step_ms, key, value) for n, (key, value) in enumerate(parts)]
+log_of = partial(offsets_records.log_of, at_ms=AT_MS)
 
 
 def test_activity_is_counted_by_group_and_hour() -> None:
@@ -119,8 +115,7 @@ def test_hours_with_gaps_are_not_complete() -> None:
 def test_what_belongs_to_no_group_is_counted_for_none() -> None:
     """Unknown types and keys without a group are counted apart, not as somebody's activity."""
     keys = [b"", b"\0", b"\0\x63more", b"\0\2\0\x09short", b"\0\2\0\1\xff", KEY]
-    arrays = pa.array(keys), pa.array([b"\0\0"] * len(keys))
-    chunk = chunk_of(Records(0, *arrays, np.arange(len(keys)), np.full(len(keys), AT_MS)))
+    chunk = chunk_with(log_of(*((key, b"\0\0") for key in keys), step_ms=0))
     activity = Activity()
     activity.add(chunk)
 

@@ -1,13 +1,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from offsets_records import AT_MS, classic_value, commit_key, commit_value
+from offsets_records import AT_MS, chunk_with, classic_value, commit_key, commit_value, log_of
 
 from toolkit.kafka_io.client.timestamps import LAST_MS
-from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
 from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of
@@ -24,10 +21,7 @@ def value(offset: int, at_ms: int = AT_MS, *, version: int = 0) -> bytes:
 
 def decoded(*records: tuple[bytes, bytes | None]) -> Any:
     """Return the commits of some records, and the reasons of malformed ones."""
-    keys, values = zip(*records, strict=True)
-    order = np.arange(len(keys))
-    arrays = (pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
-    table, malformed = decode_commits(latest_of(chunk_of(Records(0, *arrays, order, order))))
+    table, malformed = decode_commits(latest_of(chunk_with(log_of(*records))))
     assert table.schema.equals(COMMITS)
     return table.to_pylist(), dict(malformed)
 

@@ -168,9 +168,7 @@ def lively(exclusive_apps: Any, streams_app: Callable[..., Any]) -> Cluster:
             member.commit(offsets=[apps.position(TopicPartition(topic, 0), 4)], asynchronous=False)
         member.close()
     for ending in ("commit", "abort"):
-        producer = apps.transaction(apps.name("transaction"))
-        metadata = apps.consumer(apps.name("transactional")).consumer_group_metadata()
-        producer.send_offsets_to_transaction([apps.position(TopicPartition(topic, 1), 8)], metadata)
+        producer = apps.pending(apps.name("transactional"), 8, TopicPartition(topic, 1))
         getattr(producer, f"{ending}_transaction")()
     streams_app(apps.cluster, "streams", instances=("a",))
     return apps.cluster

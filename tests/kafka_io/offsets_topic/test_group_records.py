@@ -3,17 +3,17 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from offsets_records import (
     AT_MS,
+    chunk_with,
     classic_value,
     current_value,
     epoch_value,
     group_key,
+    log_of,
     member_value,
     mutated,
     pattern_value,
@@ -22,7 +22,6 @@ from offsets_records import (
     topology_value,
 )
 
-from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of
 from toolkit.kafka_io.offsets_topic.group_records import (
     ClassicGroup,
     ConsumerMemberRecord,
@@ -53,11 +52,7 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
 
 def groups_of(*records: tuple[bytes, bytes | None]) -> Any:
     """Return the groups that some records make, by name, and the reasons of malformed ones."""
-    keys, values = zip(*records, strict=True)
-    order = np.arange(len(keys))
-    arrays = (pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
-    latest = latest_of(chunk_of(Records(0, *arrays, order, AT_MS + order)))
-    table, malformed = decode_groups(latest)
+    table, malformed = decode_groups(latest_of(chunk_with(log_of(*records))))
     assert table.schema.equals(GROUPS)
     return {row["group"]: row for row in table.to_pylist()}, dict(malformed)
 

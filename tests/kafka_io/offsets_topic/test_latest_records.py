@@ -4,14 +4,20 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from offsets_records import AT_MS, Record, commit_key, commit_value, epoch_value, group_key
+from offsets_records import (
+    AT_MS,
+    Record,
+    chunk_with,
+    commit_key,
+    commit_value,
+    epoch_value,
+    group_key,
+)
 
 from toolkit.kafka_io.client.timestamps import LAST_MS, from_ms
-from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of
 from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitKey,
     CommitValue,
@@ -60,12 +66,7 @@ def logs(draw: Any) -> list[Record]:
 
 def latest(records: Sequence[Record], partition: int = 4) -> pa.Table:
     """Return the LATEST of some records in one piece."""
-    if not records:
-        return empty_latest()
-    offsets, written, keys, values = zip(*records, strict=True)
-    parts = (np.array(offsets), np.array(written))
-    arrays = (pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
-    return latest_of(chunk_of(Records(partition, *arrays, *parts)))
+    return latest_of(chunk_with(records, partition)) if records else empty_latest()
 
 
 def rows(table: pa.Table) -> dict[Any, Any]:

@@ -47,14 +47,6 @@ def delete_offset(apps: Any, group: str, topic: str, partition: int) -> None:
         admin.delete_group_offsets(group, [Place(topic, partition)])
 
 
-def pend(apps: Any, group: str, partition: TopicPartition) -> Any:
-    """Return a transaction that commits offset 8 of a partition when it ends."""
-    producer = apps.transaction(apps.name("reader-transaction"))
-    metadata = apps.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
-    return producer
-
-
 @pytest.fixture
 def busy(apps: Any) -> Any:
     """Return a topic, and a group with three commits of which one was deleted again."""
@@ -101,7 +93,7 @@ def test_ended_transaction(
     topic = apps.create_topic(apps.name("ended"), records=9)
     group, partition = apps.name("ended-group"), TopicPartition(topic, 0)
     apps.commit(group, {partition: 1})
-    getattr(pend(apps, group, partition), f"{ending}_transaction")()
+    getattr(apps.pending(group, 8, partition), f"{ending}_transaction")()
 
     def agreed() -> Any:
         with Connection(apps.cluster) as connection:
@@ -117,7 +109,7 @@ def test_open_transaction_hides_only_its_own(apps: Any) -> None:
     topic = apps.create_topic(apps.name("hidden"), records=9)
     group, partition = apps.name("hidden-group"), TopicPartition(topic, 0)
     apps.commit(group, {partition: 1})
-    producer = pend(apps, group, partition)
+    producer = apps.pending(group, 8, partition)
     try:
         apps.commit(group, {partition: 2})
         with Connection(apps.cluster) as connection:
@@ -204,7 +196,7 @@ def test_transactions_that_ended_behind_an_open_one(apps: Any) -> None:
         ours = {key.partition: at.offset for key, at in found.commits.items() if key[0] == group}
         return ours, {key.partition for key in found.pending if key.group_id == group}
 
-    still_open, committed, aborted = (pend(apps, group, place) for place in places)
+    still_open, committed, aborted = (apps.pending(group, 8, place) for place in places)
     try:
         assert ({}, {0, 1, 2}) == counting()
         committed.commit_transaction()

@@ -36,7 +36,6 @@ pytest_plugins = [
     "live_groups",
     "recipe_holds",
     "holding",
-    "holders",
     "streams_app",
     "small_notebooks",
 ]

@@ -8,21 +8,15 @@ from pathlib import Path
 import pytest
 from applications import Applications, eventually
 from consumer_processes.live_applications import LiveApplications
+from holding import carried_out
 from live_groups import create_topics
 from operators import Operator, once_at_rest
 
-from toolkit.journeys.change.change_outcome import ChangeOutcome
-from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, TopicPartition
 
 pytestmark = pytest.mark.live("consumers run")
 
 BEFORE, MEANWHILE = 5, 60
-
-
-def carried_out(change: PlannedChange) -> ChangeOutcome:
-    """Approve a change and carry it out."""
-    return change.decide(dry_run=False, approve=change.fingerprint, reason="a test").apply()
 
 
 @pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer", "java-range"])

@@ -28,11 +28,11 @@ LOOKS_OFTEN = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_new_is_read_and_what_is_paused_is_not(
-    kind: str, bare_cluster: Cluster, holdings: Callable[..., Holding]
+    kind: str, bare_cluster: Cluster, new_holding: Callable[..., Holding]
 ) -> None:
     """The one member of a group reads new partitions and a new topic; the hold goes on."""
     settings = LOOKS_OFTEN[kind.split("-", maxsplit=1)[0]]
-    held = holdings(bare_cluster, kind, consumers=("a",), by_pattern=True, **settings)
+    held = new_holding(bare_cluster, kind, consumers=("a",), by_pattern=True, **settings)
     began, live = time.time(), held.live
     (topic,), created = live.topics, f"{live.group}-9"
     admin = AdminClient({"bootstrap.servers": bare_cluster.bootstrap_servers})
@@ -51,7 +51,7 @@ def test_what_is_new_is_read_and_what_is_paused_is_not(
 
     eventually(are_read)
     live.applications.until_delivered(held.others, since=time.time())
-    assert held.places == held.held()
+    assert held.places == held.paused
     assert [] == held.leaked()
-    held.resume()
-    assert {} == held.lost(began)
+    held.resume_in_place()
+    held.live.applications.until_nothing_is_missing(held.live.places, since=began)

@@ -10,7 +10,8 @@ import pytest
 from applications import eventually
 from brokers import TwoBrokers, kill
 from coordinators import coordinate_by
-from holding import Holding, together, until_begun
+from holding import Holding, until_begun
+from live_groups import together
 from operators import Operator
 
 from toolkit.model import GroupType

@@ -18,11 +18,10 @@ from holding import (
     has_joined,
     is_rebalancing,
     is_started,
-    together,
     until_begun,
     until_ended,
 )
-from live_groups import COMMITS_SOON, LiveGroup, start_live_group
+from live_groups import COMMITS_SOON, LiveGroup, start_live_group, together
 
 from toolkit.model import Cluster
 from toolkit.storage.hold_files import read_hold

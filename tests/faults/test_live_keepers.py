@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from applications import eventually
 from consumer_processes.analysis import longest_silence
-from holding import Holding, has_joined, is_rebalancing, kill_keepers, together
-from live_groups import COMMITS_SOON
+from holding import Holding, has_joined, is_rebalancing, kill_keepers
+from live_groups import COMMITS_SOON, together
 from operators import Operator
 from processes import suspend
 

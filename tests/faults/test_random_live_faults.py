@@ -18,8 +18,8 @@ from applications import eventually
 from consumer_processes.analysis import delivered_during, first_after
 from fault_runs import LIVE_KINDS, FaultRun, Work, make_a_test_of_each_seed, note
 from faulty_proxy import Trouble
-from holding import Holding, kill_keepers, together, until_ended
-from live_groups import COMMITS_SOON, LiveGroup, start_live_group
+from holding import Holding, kill_keepers, until_ended
+from live_groups import COMMITS_SOON, LiveGroup, start_live_group, together
 from operators import Operator
 from three_brokers import ThreeBrokers, three_brokers
 

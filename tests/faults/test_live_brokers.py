@@ -11,7 +11,7 @@ from applications import eventually
 from brokers import TwoBrokers, kill
 from coordinators import coordinate_by
 from holding import Holding, until_begun
-from live_groups import together
+from live_groups import EACH_PROTOCOL, together
 from operators import Operator
 
 from toolkit.model import GroupType
@@ -21,8 +21,6 @@ pytestmark = [
     pytest.mark.faults("the broker of a hold is killed"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
-
-KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 
 
 def still_held(all_held: list[Holding], newcomer: str) -> None:
@@ -48,7 +46,7 @@ def test_a_broker_that_is_killed_and_started_again(
     operator: Operator, breakable: Any, new_holding: Callable[..., Holding]
 ) -> None:
     """A hold lasts while the only broker is killed and started again on its data, early or late."""
-    all_held = [new_holding(operator.cluster, kind) for kind in KINDS]
+    all_held = [new_holding(operator.cluster, kind) for kind in EACH_PROTOCOL]
     together(Holding.pause, all_held)
 
     until_begun(all_held)
@@ -78,7 +76,7 @@ def test_coordinators_that_move(
 ) -> None:
     """A hold follows its group to another broker, also when the one before is killed."""
     cluster, second = two_brokers
-    all_held = [new_holding(cluster, kind) for kind in KINDS]
+    all_held = [new_holding(cluster, kind) for kind in EACH_PROTOCOL]
     coordinate_by(cluster, (1,))
     together(Holding.pause, all_held)
 

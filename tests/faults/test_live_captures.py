@@ -21,7 +21,7 @@ from holding import (
     until_begun,
     until_ended,
 )
-from live_groups import COMMITS_SOON, LiveGroup, start_live_group, together
+from live_groups import COMMITS_SOON, EACH_PROTOCOL, LiveGroup, start_live_group, together
 
 from toolkit.model import Cluster
 from toolkit.storage.hold_files import read_hold
@@ -31,8 +31,6 @@ pytestmark = [
     pytest.mark.faults("keepers, operators and a broker are killed in a capture"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
-
-KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def groups_that_run(
     cluster = Cluster("breakable", _breakable.broker.address)
     with ExitStack() as ending:
         made = []
-        for kind in KINDS:
+        for kind in EACH_PROTOCOL:
             name, log = unique_name("live"), tmp_path_factory.mktemp("live")
             few = {"per_second": RATE, **COMMITS_SOON}
             made.append(start_live_group(cluster, kind, name, log, ending, **few))

@@ -13,13 +13,12 @@ import pytest
 from applications import eventually
 from consumer_processes.analysis import longest_silence
 from holding import Holding, has_joined, is_rebalancing, kill_keepers
-from live_groups import COMMITS_SOON, together
+from live_groups import COMMITS_SOON, EACH_PROTOCOL, together
 from operators import Operator
 from processes import suspend
 
 pytestmark = pytest.mark.faults("keepers are killed and stopped")
 
-KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 # The last heartbeat is up to 2 s before the kill. The rest is for delays of broker and test.
 ROOM_S = 5.0
 LOCKS = Path("/proc/locks")
@@ -34,8 +33,8 @@ def test_keepers_that_are_killed(operator: Operator, new_holding: Callable[..., 
     is delivered in between, and the other partitions do not stop, also if a member joins just then.
     The next keeper has a standby as well.
     """
-    alone = [new_holding(operator.cluster, kind) for kind in KINDS]
-    followed = [new_holding(operator.cluster, kind) for kind in KINDS]
+    alone = [new_holding(operator.cluster, kind) for kind in EACH_PROTOCOL]
+    followed = [new_holding(operator.cluster, kind) for kind in EACH_PROTOCOL]
     together(Holding.pause, [*alone, *followed])
     together(until_followed, followed)
     committed = [one.committed() for one in alone]

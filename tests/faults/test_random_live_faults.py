@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from applications import eventually
 from consumer_processes.analysis import delivered_during, first_after
-from fault_runs import LIVE_KINDS, FaultRun, Work, make_a_test_of_each_seed, note
+from fault_runs import FaultRun, Work, make_a_test_of_each_seed, note
 from faulty_proxy import Trouble
 from holding import Holding, kill_keepers, until_ended
-from live_groups import COMMITS_SOON, LiveGroup, start_live_group, together
+from live_groups import COMMITS_SOON, EACH_PROTOCOL, LiveGroup, start_live_group, together
 from operators import Operator
-from three_brokers import ThreeBrokers, three_brokers
+from three_brokers import ThreeBrokers
 
 from toolkit.errors import ToolkitError
 from toolkit.journeys.change.planned_change import PlannedChange
@@ -51,12 +51,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each seed."""
     if "run" in metafunc.fixturenames:
         make_a_test_of_each_seed(metafunc, live=True)
-
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeBrokers]:
-    """Return the cluster, which all runs share."""
-    yield from three_brokers(tmp_path_factory.mktemp("three"))
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +165,7 @@ def test_all_brokers_are_restarted_one_after_the_other(
     """A hold goes on from coordinator to coordinator, and nothing paused is delivered meanwhile."""
     with ExitStack() as ending:
         all_held = [
-            ending.enter_context(until_ended(live_groups(kind), tmp_path)) for kind in LIVE_KINDS
+            ending.enter_context(until_ended(live_groups(kind), tmp_path)) for kind in EACH_PROTOCOL
         ]
         began = time.time()
         together(Holding.pause, all_held)
@@ -190,7 +184,7 @@ def test_all_that_held_is_killed_with_a_broker(
     here: ThreeBrokers, live_groups: Callable[[str], LiveGroup], tmp_path: Path
 ) -> None:
     """From elsewhere, without the state folder, it is seen what is still held, and resumed."""
-    began, live = time.time(), live_groups(LIVE_KINDS[0])
+    began, live = time.time(), live_groups(EACH_PROTOCOL[0])
     with until_ended(live, tmp_path) as held:
         held.pause()
         coordinator = held.group.coordinator_id
@@ -220,7 +214,7 @@ def test_a_move_whose_answer_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is resumed all the same, and what became of it is told, and seen in what is read."""
-    live, write = live_groups(LIVE_KINDS[0]), GroupWriter.move
+    live, write = live_groups(EACH_PROTOCOL[0]), GroupWriter.move
 
     def write_and_lose(writer: GroupWriter, *asked: Any) -> Any:
         answer = write(writer, *asked)

@@ -55,7 +55,7 @@ class LateCommitter:
         self.late_commits = 0  # how often it still commits late when it gets the moved partition
         self.late_when_at: int | None = None  # or once the committed offset is this
         self.overwritten_with: list[int] = []
-        kind = {"session.timeout.ms": 30000} if protocol == "classic" else {}
+        classic = {"session.timeout.ms": 30_000, "heartbeat.interval.ms": 1_000}
         self.consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
@@ -63,7 +63,7 @@ class LateCommitter:
                 "group.protocol": protocol,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                **kind,
+                **(classic if protocol == "classic" else {}),
             }
         )
         self._ends = threading.Event()

@@ -18,7 +18,7 @@ from applications import PATIENCE_S, eventually
 from consumer_processes.analysis import delivered_during, repeats
 from consumer_processes.log import Delivery
 from holding import Holding, carried_out, kill_keepers
-from live_groups import LiveGroup
+from live_groups import EACH_PROTOCOL, LiveGroup
 from operators import Operator, once_at_rest
 from processes import suspend
 
@@ -43,17 +43,17 @@ pytestmark = pytest.mark.live("consumers and keepers run")
 
 Eventually = Callable[[Callable[[], object]], object]
 
-EACH_PROTOCOL = [
+OF_EACH_PROTOCOL = [
     pytest.param(
         kind,
         marks=[pytest.mark.default("one of each group protocol"), pytest.mark.timeout(600)],
     )
-    for kind in ("librdkafka-consumer", "librdkafka-range", "librdkafka-cooperative-sticky")
+    for kind in EACH_PROTOCOL
 ]
 SHORT = timedelta(seconds=3)
 
 
-@pytest.mark.parametrize("kind", EACH_PROTOCOL)
+@pytest.mark.parametrize("kind", OF_EACH_PROTOCOL)
 def test_pause_and_resume(
     shared_holding: Callable[[str], Holding], kind: str, eventually: Eventually
 ) -> None:
@@ -271,7 +271,7 @@ def press_ctrl_c(one: Holding, channel: GroupChannel, is_cut: threading.Event) -
 
 
 # kafka-python keeps its position in a partition that it is assigned again by a mere rebalance.
-@pytest.mark.parametrize("kind", [*EACH_PROTOCOL, "kafka-python-range"])
+@pytest.mark.parametrize("kind", [*OF_EACH_PROTOCOL, "kafka-python-range"])
 def test_offsets_of_a_live_group_are_moved(
     shared_holding: Callable[[str], Holding], kind: str, eventually: Eventually
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import kafka_version  # noqa: F401 -- before what takes the default version from toolkit
 import pytest
+from consumer_processes.live_applications import LiveApplications
 
 import toolkit
 from toolkit.kafka_io.client.shared_connections import close_all
@@ -36,7 +37,6 @@ pytest_plugins = [
     "live_groups",
     "recipe_holds",
     "holding",
-    "holders",
     "streams_app",
     "small_notebooks",
 ]
@@ -66,6 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("brief" if config.getoption("tier") == "fast" else "patient")
     # However busy the machine is; no test claims these limits.
     broker.START_TIMEOUT_S = fleet.SEED_TIMEOUT_S = 600
+    # Members hear of a rebalance with a heartbeat. Benchmarks keep the default.
+    LiveApplications.heartbeat_ms = 1_000
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from applications import Applications, eventually
 from brokers import kill, until_ready
 from operators import Operator
 from processes import suspend
+from three_brokers import ThreeBrokers
 
 import toolkit
 from toolkit.model import Cluster, TopicPartition
@@ -60,6 +61,13 @@ class Breakable:
 @pytest.fixture(autouse=True)
 def _left_over(lost_sockets: None) -> None:
     """Every test here may lose its broker."""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeBrokers]:
+    """Return a cluster of three brokers, of which everything may be broken."""
+    with ExitStack() as ending:
+        yield ThreeBrokers(tmp_path_factory.mktemp("three"), ending)
 
 
 @pytest.fixture(scope="package")

@@ -10,7 +10,8 @@ import pytest
 from applications import eventually
 from brokers import TwoBrokers, kill
 from coordinators import coordinate_by
-from holding import Holding, together, until_begun
+from holding import Holding, until_begun
+from live_groups import EACH_PROTOCOL, together
 from operators import Operator
 
 from toolkit.model import GroupType
@@ -21,8 +22,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
-
 
 def still_held(all_held: list[Holding], newcomer: str) -> None:
     """Check that the others go on, groups take a newcomer in, and the paused stay paused."""
@@ -32,22 +31,22 @@ def still_held(all_held: list[Holding], newcomer: str) -> None:
         apps = held.live.applications
         apps.until_delivered(held.others, since=since)
         apps.start(newcomer)
-        if held.group().type is GroupType.CLASSIC:
+        if held.group.type is GroupType.CLASSIC:
             apps.until(lambda log: newcomer in {one.consumer for one in log})
         else:  # the broker assigns, and may give it nothing but what is paused
-            eventually(lambda: newcomer in {member.client_id for member in held.group().members})
+            eventually(lambda: newcomer in {member.client_id for member in held.group.members})
         apps.until_delivered(held.others)
         assert [] == held.leaked()
-        assert eventually(lambda: held.places == held.held())
+        assert eventually(lambda: held.places == held.paused)
 
     together(is_so, all_held)
 
 
 def test_a_broker_that_is_killed_and_started_again(
-    operator: Operator, breakable: Any, holdings: Callable[..., Holding]
+    operator: Operator, breakable: Any, new_holding: Callable[..., Holding]
 ) -> None:
     """A hold lasts while the only broker is killed and started again on its data, early or late."""
-    all_held = [holdings(operator.cluster, kind) for kind in KINDS]
+    all_held = [new_holding(operator.cluster, kind) for kind in EACH_PROTOCOL]
     together(Holding.pause, all_held)
 
     until_begun(all_held)
@@ -62,7 +61,7 @@ def test_a_broker_that_is_killed_and_started_again(
     breakable.start()
     still_as_before(all_held, "d")
 
-    together(Holding.resume, all_held)
+    together(Holding.resume_in_place, all_held)
 
 
 def still_as_before(all_held: list[Holding], newcomer: str) -> None:
@@ -72,10 +71,12 @@ def still_as_before(all_held: list[Holding], newcomer: str) -> None:
         assert eventually(lambda held=held: "held" == held.record.words)
 
 
-def test_coordinators_that_move(two_brokers: TwoBrokers, holdings: Callable[..., Holding]) -> None:
+def test_coordinators_that_move(
+    two_brokers: TwoBrokers, new_holding: Callable[..., Holding]
+) -> None:
     """A hold follows its group to another broker, also when the one before is killed."""
     cluster, second = two_brokers
-    all_held = [holdings(cluster, kind) for kind in KINDS]
+    all_held = [new_holding(cluster, kind) for kind in EACH_PROTOCOL]
     coordinate_by(cluster, (1,))
     together(Holding.pause, all_held)
 
@@ -87,4 +88,4 @@ def test_coordinators_that_move(two_brokers: TwoBrokers, holdings: Callable[...,
     kill(second)
     still_held(all_held, "d")
 
-    together(Holding.resume, all_held)
+    together(Holding.resume_in_place, all_held)

@@ -12,20 +12,19 @@ from pathlib import Path
 import pytest
 from applications import eventually
 from consumer_processes.analysis import longest_silence
-from holding import Holding, has_joined, is_rebalancing, together
-from live_groups import COMMITS_SOON
+from holding import Holding, has_joined, is_rebalancing, kill_keepers
+from live_groups import COMMITS_SOON, EACH_PROTOCOL, together
 from operators import Operator
 from processes import suspend
 
 pytestmark = pytest.mark.faults("keepers are killed and stopped")
 
-KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 # The last heartbeat is up to 2 s before the kill. The rest is for delays of broker and test.
 ROOM_S = 5.0
 LOCKS = Path("/proc/locks")
 
 
-def test_keepers_that_are_killed(operator: Operator, holdings: Callable[..., Holding]) -> None:
+def test_keepers_that_are_killed(operator: Operator, new_holding: Callable[..., Holding]) -> None:
     """
     Partitions whose keeper and standby were killed are read again when the session is over.
 
@@ -34,37 +33,37 @@ def test_keepers_that_are_killed(operator: Operator, holdings: Callable[..., Hol
     is delivered in between, and the other partitions do not stop, also if a member joins just then.
     The next keeper has a standby as well.
     """
-    alone = [holdings(operator.cluster, kind) for kind in KINDS]
-    followed = [holdings(operator.cluster, kind) for kind in KINDS]
+    alone = [new_holding(operator.cluster, kind) for kind in EACH_PROTOCOL]
+    followed = [new_holding(operator.cluster, kind) for kind in EACH_PROTOCOL]
     together(Holding.pause, [*alone, *followed])
     together(until_followed, followed)
     committed = [one.committed() for one in alone]
 
     killed = {one.live.group: kill_and_follow(one) for one in followed}
-    killed |= {one.live.group: one.kill_all_keepers() for one in alone}
+    killed |= {one.live.group: kill_keepers(one.path) for one in alone}
     removed = removed_at(alone)
     for one, offsets in zip(alone, committed, strict=True):
         at = killed[one.live.group]
         name = one.live.applications.kind.name
         over = at + (one.record.note.survives_s or 0)
-        one.until_read_again(at)
+        one.live.applications.until_delivered(one.places, since=at)
         assert [] == one.leaked(until=over - ROOM_S), name
         assert over - ROOM_S < removed[one.live.group], name
         assert offsets == one.first_offsets(at), name
-        assert frozenset() == one.held(), name
-        assert {} == one.lost(), name
+        assert frozenset() == one.paused, name
+        one.live.applications.until_nothing_is_missing(one.live.places)
 
     outlived = max(killed.values()) + max(one.record.note.survives_s or 0 for one in followed)
     eventually(lambda: time.time() > outlived + ROOM_S)  # it would have ended
     for one in followed:
         assert [] == one.leaked()
-        assert one.places == one.held()
+        assert one.places == one.paused
         log = one.live.applications.deliveries()
         at = killed[one.live.group]
         rest_s = max(longest_silence(log, place, at, time.time()) for place in one.others)
         # The others have not waited for the session of the killed keeper, which is 45 s.
         assert rest_s < (one.record.note.survives_s or 0) / 2
-        one.resume()
+        one.resume_in_place()
 
 
 def until_followed(held: Holding) -> None:
@@ -118,38 +117,40 @@ def removed_at(all_held: list[Holding]) -> dict[str, float]:
     return found
 
 
-def test_a_keeper_that_is_told_to_end(operator: Operator, holdings: Callable[..., Holding]) -> None:
+def test_a_keeper_that_is_told_to_end(
+    operator: Operator, new_holding: Callable[..., Holding]
+) -> None:
     """Its standby does not take over from a keeper that has resumed what it held, and ends."""
-    held = holdings(operator.cluster, "librdkafka-consumer")
+    held = new_holding(operator.cluster, "librdkafka-consumer")
     held.pause()
     until_followed(held)
 
-    held.resume()
+    held.resume_in_place()
     eventually(lambda: not held.keepers)
 
     assert "ended" == str(held.record.status)
-    assert frozenset() == held.held()
+    assert frozenset() == held.paused
     held.live.applications.until_delivered(held.live.places)
-    assert {} == held.lost()
+    held.live.applications.until_nothing_is_missing(held.live.places)
 
 
 def test_a_keeper_that_was_stopped_until_its_member_was_removed(
-    operator: Operator, holdings: Callable[..., Holding]
+    operator: Operator, new_holding: Callable[..., Holding]
 ) -> None:
     """Its standby does not take over from it; when it goes on it ends, and captures nothing."""
-    held = holdings(operator.cluster, "librdkafka-range")
+    held = new_holding(operator.cluster, "librdkafka-range")
     held.pause()
     until_followed(held)
     keeper = held.record.pid
 
     suspend(keeper)
     held.live.end_holds()  # as the coordinator does when the session is over
-    held.until_read_again(time.time())
+    held.live.applications.until_delivered(held.places)
     assert (keeper, "held") == (held.record.pid, str(held.record.status))
     os.kill(keeper, signal.SIGCONT)
     eventually(lambda: not held.keepers)
 
     assert ("ended", keeper) == (str(held.record.status), held.record.pid)
     assert "hold lost" in held.record.words
-    assert frozenset() == held.held()
-    assert {} == held.lost()
+    assert frozenset() == held.paused
+    held.live.applications.until_nothing_is_missing(held.live.places)

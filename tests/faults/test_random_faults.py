@@ -8,14 +8,14 @@ as many as wanted, and `SEEDS=17:18` one of them again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
 from applications import eventually
 from fault_runs import FaultRun, Work, make_a_test_of_each_seed, note
 from operators import Operator
-from three_brokers import ThreeBrokers, three_brokers
+from three_brokers import ThreeBrokers
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.shared_connections import close_all
@@ -38,12 +38,6 @@ Committed = dict[str, dict[TopicPartition, int]]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each seed."""
     make_a_test_of_each_seed(metafunc, live=False)
-
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeBrokers]:
-    """Return the cluster, which all runs share."""
-    yield from three_brokers(tmp_path_factory.mktemp("three"))
 
 
 class IdleGroups:

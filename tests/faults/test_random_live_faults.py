@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from applications import eventually
 from consumer_processes.analysis import delivered_during, first_after
-from fault_runs import LIVE_KINDS, FaultRun, Work, make_a_test_of_each_seed, note
+from fault_runs import FaultRun, Work, make_a_test_of_each_seed, note
 from faulty_proxy import Trouble
-from holding import Holding, together, until_ended
-from live_groups import COMMITS_SOON, LiveGroup, start_live_group
+from holding import Holding, kill_keepers, until_ended
+from live_groups import COMMITS_SOON, EACH_PROTOCOL, LiveGroup, start_live_group, together
 from operators import Operator
-from three_brokers import ThreeBrokers, three_brokers
+from three_brokers import ThreeBrokers
 
 from toolkit.errors import ToolkitError
 from toolkit.journeys.change.planned_change import PlannedChange
@@ -51,12 +51,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each seed."""
     if "run" in metafunc.fixturenames:
         make_a_test_of_each_seed(metafunc, live=True)
-
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeBrokers]:
-    """Return the cluster, which all runs share."""
-    yield from three_brokers(tmp_path_factory.mktemp("three"))
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +152,9 @@ def test_a_seed(
         held = Holding(Operator(here.cluster, past.operator.state), live)
         act = pause if run.work is Work.PAUSE else move_live
         told = act(run, here, held, past)
-        eventually(lambda: frozenset() == past.held())
+        eventually(lambda: frozenset() == past.paused)
         reads_everything(live)
-        assert {} == held.lost(began), run
+        held.live.applications.until_nothing_is_missing(held.live.places, since=began)
         assert held.operator.log or not told.outcome  # which verifies the log
     note(pytestconfig, run, told.words, told.took_s)
 
@@ -171,35 +165,35 @@ def test_all_brokers_are_restarted_one_after_the_other(
     """A hold goes on from coordinator to coordinator, and nothing paused is delivered meanwhile."""
     with ExitStack() as ending:
         all_held = [
-            ending.enter_context(until_ended(live_groups(kind), tmp_path)) for kind in LIVE_KINDS
+            ending.enter_context(until_ended(live_groups(kind), tmp_path)) for kind in EACH_PROTOCOL
         ]
         began = time.time()
         together(Holding.pause, all_held)
         here.restart_each()
         for held in all_held:
-            assert eventually(lambda held=held: held.places == held.held())
+            assert eventually(lambda held=held: held.places == held.paused)
             assert [] == held.leaked(), held.told
             assert "held" == held.record.words
-        together(Holding.resume, all_held)
+        together(Holding.resume_in_place, all_held)
         for held in all_held:
             reads_everything(held.live)
-            assert {} == held.lost(began)
+            held.live.applications.until_nothing_is_missing(held.live.places, since=began)
 
 
 def test_all_that_held_is_killed_with_a_broker(
     here: ThreeBrokers, live_groups: Callable[[str], LiveGroup], tmp_path: Path
 ) -> None:
     """From elsewhere, without the state folder, it is seen what is still held, and resumed."""
-    began, live = time.time(), live_groups(LIVE_KINDS[0])
+    began, live = time.time(), live_groups(EACH_PROTOCOL[0])
     with until_ended(live, tmp_path) as held:
         held.pause()
-        coordinator = held.group().coordinator_id
+        coordinator = held.group.coordinator_id
         assert coordinator
         here.kill(coordinator - 1)
-        held.kill_all_keepers()
-        elsewhere = Holding(Operator(here.direct, tmp_path / "elsewhere"), live)
+        kill_keepers(held.path)
+        elsewhere = held.elsewhere()
 
-        assert eventually(lambda: held.places == elsewhere.held())
+        assert eventually(lambda: held.places == elsewhere.paused)
         (row,) = (one for one in check_cluster(here.direct) if one.check == "paused partitions")
         assert ("ok", f"2 partitions of {live.group}") == (row.status, row.finding)
         paused = elsewhere.operator.session.paused().rows
@@ -207,10 +201,10 @@ def test_all_that_held_is_killed_with_a_broker(
         assert [] == held.leaked()
         told = ask(lambda: elsewhere.operator.session.resume(live.group))
         assert told.is_done, told
-        assert frozenset() == elsewhere.held()
+        assert frozenset() == elsewhere.paused
         here.heal()
         reads_everything(live)
-        assert {} == held.lost(began)
+        held.live.applications.until_nothing_is_missing(held.live.places, since=began)
 
 
 def test_a_move_whose_answer_is_lost(
@@ -220,7 +214,7 @@ def test_a_move_whose_answer_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is resumed all the same, and what became of it is told, and seen in what is read."""
-    live, write = live_groups(LIVE_KINDS[0]), GroupWriter.move
+    live, write = live_groups(EACH_PROTOCOL[0]), GroupWriter.move
 
     def write_and_lose(writer: GroupWriter, *asked: Any) -> Any:
         answer = write(writer, *asked)
@@ -246,7 +240,7 @@ def test_a_move_whose_answer_is_lost(
         ).outcome
         close_all()
         assert "no answer" in outcome.interrupted
-        eventually(lambda: frozenset() == past.held())
+        eventually(lambda: frozenset() == past.paused)
         reads_everything(live)
         log = live.applications.deliveries()
         back = {one.place for one in log if one.at > began and one.offset == 3}
@@ -269,7 +263,7 @@ def pause(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> To
     if told.is_done:
         assert record, run
         if record.status is HoldStatus.HELD:  # else it is told why it ended
-            assert eventually(lambda: past.places == past.held() or has_ended(past)), run
+            assert eventually(lambda: past.places == past.paused or has_ended(past)), run
         if not has_ended(past):
             assert [] == held.leaked(), (run, past.told)
     resume(held, past)
@@ -283,12 +277,12 @@ def has_ended(past: Holding) -> bool:
 
 def resume(held: Holding, past: Holding) -> None:
     """Resume whatever is held: once everything works again, that is done."""
-    if not past.held() and not has_live_keeper(past.path):
+    if not past.paused and not has_live_keeper(past.path):
         return
     # Again, where it is refused because the group rebalances.
     eventually(
         lambda: (
-            ask(lambda: held.operator.session.resume(held.live.group)).is_done or not past.held()
+            ask(lambda: held.operator.session.resume(held.live.group)).is_done or not past.paused
         )
     )
     eventually(lambda: not has_live_keeper(past.path))

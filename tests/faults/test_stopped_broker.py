@@ -95,7 +95,6 @@ def test_stopped_before_connecting(cluster: Cluster, stoppable: Secured) -> None
 
     assert isinstance(error, ClusterUnreachable)
     assert "no answer" in error.problem
-    assert "no answer" in error.problem
     assert "timeout in the fleet file" in error.hint
 
 

@@ -12,7 +12,7 @@ import pytest
 from applications import PATIENCE_S, Applications, eventually
 from consumer_processes.analysis import delivered_during, repeats, two_at_once
 from consumer_processes.log import Delivery
-from live_groups import COMMITS_SOON
+from live_groups import COMMITS_SOON, together
 from recipe_holds import RecipeHold, assert_resumed_in_place
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
@@ -150,29 +150,32 @@ def test_a_group_of_the_range_assignor_keeps_it(held: Callable[..., RecipeHold])
     assert "range" == group.facts().assignor
 
 
-@pytest.mark.parametrize("owner", ["a", "b"])
 def test_a_member_that_is_busy_with_a_record_does_not_stop_the_others(
-    held: Callable[..., RecipeHold], owner: str
+    held: Callable[..., RecipeHold],
 ) -> None:
     """It lets nothing go, be it the owner or not, and is evicted: others get what they wait for."""
-    group = held(KIND, **COMMITS_SOON)
-    group.hold = ConsumerHold(patience_s=5)
-    owned = {one.client_id: one.assigned for one in group.facts().members}
-    wanted = min(owned[owner])
-    applications = group.live.applications
 
-    with ThreadPoolExecutor() as pool:
-        with applications.busy("b"):
-            capturing = pool.submit(group.capture, wanted)
-            eventually(lambda: capturing.done() or group.hold.held)
-            if owner == "a":
-                group.until_delivered(*group.others(wanted), since=capturing.result())
-            else:
-                applications.until_delivered(group.others(wanted))
-        captured = capturing.result()
-    log = released_in_order(group, wanted, since=captured)
+    def is_so(owner: str) -> None:
+        group = held(KIND, **COMMITS_SOON)
+        group.hold = ConsumerHold(patience_s=5)
+        owned = {one.client_id: one.assigned for one in group.facts().members}
+        wanted = min(owned[owner])
+        applications = group.live.applications
 
-    assert owned["b"] >= {one.place for one in repeats(log)}
+        with ThreadPoolExecutor() as pool:
+            with applications.busy("b"):
+                capturing = pool.submit(group.capture, wanted)
+                eventually(lambda: capturing.done() or group.hold.held)
+                if owner == "a":
+                    group.until_delivered(*group.others(wanted), since=capturing.result())
+                else:
+                    applications.until_delivered(group.others(wanted))
+            captured = capturing.result()
+        log = released_in_order(group, wanted, since=captured)
+
+        assert owned["b"] >= {one.place for one in repeats(log)}
+
+    together(is_so, "ab")
 
 
 @pytest.mark.usefixtures("spare")

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from applications import Applications, eventually
 from consumer_processes.live_applications import LiveApplications
-from live_groups import create_topics
+from holding import carried_out
+from live_groups import create_topics, together
 from operators import Operator, once_at_rest
 
-from toolkit.journeys.change.change_outcome import ChangeOutcome
-from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, TopicPartition
 
 pytestmark = pytest.mark.live("consumers run")
@@ -20,47 +19,49 @@ pytestmark = pytest.mark.live("consumers run")
 BEFORE, MEANWHILE = 5, 60
 
 
-def carried_out(change: PlannedChange) -> ChangeOutcome:
-    """Approve a change and carry it out."""
-    return change.decide(dry_run=False, approve=change.fingerprint, reason="a test").apply()
-
-
-@pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer", "java-range"])
 def test_nothing_that_is_produced_during_a_pause_is_lost(
-    operator: Operator,
+    bare_cluster: Cluster,
     applications: Callable[[Cluster], Applications],
     unique_name: Callable[[str], str],
     tmp_path: Path,
-    kind: str,
 ) -> None:
     """A consumer that starts at the end, and has read nothing yet, reads all of it afterwards."""
-    name, apps = unique_name("first"), applications(operator.cluster)
-    create_topics(apps.address, {name: 2})
-    place = TopicPartition(name, 1)
-    apps.produce(*place, BEFORE)
-    with LiveApplications(apps.address, name, (name,), kind=kind, log=tmp_path) as consumers:
-        consumers.start("a", **{"auto.offset.reset": "latest", "auto.commit.interval.ms": 600_000})
-        eventually(lambda: place in owned(operator, name))
-        session, scopes = operator.session, [f"{name}:1"]
 
-        blocked = session.pause(name, scopes)
-        paused = once_at_rest(
-            lambda: carried_out(session.pause(name, scopes, commit_missing="latest"))
-        )
-        apps.produce(*place, MEANWHILE, key=name)  # as console consumers are asked to print
-        resumed = carried_out(session.resume(name, scopes))
+    def is_so(kind: str) -> None:
+        name, apps = unique_name("first"), applications(bare_cluster)
+        operator = Operator(bare_cluster, tmp_path / f"state-{kind}")
+        create_topics(apps.address, {name: 2})
+        place = TopicPartition(name, 1)
+        apps.produce(*place, BEFORE)
+        with LiveApplications(
+            apps.address, name, (name,), kind=kind, log=tmp_path / kind
+        ) as consumers:
+            consumers.start(
+                "a", **{"auto.offset.reset": "latest", "auto.commit.interval.ms": 600_000}
+            )
+            eventually(lambda: place in owned(operator, name))
+            session, scopes = operator.session, [f"{name}:1"]
 
-        assert ["no-committed-offset"] == [f.rule for f in blocked.findings if f.blocks]
-        assert (True, True) == (paused.is_done, resumed.is_done)
-        firsts = {c.partition: c.after for _, c in paused.change.plan.changes if c.after}
-        assert BEFORE == firsts[place].offset
-        wanted = [*range(BEFORE, BEFORE + MEANWHILE)]
-        consumers.until(
-            lambda all_: wanted == sorted({d.offset for d in all_ if d.place == place}),
-        )
+            blocked = session.pause(name, scopes)
+            paused = once_at_rest(
+                lambda: carried_out(session.pause(name, scopes, commit_missing="latest"))
+            )
+            apps.produce(*place, MEANWHILE, key=name)  # as console consumers are asked to print
+            resumed = carried_out(session.resume(name, scopes))
 
-        undone = session.undo(paused.run_id)
-        assert "stays-committed" in {finding.rule for finding in undone.findings}
+            assert ["no-committed-offset"] == [f.rule for f in blocked.findings if f.blocks]
+            assert (True, True) == (paused.is_done, resumed.is_done)
+            firsts = {c.partition: c.after for _, c in paused.change.plan.changes if c.after}
+            assert BEFORE == firsts[place].offset
+            wanted = [*range(BEFORE, BEFORE + MEANWHILE)]
+            consumers.until(
+                lambda all_: wanted == sorted({d.offset for d in all_ if d.place == place}),
+            )
+
+            undone = session.undo(paused.run_id)
+            assert "stays-committed" in {finding.rule for finding in undone.findings}
+
+    together(is_so, ("librdkafka-range", "librdkafka-consumer", "java-range"))
 
 
 def owned(operator: Operator, group: str) -> set[TopicPartition]:

@@ -10,6 +10,7 @@ from applications import eventually
 from clients import AdminClient, Producer
 from confluent_kafka.admin import NewPartitions, NewTopic
 from holding import Holding
+from live_groups import together
 
 from toolkit.model import Cluster, TopicPartition
 
@@ -26,32 +27,35 @@ LOOKS_OFTEN = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_new_is_read_and_what_is_paused_is_not(
-    kind: str, bare_cluster: Cluster, holdings: Callable[..., Holding]
+    bare_cluster: Cluster, new_holding: Callable[..., Holding]
 ) -> None:
     """The one member of a group reads new partitions and a new topic; the hold goes on."""
-    settings = LOOKS_OFTEN[kind.split("-", maxsplit=1)[0]]
-    held = holdings(bare_cluster, kind, consumers=("a",), by_pattern=True, **settings)
-    began, live = time.time(), held.live
-    (topic,), created = live.topics, f"{live.group}-9"
-    admin = AdminClient({"bootstrap.servers": bare_cluster.bootstrap_servers})
-    producer = Producer({"bootstrap.servers": bare_cluster.bootstrap_servers})
-    new = {*(TopicPartition(topic, number) for number in (6, 7)), TopicPartition(created, 0)}
-    held.pause()
 
-    admin.create_partitions([NewPartitions(topic, 8)])[topic].result()
-    admin.create_topics([NewTopic(created, 1, 1)])[created].result()
+    def is_so(kind: str) -> None:
+        settings = LOOKS_OFTEN[kind.split("-", maxsplit=1)[0]]
+        held = new_holding(bare_cluster, kind, consumers=("a",), by_pattern=True, **settings)
+        began, live = time.time(), held.live
+        (topic,), created = live.topics, f"{live.group}-9"
+        admin = AdminClient({"bootstrap.servers": bare_cluster.bootstrap_servers})
+        producer = Producer({"bootstrap.servers": bare_cluster.bootstrap_servers})
+        new = {*(TopicPartition(topic, number) for number in (6, 7)), TopicPartition(created, 0)}
+        held.pause()
 
-    def are_read() -> bool:
-        for place in new:
-            producer.produce(place.topic, b"new", place.topic, partition=place.partition)
-        producer.flush()
-        return new <= {one.place for one in live.applications.deliveries()}
+        admin.create_partitions([NewPartitions(topic, 8)])[topic].result()
+        admin.create_topics([NewTopic(created, 1, 1)])[created].result()
 
-    eventually(are_read)
-    live.applications.until_delivered(held.others, since=time.time())
-    assert held.places == held.held()
-    assert [] == held.leaked()
-    held.resume()
-    assert {} == held.lost(began)
+        def are_read() -> bool:
+            for place in new:
+                producer.produce(place.topic, b"new", place.topic, partition=place.partition)
+            producer.flush()
+            return new <= {one.place for one in live.applications.deliveries()}
+
+        eventually(are_read)
+        live.applications.until_delivered(held.others, since=time.time())
+        assert held.places == held.paused
+        assert [] == held.leaked()
+        held.resume_in_place()
+        held.live.applications.until_nothing_is_missing(held.live.places, since=began)
+
+    together(is_so, KINDS)

@@ -17,7 +17,7 @@ from consumer_processes.analysis import (
     two_at_once,
 )
 from consumer_processes.log import Delivery, Log, Logs
-from live_groups import LiveGroup
+from live_groups import LiveGroup, together
 
 from toolkit.model import Cluster, TopicPartition
 
@@ -121,31 +121,37 @@ def test_a_killed_application_loses_no_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.live("consumers run")
-@pytest.mark.parametrize(
-    "kind",
-    ["librdkafka-range", "java-cooperative-sticky", "kafka-python-sticky", "aiokafka-sticky"],
-)
-def test_every_client(
-    kind: str, bare_cluster: Cluster, live_group: Callable[..., LiveGroup]
-) -> None:
+def test_every_client(bare_cluster: Cluster, live_group: Callable[..., LiveGroup]) -> None:
     """Members share partitions, take over from one that leaves or is killed, and lose no record."""
-    by_pattern = kind == "aiokafka-sticky"  # other tests hold groups of the others that do so
-    shape = {"topics": 2, "partitions": 3, "by_pattern": by_pattern}
-    live = live_group(bare_cluster, kind, **shape, session_timeout_ms=BRIEF_MS)
-    apps, began = live.applications, time.time()
 
-    apps.until(lambda all_: _readers(one for one in all_ if one.at > began) == {"a", "b"})
-    apps.start("c", session_timeout_ms=BRIEF_MS)
-    apps.until(lambda all_: "c" in _readers(all_))
-    apps.stop("a")
-    stopped = time.time()
-    # One of the two that stay may have everything until the other one has joined again.
-    apps.until(lambda all_: _readers(one for one in all_ if one.at > stopped) == {"b", "c"})
-    apps.kill("b")
-    apps.until_delivered(live.places)  # when its session is over
+    def is_so(kind: str) -> None:
+        by_pattern = kind == "aiokafka-sticky"  # other tests hold groups of the others that do so
+        shape = {"topics": 2, "partitions": 3, "by_pattern": by_pattern}
+        live = live_group(bare_cluster, kind, **shape, session_timeout_ms=BRIEF_MS)
+        apps, began = live.applications, time.time()
 
-    assert ["c"] == apps.running
-    apps.until_nothing_is_missing(live.places, first=0)
+        apps.until(lambda all_: _readers(one for one in all_ if one.at > began) == {"a", "b"})
+        apps.start("c", session_timeout_ms=BRIEF_MS)
+        apps.until(lambda all_: "c" in _readers(all_))
+        apps.stop("a")
+        stopped = time.time()
+        # One of the two that stay may have everything until the other one has joined again.
+        apps.until(lambda all_: _readers(one for one in all_ if one.at > stopped) == {"b", "c"})
+        apps.kill("b")
+        apps.until_delivered(live.places)  # when its session is over
+
+        assert ["c"] == apps.running
+        apps.until_nothing_is_missing(live.places, first=0)
+
+    together(
+        is_so,
+        (
+            "librdkafka-range",
+            "java-cooperative-sticky",
+            "kafka-python-sticky",
+            "aiokafka-sticky",
+        ),
+    )
 
 
 def _readers(deliveries: object) -> set[str]:

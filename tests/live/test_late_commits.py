@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pytest
 from applications import eventually
@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from consumer_processes.live_applications import Traffic
-from live_groups import create_topics
+from live_groups import create_topics, together
 from operators import Operator, once_at_rest
 from secured import Secured, reader
 
@@ -55,7 +55,7 @@ class LateCommitter:
         self.late_commits = 0  # how often it still commits late when it gets the moved partition
         self.late_when_at: int | None = None  # or once the committed offset is this
         self.overwritten_with: list[int] = []
-        kind = {"session.timeout.ms": 30000} if protocol == "classic" else {}
+        classic = {"session.timeout.ms": 30_000, "heartbeat.interval.ms": 1_000}
         self.consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
@@ -63,7 +63,7 @@ class LateCommitter:
                 "group.protocol": protocol,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                **kind,
+                **(classic if protocol == "classic" else {}),
             }
         )
         self._ends = threading.Event()
@@ -116,13 +116,23 @@ class LateCommitter:
         self.overwritten_with.append(in_hand)
 
 
-@pytest.fixture(params=["classic", "consumer"])
-def late(
-    bare_cluster: Cluster, unique_name: Callable[[str], str], request: Any
-) -> Iterator[LateCommitter]:
-    """Return a consumer of two partitions with steady traffic that has read more than `BACK`."""
-    with consuming(bare_cluster, unique_name("late"), request.param) as one:
-        yield one
+Act = Callable[[Operator, LateCommitter], None]
+
+
+@pytest.fixture
+def of_both_protocols(
+    bare_cluster: Cluster, unique_name: Callable[[str], str], tmp_path: Path
+) -> Callable[[Act], None]:
+    """Return a function that does something to a late committer of each protocol, together."""
+
+    def act_on_both(act: Act) -> None:
+        def act_on(protocol: str) -> None:
+            with consuming(bare_cluster, unique_name("late"), protocol) as late:
+                act(Operator(bare_cluster, tmp_path / protocol), late)
+
+        together(act_on, ("classic", "consumer"))
+
+    return act_on_both
 
 
 @contextmanager
@@ -171,69 +181,87 @@ def logged(operator: Operator, outcome: Outcome) -> list[ChangeStatus | None]:
 
 
 def test_a_late_commit_after_the_release_is_moved_again(
-    operator: Operator, late: LateCommitter
+    of_both_protocols: Callable[[Act], None],
 ) -> None:
     """What it had in its hands overwrites the move; it is moved again and read from there."""
-    late.late_commits = 1
-    outcome = moved(operator, late, ShiftBy(-BACK))
 
-    assert 1 == len(late.overwritten_with)
-    assert outcome.is_done, told(outcome)
-    assert ["hold", "move", "release", "hold", "release"] == [s.action for s in outcome.steps]
-    target = move_of(outcome).found
-    assert target
-    assert 2 == late.read.count((MOVED, target.offset))
-    assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED] == logged(operator, outcome)
+    def is_so(operator: Operator, late: LateCommitter) -> None:
+        late.late_commits = 1
+        outcome = moved(operator, late, ShiftBy(-BACK))
+
+        assert 1 == len(late.overwritten_with)
+        assert outcome.is_done, told(outcome)
+        assert ["hold", "move", "release", "hold", "release"] == [s.action for s in outcome.steps]
+        target = move_of(outcome).found
+        assert target
+        assert 2 == late.read.count((MOVED, target.offset))
+        assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED] == logged(operator, outcome)
+
+    of_both_protocols(is_so)
 
 
 def test_a_late_commit_while_it_is_held_is_moved_over(
-    operator: Operator, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
+    of_both_protocols: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A move that is overwritten before the release is made again before the release."""
     look = MoveWatch.overwritten_while_held
+    lates: dict[str, LateCommitter] = {}
 
     def look_when_it_has(watch: MoveWatch) -> list[TopicPartition]:
-        eventually(lambda: late.overwritten_with)
+        eventually(lambda: lates[watch.group.group_id].overwritten_with)
         return look(watch)
 
     monkeypatch.setattr(MoveWatch, "overwritten_while_held", look_when_it_has)
-    late.late_when_at = 5
-    outcome = moved(operator, late, ToOffset(5))
 
-    assert 1 == len(late.overwritten_with)
-    assert outcome.is_done, told(outcome)
-    assert 2 == late.read.count((MOVED, 5))
-    assert ChangeStatus.DONE is logged(operator, outcome)[-1]
+    def is_so(operator: Operator, late: LateCommitter) -> None:
+        lates[late.group] = late
+        late.late_when_at = 5
+        outcome = moved(operator, late, ToOffset(5))
+
+        assert 1 == len(late.overwritten_with)
+        assert outcome.is_done, told(outcome)
+        assert 2 == late.read.count((MOVED, 5))
+        assert ChangeStatus.DONE is logged(operator, outcome)[-1]
+
+    of_both_protocols(is_so)
 
 
 def test_who_always_commits_late_is_never_said_to_be_moved(
-    operator: Operator, late: LateCommitter
+    of_both_protocols: Callable[[Act], None],
 ) -> None:
     """After the second time it is left as it is, and said to be so."""
-    late.late_commits = 10
-    outcome = moved(operator, late, ShiftBy(-BACK))
 
-    assert 2 == len(late.overwritten_with)
-    result = move_of(outcome)
-    assert ChangeStatus.FAILED is result.status
-    assert "by a client that continued from its old position" in result.why
-    assert outcome.changed_anything
+    def is_so(operator: Operator, late: LateCommitter) -> None:
+        late.late_commits = 10
+        outcome = moved(operator, late, ShiftBy(-BACK))
+
+        assert 2 == len(late.overwritten_with)
+        result = move_of(outcome)
+        assert ChangeStatus.FAILED is result.status
+        assert "by a client that continued from its old position" in result.why
+        assert outcome.changed_anything
+
+    of_both_protocols(is_so)
 
 
 def test_what_nobody_commits_is_not_confirmed(
-    operator: Operator, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
+    of_both_protocols: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing is there to be read the application shows nothing."""
     monkeypatch.setattr(watch_move, "WATCH_S", 2)
-    late.traffic.__exit__()
-    outcome = moved(operator, late, ToLatest())
 
-    result = move_of(outcome)
-    assert (ChangeStatus.NOT_CONFIRMED, False) == (result.status, outcome.is_done)
-    assert "within 2 s: it committed nothing" in result.why
-    assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.NOT_CONFIRMED] == logged(
-        operator, outcome
-    )
+    def is_so(operator: Operator, late: LateCommitter) -> None:
+        late.traffic.__exit__()
+        outcome = moved(operator, late, ToLatest())
+
+        result = move_of(outcome)
+        assert (ChangeStatus.NOT_CONFIRMED, False) == (result.status, outcome.is_done)
+        assert "within 2 s: it committed nothing" in result.why
+        assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.NOT_CONFIRMED] == logged(
+            operator, outcome
+        )
+
+    of_both_protocols(is_so)
 
 
 @pytest.fixture

@@ -15,11 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 from applications import PATIENCE_S, eventually
-from consumer_processes.analysis import delivered_during, first_after, repeats
+from consumer_processes.analysis import delivered_during, repeats
 from consumer_processes.log import Delivery
-from holders import Holder
-from holding import kill_keepers
-from live_groups import LiveGroup
+from holding import Holding, carried_out, kill_keepers
+from live_groups import EACH_PROTOCOL, LiveGroup
 from operators import Operator, once_at_rest
 from processes import suspend
 
@@ -33,49 +32,45 @@ from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.orphaned_holds import find_orphaned_holds
 from toolkit.plan import Action, ChangeStatus, Intent
-from toolkit.planning.changes.move import MoveRequest
+from toolkit.planning.changes.move import MoveRequest, move_back
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.storage.audit import Event
 from toolkit.storage.hold_files import HoldStatus, has_live_keeper
+from toolkit.storage.undo_records import read_undo_record
 
 pytestmark = pytest.mark.live("consumers and keepers run")
 
 Eventually = Callable[[Callable[[], object]], object]
 
-EACH_PROTOCOL = [
+OF_EACH_PROTOCOL = [
     pytest.param(
         kind,
         marks=[pytest.mark.default("one of each group protocol"), pytest.mark.timeout(600)],
     )
-    for kind in ("librdkafka-consumer", "librdkafka-range", "librdkafka-cooperative-sticky")
+    for kind in EACH_PROTOCOL
 ]
 SHORT = timedelta(seconds=3)
 
 
-@pytest.mark.parametrize("kind", EACH_PROTOCOL)
+@pytest.mark.parametrize("kind", OF_EACH_PROTOCOL)
 def test_pause_and_resume(
-    holder: Callable[[str], Holder], kind: str, eventually: Eventually
+    shared_holding: Callable[[str], Holding], kind: str, eventually: Eventually
 ) -> None:
     """Paused partitions are not delivered, others are; afterwards each goes on where it was."""
-    one = holder(kind)
+    one = shared_holding(kind)
     applications, held = one.live.applications, one.live.places_of(1, 4)
 
-    outcome = one.pause(1, 4)
-    paused_at = time.time()
+    paused_at = one.pause(1, 4)
 
-    assert outcome.is_done
     assert held == one.paused == frozenset(one.record.held)
     assert HoldStatus.HELD is one.record.status
-    at = {place: one.committed(place) for place in held}
     applications.until_delivered(set(one.live.places) - held, since=paused_at)
-    resumed_at = time.time()
-    assert one.resume().is_done
+    resumed_at = one.resume_in_place()
     assert frozenset() == one.paused
     applications.until_delivered(one.live.places, since=resumed_at)
     told = applications.deliveries()
     assert [] == delivered_during(told, held, paused_at, resumed_at)
-    assert at == {place: _first(told, place, resumed_at) for place in held}
     assert [] == repeats(told, start=one.began)
     eventually(lambda: not has_live_keeper(one.path))
     assert (HoldStatus.ENDED, "resumed") == (one.record.status, one.record.words)
@@ -83,28 +78,28 @@ def test_pause_and_resume(
 
 
 def test_some_more_are_paused_and_some_resumed(
-    holder: Callable[[str], Holder], eventually: Eventually
+    shared_holding: Callable[[str], Holding], eventually: Eventually
 ) -> None:
     """Pausing again adds to the hold, resuming some leaves the others held; both say what is so."""
-    one = holder("librdkafka-consumer")
+    one = shared_holding("librdkafka-consumer")
     one.pause(1)
     keeper = one.record.pid
 
-    assert one.pause(1, 4).is_done
+    one.pause(1, 4)
     assert one.live.places_of(1, 4) == one.paused == frozenset(one.record.held)
     assert one.record.pid == keeper
-    assert one.resume(1).is_done
+    one.resume(1)
     assert one.live.places_of(4) == one.paused == frozenset(one.record.held)
 
-    assert one.resume(4).is_done
+    one.resume(4)
     eventually(lambda: not has_live_keeper(one.path))
 
 
 def test_a_hold_ends_when_its_time_is_over(
-    holder: Callable[[str], Holder], eventually: Eventually
+    shared_holding: Callable[[str], Holding], eventually: Eventually
 ) -> None:
     """The keeper lets go by itself, and the audit log says that it did, when, and why."""
-    one = holder("librdkafka-consumer")
+    one = shared_holding("librdkafka-consumer")
     one.pause(2, terms=HoldTerms(pause_for=SHORT))
     until = one.record.note.until
     assert until
@@ -123,14 +118,13 @@ def test_a_hold_ends_when_its_time_is_over(
 
 
 def test_what_somebody_else_resumed_stays_resumed(
-    holder: Callable[[str], Holder], tmp_path: Path, eventually: Eventually
+    shared_holding: Callable[[str], Holding], eventually: Eventually
 ) -> None:
     """A keeper whose member was made to leave says so and ends; it does not capture again."""
-    one = holder("librdkafka-consumer")
+    one = shared_holding("librdkafka-consumer")
     one.pause(2)
-    elsewhere = Holder(Operator(one.operator.cluster, tmp_path / "elsewhere"), one.live)
 
-    assert elsewhere.resume(2).is_done
+    one.elsewhere().resume(2)
 
     eventually(lambda: not has_live_keeper(one.path))
     assert HoldStatus.ENDED is one.record.status
@@ -140,12 +134,12 @@ def test_what_somebody_else_resumed_stays_resumed(
 
 
 def test_a_hold_whose_process_was_killed_is_gone_on_with(
-    holder: Callable[[str], Holder], eventually: Eventually
+    shared_holding: Callable[[str], Holding], eventually: Eventually
 ) -> None:
     """It is told that its processes are gone; pausing the same again goes on with it, ungapped."""
-    one = holder("librdkafka-range")
-    one.pause(2)
-    first, paused_at, held = one.record.pid, time.time(), one.live.places_of(2)
+    one = shared_holding("librdkafka-range")
+    paused_at = one.pause(2)
+    first, held = one.record.pid, one.live.places_of(2)
     # One that the capture has sent away is back: who comes later would wait for the dead keeper.
     one.live.applications.until(
         lambda log: {"a", "b"} <= {d.consumer for d in log if d.at > paused_at}
@@ -156,23 +150,26 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     renamed = replace(one.operator.cluster, name=one.operator.cluster.bootstrap_servers)
     (left,) = eventually(lambda: find_orphaned_holds(renamed, one.operator.state))
     assert (held, one.live.group) == (left.still_held, left.record.group_id)
-    assert one.pause_as_asked(2).is_done
+    session = one.operator.session
+    assert once_at_rest(
+        lambda: carried_out(session.pause(one.live.group, [one.live.scope(2)]))
+    ).is_done
 
     assert has_live_keeper(one.path)
-    assert one.record.pid not in {0, first}
+    eventually(lambda: one.record.pid not in {0, first})
     one.live.applications.until_delivered(set(one.live.places) - held, since=time.time())
     told = one.live.applications.deliveries()
     assert [] == delivered_during(told, held, paused_at, time.time())
-    assert one.resume().is_done
+    one.resume()
     one.live.applications.until_delivered(one.live.places)
 
 
 @pytest.mark.parametrize("broken", ["socket", "file"])
 def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
-    holder: Callable[[str], Holder], broken: str, eventually: Eventually
+    shared_holding: Callable[[str], Holding], broken: str, eventually: Eventually
 ) -> None:
     """Its member is made to leave; the keeper sees that and ends."""
-    one = holder("librdkafka-range")
+    one = shared_holding("librdkafka-range")
     one.pause(2)
     keeper = psutil.Process(one.record.pid)
     if broken == "socket":
@@ -180,7 +177,7 @@ def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
     else:
         one.path.write_text("{")
 
-    assert one.resume(2).is_done
+    one.resume(2)
 
     assert frozenset() == one.paused
     eventually(lambda: not keeper.is_running())
@@ -188,10 +185,10 @@ def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
 
 
 def test_a_keeper_that_is_asked_to_end_lets_go(
-    holder: Callable[[str], Holder], eventually: Eventually
+    shared_holding: Callable[[str], Holding], eventually: Eventually
 ) -> None:
     """A polite kill of the keeper, as at a shutdown, resumes and records it."""
-    one = holder("librdkafka-range")
+    one = shared_holding("librdkafka-range")
     one.pause(2)
 
     os.kill(one.record.pid, signal.SIGTERM)
@@ -207,9 +204,8 @@ def test_a_group_may_change_its_assignor_while_it_is_held(
 ) -> None:
     """A newcomer that knows only the second of the members' two assignors is let in, and reads."""
     both = {"partition.assignment.strategy": "range,roundrobin"}
-    one = Holder(operator, live_group(operator.cluster, "librdkafka-range", **both))
-    one.pause(1)
-    paused_at, held = time.time(), one.live.places_of(1)
+    one = Holding(operator, live_group(operator.cluster, "librdkafka-range", **both))
+    paused_at, held = one.pause(1), one.live.places_of(1)
 
     one.live.applications.start("c", **{"partition.assignment.strategy": "roundrobin"})
     one.live.applications.until(lambda told: "c" in {delivery.consumer for delivery in told})
@@ -218,15 +214,15 @@ def test_a_group_may_change_its_assignor_while_it_is_held(
     one.live.applications.until_delivered(set(one.live.places) - held)
     told = one.live.applications.deliveries()
     assert [] == delivered_during(told, held, paused_at, time.time())
-    assert one.resume().is_done
+    one.resume()
     one.live.applications.until_delivered(one.live.places)
 
 
 def test_a_capture_that_is_interrupted_holds_nothing(
-    holder: Callable[[str], Holder], monkeypatch: pytest.MonkeyPatch
+    shared_holding: Callable[[str], Holding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
-    one, is_cut, cut = holder("librdkafka-range"), threading.Event(), KeeperHandle.cut
+    one, is_cut, cut = shared_holding("librdkafka-range"), threading.Event(), KeeperHandle.cut
 
     def cutting(tie: KeeperHandle) -> None:
         cut(tie)
@@ -239,7 +235,7 @@ def test_a_capture_that_is_interrupted_holds_nothing(
     ):
         channel.ask(DescribeClassic())  # a look takes no time from here on
         pressed = pool.submit(press_ctrl_c, one, channel, is_cut)
-        outcome = one.pause(1, 4)
+        outcome = one.try_to_pause(1, 4)
         pressed.result()
 
     assert (ChangeStatus.NOT_TRIED, "stopped by SIGINT") == (
@@ -253,7 +249,7 @@ def test_a_capture_that_is_interrupted_holds_nothing(
     one.live.applications.until_delivered(one.live.places)
 
 
-def press_ctrl_c(one: Holder, channel: GroupChannel, is_cut: threading.Event) -> None:
+def press_ctrl_c(one: Holding, channel: GroupChannel, is_cut: threading.Event) -> None:
     """Press Ctrl-C when members of ours are in the group; their keeper stands still meanwhile."""
 
     def has_joined() -> bool:
@@ -275,17 +271,17 @@ def press_ctrl_c(one: Holder, channel: GroupChannel, is_cut: threading.Event) ->
 
 
 # kafka-python keeps its position in a partition that it is assigned again by a mere rebalance.
-@pytest.mark.parametrize("kind", [*EACH_PROTOCOL, "kafka-python-range"])
+@pytest.mark.parametrize("kind", [*OF_EACH_PROTOCOL, "kafka-python-range"])
 def test_offsets_of_a_live_group_are_moved(
-    holder: Callable[[str], Holder], kind: str, eventually: Eventually
+    shared_holding: Callable[[str], Holding], kind: str, eventually: Eventually
 ) -> None:
     """Every moved partition is read from its new offset, once; nothing else is disturbed."""
-    one = holder(kind)
+    one = shared_holding(kind)
     group, moved = one.live.group, one.live.places_of(1, 4)
-    eventually(lambda: all(one.committed(place) > 3 for place in moved))
+    eventually(lambda: min(one.committed().values()) > 3)
     begun = time.time()
 
-    outcome = one.move(MoveRequest(ToOffset(3), group, (f"{one.live.topics[0]}:1,4",)))
+    outcome = one.move(MoveRequest(ToOffset(3), group, (one.live.scope(1, 4),)))
 
     assert outcome.is_done
     assert [Action.HOLD, Action.MOVE, Action.RELEASE] == [step.action for step in outcome.steps]
@@ -301,7 +297,12 @@ def test_offsets_of_a_live_group_are_moved(
     assert intents == [entry.intent for entry in one.operator.log]
 
     undone_at = time.time()
-    before, done_at = one.undo(outcome.run_id), time.time()
+    done = read_undo_record(one.operator.state, outcome.run_id)
+    assert one.move(move_back(done, outcome.run_id)).is_done
+    before, done_at = (
+        {c.partition: c.before.offset for _, c in done.changes if c.before},
+        time.time(),
+    )
     applications.until(lambda all_: all(_is_past_all(all_, p, done_at) for p in moved))
     told = [delivery for delivery in applications.deliveries() if delivery.at > undone_at]
     for place in moved:  # what it had read since the move, then where the move had found it
@@ -311,12 +312,12 @@ def test_offsets_of_a_live_group_are_moved(
 
 
 def test_a_saved_move_is_applied_and_its_undo_too(
-    holder: Callable[[str], Holder], eventually: Eventually, tmp_path: Path
+    shared_holding: Callable[[str], Holding], eventually: Eventually, tmp_path: Path
 ) -> None:
     """A move in a plan file moves the live group, and so does the plan file of its undo."""
-    one = holder("librdkafka-range")
+    one = shared_holding("librdkafka-range")
     session, group, place = one.operator.session, one.live.group, one.live.places[1]
-    eventually(lambda: one.committed(place) > 5)
+    eventually(lambda: one.committed(1)[place] > 5)
 
     def applied(change: PlannedChange) -> ChangeOutcome:
         saved = session.saved_change(change.save(tmp_path / "plan.json"))
@@ -328,7 +329,7 @@ def test_a_saved_move_is_applied_and_its_undo_too(
             raise Blocked(" ".join(f"{rule} ({group})" for rule in decision.blocked_by))
         return decision.apply()
 
-    scope, before = f"{place.topic}:{place.partition}", one.committed(place)
+    scope, before = one.live.scope(1), one.committed(1)[place]
     moved = once_at_rest(
         lambda: applied(session.move(group, to=target("to-offset", "3"), topics=[scope]))
     )
@@ -351,29 +352,26 @@ def offsets_of(done: ChangeOutcome) -> set[int]:
 
 
 def test_a_move_that_a_rule_stops_moves_nothing(
-    holder: Callable[[str], Holder], eventually: Eventually
+    shared_holding: Callable[[str], Holding], eventually: Eventually
 ) -> None:
     """What blocks once the partitions stand still blocks the move, and they are let go."""
-    one = holder("librdkafka-consumer")
+    one = shared_holding("librdkafka-consumer")
     group = one.live.group
-    eventually(lambda: one.committed(one.live.places[1]) > 5)
-    strict = Holder(one.operator.with_policy(max_records_repeated=4), one.live)
+    eventually(lambda: min(one.committed(1).values()) > 5)
+    strict = Holding(one.operator.with_policy(max_records_repeated=4), one.live)
 
     with pytest.raises(Blocked, match="too-many-records"):
-        strict.move(MoveRequest(ShiftBy(-5), group, (f"{one.live.topics[0]}:1",)))
+        strict.move(MoveRequest(ShiftBy(-5), group, (one.live.scope(1),)))
 
     assert frozenset() == one.paused
     one.live.applications.until_delivered(one.live.places)
 
 
-def test_a_python_caller_pauses_lists_and_resumes(holder: Callable[[str], Holder]) -> None:
+def test_a_python_caller_pauses_lists_and_resumes(shared_holding: Callable[[str], Holding]) -> None:
     """A session plans, the caller approves; what is so already leaves nothing to do."""
-    one = holder("librdkafka-range")
+    one = shared_holding("librdkafka-range")
     session, group, wanted = one.operator.session, one.live.group, one.live.places_of(1, 4)
-    scopes = [f"{one.live.topics[0]}:1,4"]
-
-    def carried_out(change: PlannedChange) -> ChangeOutcome:
-        return change.decide(dry_run=False, approve=change.fingerprint, reason="a test").apply()
+    scopes = [one.live.scope(1, 4)]
 
     done = once_at_rest(lambda: carried_out(session.pause(group, scopes)))
     assert done.is_done
@@ -394,10 +392,3 @@ def _is_past_all(told: list[Delivery], place: TopicPartition, instant: float) ->
     offsets = [(one.at > instant, one.offset) for one in told if one.place == place]
     before, since = ([n for late, n in offsets if late is wanted] for wanted in (False, True))
     return max(since, default=-1) > max(before)
-
-
-def _first(told: list[Delivery], place: TopicPartition, since: float) -> int:
-    """Return the offset of the first record of a partition since an instant."""
-    found = first_after(told, place, since)
-    assert found
-    return found.offset

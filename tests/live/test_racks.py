@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from applications import eventually
 from consumer_processes.analysis import delivered_during, repeats
-from holders import Holder
+from holding import Holding
 from live_groups import start_live_group
 from operators import Operator
 
@@ -50,7 +49,7 @@ def test_a_group_that_is_assigned_by_rack(
             client_rack="1",
         )
         live.applications.start("b", client_rack="2")
-        one = Holder(Operator(racks, tmp_path / "state"), live)
+        one = Holding(Operator(racks, tmp_path / "state"), live)
 
         def shares() -> Shares:
             return {m.client_id: frozenset(m.assignment) for m in one.group.readers}
@@ -58,16 +57,14 @@ def test_a_group_that_is_assigned_by_rack(
         by_rack = {"a": live.places_of(0, 2, 4), "b": live.places_of(1, 3, 5)}
         eventually(lambda: shares() == by_rack)
         live.until_at_rest()
-        wanted, began = live.places_of(0, 3), time.time()
-        assert one.pause(0, 3).is_done
-        paused_at = time.time()
+        wanted = live.places_of(0, 3)
+        paused_at = one.pause(0, 3)
         eventually(lambda: shares() == {who: share - wanted for who, share in by_rack.items()})
         live.applications.until_delivered(set(live.places) - wanted, since=paused_at)
-        resumed_at = time.time()
-        assert one.resume().is_done
+        resumed_at = one.resume()
         live.applications.until_delivered(live.places, since=resumed_at)
         eventually(lambda: shares() == by_rack)
 
         log = live.applications.deliveries()
         assert [] == delivered_during(log, wanted, paused_at, resumed_at)
-        assert [] == repeats(log, start=began)
+        assert [] == repeats(log, start=one.began)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from applications import PATIENCE_S, eventually
 from consumer_processes.analysis import delivered_during, first_after, two_at_once
+from live_groups import together
 from operators import Operator, once_at_rest
-from py4j.java_gateway import JavaGateway
-from streams_app import StreamsApplication, start_streams_app
+from streams_app import StreamsApplication
 
 from toolkit.errors import Blocked, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.client.connection import Connection
@@ -110,18 +110,9 @@ def holding(app: StreamsApplication) -> Iterator[Holder]:
 
 
 @pytest.fixture(scope="module")
-def shared_app(
-    bare_cluster: Cluster,
-    streams_jvm: JavaGateway,
-    unique_name: Callable[[str], str],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[StreamsApplication]:
+def shared_app(bare_cluster: Cluster, shared_streams_app: Start) -> StreamsApplication:
     """Return an application that tests here share."""
-    place = tmp_path_factory.mktemp("streams") / unique_name("streams")
-    with ExitStack() as ending:
-        yield start_streams_app(
-            streams_jvm, bare_cluster, "classic", directory=place, ending=ending
-        )
+    return shared_streams_app(bare_cluster, "classic")
 
 
 @pytest.fixture
@@ -144,31 +135,39 @@ def group_of(app: StreamsApplication) -> Group:
     return found
 
 
-@pytest.mark.parametrize("topics", [1, 2])
-def test_pause_move_resume(topics: int, held: Callable[..., Any]) -> None:
-    """Held partitions stand still while others flow, and are read on where they were moved to."""
-    with held(topics=topics) as holder:
-        app, places = holder.app, holder.app.places_of(*PAUSED)
-        others = set(app.places) - places
+def test_pause_move_resume(bare_cluster: Cluster, kafka_39: Cluster, streams_app: Start) -> None:
+    """
+    Held partitions stand still while others flow, and are read on where they were moved to.
 
-        confirmed = holder.capture(*PAUSED)
-        holder.keep_for(HELD_S)
-        holder.others_flow(*PAUSED)
-        holder.keep(until=lambda: places == group_of(app).paused.keys())
-        (note,) = {one.hold_note for one in group_of(app).paused.values()}
-        assert (NOTE.who, NOTE.reason) == (note.who, note.reason)
-        with Connection(app.cluster) as connection:
-            writer = GroupWriter(connection)
-            assert WriteResult() == writer.move(app.group, {one: Position(7) for one in places})
-        resumed = holder.release(*PAUSED)
-        app.until_delivered([*places], since=resumed)
-        app.until_running()
+    Also those of tasks that keep state, and on the oldest Kafka that is supported.
+    """
 
-        app.until_nothing_is_missing(others, first=0)
-        log = app.deliveries()
-        assert [] == delivered_during(log, places, confirmed, resumed)
-        assert {7} == {one.offset for p in places if (one := first_after(log, p, resumed))}
-        assert [] == two_at_once(log)
+    def is_so(cluster: Cluster, shape: dict[str, Any]) -> None:
+        with holding(streams_app(cluster, "classic", **shape)) as holder:
+            app, places = holder.app, holder.app.places_of(*PAUSED)
+            others = set(app.places) - places
+
+            confirmed = holder.capture(*PAUSED)
+            holder.keep_for(HELD_S)
+            holder.others_flow(*PAUSED)
+            holder.keep(until=lambda: places == group_of(app).paused.keys())
+            (note,) = {one.hold_note for one in group_of(app).paused.values()}
+            assert (NOTE.who, NOTE.reason) == (note.who, note.reason)
+            with Connection(app.cluster) as connection:
+                writer = GroupWriter(connection)
+                assert WriteResult() == writer.move(app.group, {one: Position(7) for one in places})
+            resumed = holder.release(*PAUSED)
+            app.until_delivered([*places], since=resumed)
+            app.until_running()
+
+            app.until_nothing_is_missing(others, first=0)
+            log = app.deliveries()
+            assert [] == delivered_during(log, places, confirmed, resumed)
+            assert {7} == {one.offset for p in places if (one := first_after(log, p, resumed))}
+            assert [] == two_at_once(log)
+
+    shapes: tuple[dict[str, Any], ...] = ({}, {"topics": 2}, {"stateful": True})
+    together(is_so, (*[bare_cluster] * 3, kafka_39), (*shapes, {}))
 
 
 def test_more_and_less(shared_hold: Holder) -> None:
@@ -327,18 +326,6 @@ def test_tasks_of_several_partitions(held: Callable[..., Any]) -> None:
         assert [] == delivered_during(app.deliveries(), pair, confirmed, resumed)
 
 
-def test_tasks_with_state(held: Callable[..., Any]) -> None:
-    """A task that keeps state is held like any other, and its state follows it."""
-    with held(stateful=True) as holder:
-        confirmed = holder.capture(*PAUSED)
-        holder.others_flow(*PAUSED)
-        resumed = holder.release(*PAUSED)
-        holder.app.until_delivered(holder.app.places)
-
-        places = holder.app.places_of(*PAUSED)
-        assert [] == delivered_during(holder.app.deliveries(), places, confirmed, resumed)
-
-
 def test_standby_tasks_are_not_touched(held: Callable[..., Any]) -> None:
     """An application with standby tasks is refused, and goes on undisturbed."""
     with held(stateful=True, num_standby_replicas=1) as holder:
@@ -400,17 +387,3 @@ def test_paused_and_moved_as_any_other_group(
         assert 3 == next(here for last, here in pairwise(offsets) if here < last)
     assert [] == two_at_once(log)
     app.until_running()
-
-
-def test_the_oldest_broker(kafka_39: Cluster, streams_app: Start) -> None:
-    """The same is so on the oldest Kafka that is supported."""
-    app = streams_app(kafka_39, "classic")
-    with GroupChannel(kafka_39, app.group) as channel:
-        holder = Holder(app, channel)
-        confirmed = holder.capture(*PAUSED)
-        holder.others_flow(*PAUSED)
-        resumed = holder.release(*PAUSED)
-        app.until_delivered(app.places)
-
-    assert [] == delivered_during(app.deliveries(), app.places_of(*PAUSED), confirmed, resumed)
-    assert set(app.states().values()) <= {"RUNNING", "REBALANCING"}

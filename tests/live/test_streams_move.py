@@ -26,7 +26,7 @@ from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.kafka_io.wire.messages import StreamsGroupHeartbeatRequest
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
 from toolkit.operate.move import move
-from toolkit.operate.move_streams import LOOK_EVERY_S, is_written_over, move_streams
+from toolkit.operate.move_streams import is_written_over, move_streams
 from toolkit.plan import Action, Change, ChangeStatus, Outcome, Position, Step
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, move_back, plan_move
@@ -300,9 +300,16 @@ def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., Stand
         eventually(lambda: {one.member_id} == readers())
         one.may_be_back.clear()
         try:
-            moving = pool.submit(move_streams, connection, step_to(one, 5000), stopped=lambda: "")
+            looks: list[str] = []  # for its former owner
+
+            def look() -> str:
+                looks.append("")
+                return ""
+
+            moving = pool.submit(move_streams, connection, step_to(one, 5000), stopped=look)
             eventually(lambda: {idle.member_id} == readers())
-            time.sleep(10 * LOOK_EVERY_S)
+            seen = len(looks)
+            eventually(lambda: len(looks) > seen + 5)
             assert 5000 > channel.ask(FetchCommits()).offsets[place]
         finally:
             one.position = 5000  # which it is told when it is back

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 from applications import eventually
-from holders import Holder
+from holding import Holding
 from live_groups import LiveGroup
 from operators import Operator
 from pyspark.sql import SparkSession
@@ -24,15 +24,17 @@ pytestmark = pytest.mark.live("consumers and keepers run")
 KINDS = ("librdkafka-range", "librdkafka-consumer")
 
 
-def test_paused_partitions_are_held(session: SparkSession, holder: Callable[[str], Holder]) -> None:
+def test_paused_partitions_are_held(
+    session: SparkSession, shared_holding: Callable[[str], Holding]
+) -> None:
     """By whom, since and until when; nobody is told that their consumers have stopped."""
-    holders = [holder(kind) for kind in KINDS]
-    for one in holders:
-        assert one.pause(1, terms=HoldTerms(pause_for=timedelta(hours=1))).is_done
-    with fleet_lag(session, [holders[0].operator.cluster]) as result:
+    all_held = [shared_holding(kind) for kind in KINDS]
+    for one in all_held:
+        one.pause(1, terms=HoldTerms(pause_for=timedelta(hours=1)))
+    with fleet_lag(session, [all_held[0].operator.cluster]) as result:
         found = result.to_pandas()
 
-    for one in holders:
+    for one in all_held:
         group, note = one.live.group, one.record.note
         rows = found.partitions[found.partitions["group"] == group].set_index("partition")
         held = rows[rows["status"] == "HELD"]
@@ -43,7 +45,7 @@ def test_paused_partitions_are_held(session: SparkSession, holder: Callable[[str
         assert ("HELD", "HELD", why) == tuple(
             summary[name] for name in ("status", "worst_status", "status_why")
         )
-        assert one.resume().is_done
+        one.resume()
 
 
 def test_what_is_paused_may_be_unknown(
@@ -53,18 +55,18 @@ def test_what_is_paused_may_be_unknown(
     live_group: Callable[..., LiveGroup],
 ) -> None:
     """Before Kafka 4.0 no coordinator tells it while the group rebalances: the job says that."""
-    holder = Holder(replace(operator, cluster=kafka_39), live_group(kafka_39, "librdkafka-range"))
-    applications = holder.live.applications
-    assert holder.pause(1).is_done
+    held = Holding(replace(operator, cluster=kafka_39), live_group(kafka_39, "librdkafka-range"))
+    applications = held.live.applications
+    held.pause(1)
     stopped = applications.pid("a")
     os.kill(stopped, signal.SIGSTOP)  # it is waited for until its session ends
     try:
         applications.start("c")
-        eventually(lambda: holder.group.state is GroupState.PREPARING_REBALANCE)
+        eventually(lambda: held.group.state is GroupState.PREPARING_REBALANCE)
         with fleet_lag(session, [kafka_39]) as result:
             problems = result.to_pandas().problems["problem"]
     finally:
         os.kill(stopped, signal.SIGCONT)
 
-    said = f"held partitions of group {holder.live.group}: the group is rebalancing"
-    assert [said] == [one for one in problems if holder.live.group in one]
+    said = f"held partitions of group {held.live.group}: the group is rebalancing"
+    assert [said] == [one for one in problems if held.live.group in one]

@@ -156,7 +156,7 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     ).is_done
 
     assert has_live_keeper(one.path)
-    eventually(lambda: one.record.pid not in {0, first})
+    assert one.record.pid not in {0, first}
     one.live.applications.until_delivered(set(one.live.places) - held, since=time.time())
     told = one.live.applications.deliveries()
     assert [] == delivered_during(told, held, paused_at, time.time())

@@ -65,8 +65,10 @@ def test_pause_and_resume(
 
     assert held == one.paused == frozenset(one.record.held)
     assert HoldStatus.HELD is one.record.status
+    at = one.committed(1, 4)
     applications.until_delivered(set(one.live.places) - held, since=paused_at)
     resumed_at = one.resume_in_place()
+    assert at == one.first_offsets(resumed_at)
     assert frozenset() == one.paused
     applications.until_delivered(one.live.places, since=resumed_at)
     told = applications.deliveries()

@@ -21,10 +21,8 @@ def with_first_records(plan: Plan, facts: Snapshot, cluster: Cluster) -> Snapsho
     if not wanted:
         return facts
     # Loads librdkafka, which most plans need not do.
-    from toolkit.kafka_io.logs.record_times import read_first_records  # noqa: PLC0415
+    from toolkit.kafka_io.logs.record_times import read_first_committed  # noqa: PLC0415
 
     with suppress(ToolkitError):
-        found = read_first_records(cluster, wanted, committed=True)
-        first = {position: record.offset for position, record in found.items()}
-        return replace(facts, first_records=first)
+        return replace(facts, first_records=read_first_committed(cluster, wanted))
     return facts

@@ -148,7 +148,8 @@ class HoldExecutor:
         if not kept:
             start = self.record(step, wanted)
             if record and record.status is HoldStatus.HELD and self.is_orphaned(record):
-                start = replace(record, wanted=record.held, note=start.note)
+                # Without a process: the new keeper says when it is there.
+                start = replace(record, wanted=record.held, note=start.note, pid=0)
             there = {member.member_id for member in self.holders(step.group_id)}
             tie = start_keeper(path, start)
             self.ties.append(tie)

@@ -92,14 +92,14 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
 
 def wait_until_held(path: Path, tie: KeeperHandle, stopped: Callable[[], str]) -> HoldRecord:
     """
-    Return the record of a hold once all partitions are held.
+    Return the record of a hold once a keeper holds all partitions.
 
     Raises NotCaptured, with nothing held, if that failed or `stopped` returns a reason.
     """
     while True:
         is_loose = tie.is_loose
         record = read_hold(path)
-        if record and record.status is HoldStatus.HELD:
+        if record and record.status is HoldStatus.HELD and record.pid:
             return record
         if record and record.status is HoldStatus.ENDED:
             tie.cut()

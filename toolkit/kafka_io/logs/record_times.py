@@ -30,7 +30,6 @@ class FirstRecord(NamedTuple):
 
     found: bool
     at: datetime | None = None
-    offset: int | None = None
 
 
 MOST = 500
@@ -68,31 +67,53 @@ def read_record_times(
 
 
 def read_first_records(
-    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST, committed: bool = False
+    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
 ) -> dict[Wanted, FirstRecord]:
     """
     Return the same, also where there is no record to the log end, or one without a timestamp.
 
-    With `committed`, aborted records and those of open transactions count for nothing.
-
     There may be offsets all the same: of the markers that end transactions, and of records that
     compaction removed. Producers that know no time send -1 or 0: neither is a timestamp.
     """
+    return {
+        position: FirstRecord(found=False)
+        if message is None
+        else FirstRecord(found=True, at=_time_of(message))
+        for position, message in _read_first(cluster, wanted, most, {})
+    }
+
+
+def read_first_committed(
+    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
+) -> dict[Wanted, int | None]:
+    """
+    Return the offset of the first committed record at or after each offset; None: there is none.
+
+    Aborted records and those of open transactions count for nothing. Keys are missing, and errors
+    are raised, as by `read_record_times`.
+    """
+    committed = {"isolation.level": "read_committed"}
+    return {
+        position: None if message is None else message.offset()
+        for position, message in _read_first(cluster, wanted, most, committed)
+    }
+
+
+def _read_first(
+    cluster: Cluster, wanted: Collection[Wanted], most: int, settings: Mapping[str, str]
+) -> Iterator[tuple[Wanted, Message | None]]:
     chosen = list(islice(dict.fromkeys(wanted), most))
     with connected(cluster) as connection:
         # Nobody would answer for the others, and the client would wait.
         leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
-    found: dict[Wanted, FirstRecord] = {}
     try:
-        isolation = {"isolation.level": "read_committed"} if committed else {}
-        with closing(bulk_consumer(cluster, {**PEEK, **isolation})) as consumer:
+        with closing(bulk_consumer(cluster, {**PEEK, **settings})) as consumer:
             for positions in _rounds(position for position in chosen if position[0] in leaders):
-                found |= _read_each(consumer, positions)
+                yield from _read_each(consumer, positions)
     except KafkaException as exc:
         raise BrokerRefused(
             f"reading records of cluster {cluster.name}: {exc.args[0].str()}"
         ) from exc
-    return found
 
 
 def _rounds(wanted: Iterable[Wanted]) -> Iterator[Mapping[TopicPartition, int]]:
@@ -108,9 +129,9 @@ def _rounds(wanted: Iterable[Wanted]) -> Iterator[Mapping[TopicPartition, int]]:
 
 def _read_each(
     consumer: Consumer, positions: Mapping[TopicPartition, int]
-) -> Iterator[tuple[Wanted, FirstRecord]]:
+) -> Iterator[tuple[Wanted, Message | None]]:
     """
-    Yield the first record at each position.
+    Yield the first record at each position, None where there is none.
 
     Stops when all partitions have answered or all are silent.
     """
@@ -126,9 +147,9 @@ def _read_each(
             give_up_at = time.monotonic() + SILENCE_S
             position = (partition, positions[partition])
             if _is_past_the_last(message, position[1]):
-                yield position, FirstRecord(found=False)
+                yield position, None
             elif not message.error():
-                yield position, FirstRecord(True, _time_of(message), message.offset())
+                yield position, message
 
 
 def _is_past_the_last(message: Message, offset: int) -> bool:

@@ -70,10 +70,10 @@ def test_a_deleted_classic_group_comes_back(
     apps.eventually(lambda: operator.facts(group).groups[0].state is GroupState.EMPTY)
     operator.commit(group, {orders[0]: Position(7, 0, "a note")})
     plan = delete_group(operator, group)
-    operator.apply(plan)
+    change = operator.session.undo(operator.apply(plan).run_id)
+    undo = change.plan
 
-    undo = operator.undo(plan)
-
+    assert () == change.facts.problems  # that it does not exist is what is undone
     assert [Action.COMMIT] == [step.action for step in undo.steps]
     assert ["comes-back-simple"] == [finding.rule for finding in undo.findings]
     assert operator.apply(undo).is_done

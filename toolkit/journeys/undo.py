@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolkit.journeys.change.change_facts import read_plan_snapshot
+from toolkit.journeys.change.change_facts import read_plan_snapshot, without_missing
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot
-from toolkit.plan import Intent, Plan
+from toolkit.plan import Action, Intent, Plan
 from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
 from toolkit.planning.changes.undo import IfMoved, plan_undo
 from toolkit.report.run_command import NotebookCall
@@ -25,7 +25,8 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
     ClusterUnreachable.
     """
     done = read_undo_record(access.state, run)
-    facts = read_plan_snapshot(done, access)
+    deleted = {step.group_id for step in done.steps if step.action is Action.DELETE_GROUP}
+    facts = without_missing(read_plan_snapshot(done, access), deleted)
     call = NotebookCall("70_undo", {"run": run, "even_if_moved": even_if_moved or ""})
     if _moves_live(done, facts):
         back, then = plan_move(facts, move_back(done, run)), done.topic_ids

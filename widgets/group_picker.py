@@ -15,6 +15,7 @@ from toolkit.model.plurals import counted
 from toolkit.report.safe_names import visible
 from widgets.filter_table import matching, texts
 from widgets.fragments import in_html, sheet, table
+from widgets.last_choice import LastChoice
 from widgets.live_or_static import LiveOrStatic
 
 MOST = 200
@@ -34,8 +35,9 @@ def group_picker(
     """
     Return a picker of groups, or of `only_one`; `picked` are the names that are chosen.
 
-    Takes a `groups_frame`, or any frame with group and some of state, type, members and lag. With
-    `on_pick` there is a button that tells it the names; without, the cells below use `picked`.
+    They stay chosen when the cell runs again. Takes a `groups_frame`, or any frame with group and
+    some of state, type, members and lag. With `on_pick` there is a button that tells it the names;
+    without, the cells below use `picked`.
     """
     return GroupPicker(groups, only_one=only_one, on_pick=on_pick)
 
@@ -54,6 +56,10 @@ class GroupPicker(LiveOrStatic):
         self.shown: list[str] = []
         self.found = len(self.groups)
         self._is_rendering = False
+        clusters = self.groups["cluster"].unique() if "cluster" in self.groups else ()
+        self._last = LastChoice(("groups", *clusters))
+        known = set(map(shown_name, self.groups["group"]))
+        self.set_trait("picked", self._last.among(known))
 
     @cached_property
     def search(self) -> ipywidgets.Text:
@@ -164,6 +170,7 @@ class GroupPicker(LiveOrStatic):
     def choose(self, names: Iterable[str], *, render: bool = True) -> None:
         """Choose exactly these groups."""
         self.set_trait("picked", tuple(names))
+        self._last.keep(self.picked)
         self.render() if render else self._show_counts()
 
     def confirm(self) -> None:

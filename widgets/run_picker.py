@@ -11,6 +11,7 @@ from traitlets import Unicode
 from toolkit.report.safe_names import visible
 from widgets.filter_table import matching, texts
 from widgets.fragments import in_html, sheet, table
+from widgets.last_choice import LastChoice
 from widgets.live_or_static import LiveOrStatic
 
 MOST = 200
@@ -21,7 +22,7 @@ def run_picker(runs: pd.DataFrame) -> RunPicker:
     """
     Return a picker of one run; `picked` is its id, "" while none is chosen.
 
-    Takes a `runs_frame`, newest first.
+    It stays chosen when the cell runs again. Takes a `runs_frame`, newest first.
     """
     return RunPicker(runs)
 
@@ -37,6 +38,8 @@ class RunPicker(LiveOrStatic):
         self.runs = runs[["run", "at", "cluster", "request", "reason", "who", "result"]]
         self.searched = texts(self.runs, list(self.runs.columns))
         self.shown: list[str] = []
+        self._last = LastChoice("runs")
+        self.set_trait("picked", next(iter(self._last.among(set(self.runs["run"]))), ""))
 
     @cached_property
     def search(self) -> ipywidgets.Text:
@@ -81,6 +84,7 @@ class RunPicker(LiveOrStatic):
     def _choose(self) -> None:
         if self.shown and self.listing.index is not None:
             self.set_trait("picked", self.shown[self.listing.index])
+            self._last.keep([self.picked])
             self._say(len(self.shown))
 
     def _say(self, found: int) -> None:

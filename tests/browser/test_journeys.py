@@ -292,6 +292,12 @@ def test_a_group_is_chosen_where_none_is_named(
     expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(name)
     assert 0 == notebook.page.locator("img[onerror]").count()
 
+    # Run All makes the picker anew, and the choice stays.
+    notebook.menu("Run", "Run All Cells")
+    expect(notebook.page.locator(".ow-card").first).to_contain_text(f"Selected: {name}.")
+    expect(notebook.failed).to_have_count(0)
+    expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(name)
+
     # The next step is a copy of its notebook that has this group.
     notebook.page.get_by_role("button", name="Open 61_delete_groups").click()
     opened = notebook.page.locator(".jp-Notebook:visible .jp-CodeCell").first

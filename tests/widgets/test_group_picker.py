@@ -131,3 +131,24 @@ def test_a_report_has_the_first_groups_as_a_table(
     html = picker._repr_mimebundle_()["text/html"]
     assert f"20,000 groups (first {MOST} shown)" in html
     assert "<img" not in html
+
+
+def test_a_choice_survives_another_run_of_its_cell(
+    groups: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The groups that are still there stay chosen; the same names of another cluster are not."""
+    monkeypatch.setattr("widgets.last_choice.running_cell", lambda: ("cell-9", "first"))
+    eu, us = groups.assign(cluster="eu"), groups.assign(cluster="us")
+    picker = group_picker(eu)
+    assert picker.view
+    picker.listing.set_state({"index": [4, 6]})  # the hostile name is the first
+    chosen = ("service-00003-reader", "service-00005-reader")
+
+    assert chosen == picker.picked == group_picker(eu).picked
+    again = group_picker(eu)
+    assert again.view
+    assert ((4, 6), 2) == (again.listing.index, again.count.value.count("ow-key"))
+    assert chosen[1:] == group_picker(eu.drop(index=3)).picked
+    assert () == group_picker(us).picked
+    picker.choose(())
+    assert () == group_picker(eu).picked

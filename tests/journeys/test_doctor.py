@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -16,9 +17,10 @@ import time_machine
 from secured import Secured
 
 from toolkit.journeys.doctor import doctor
-from toolkit.journeys.doctor.check_row import CheckRow
+from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.journeys.doctor.permission_rows import permission_rows
+from toolkit.journeys.doctor.this_machine import machine_rows
 from toolkit.kafka_io.cluster.broker_versions import release_of
 from toolkit.kafka_io.cluster.permissions import MOST_ASKED, AclOperation, Permissions
 from toolkit.model import (
@@ -220,3 +222,21 @@ def test_another_package_of_our_name_is_found(
     )
 
     assert expected == done.stdout.strip()
+
+
+def test_a_kernel_of_old_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JupyterLab takes the first kernel spec of the name, which may be of another Python."""
+
+    def row() -> CheckRow:
+        (found,) = (row for row in machine_rows() if row.check == "Jupyter kernel")
+        return found
+
+    assert (CheckStatus.OK, "python3 is this Python") == (row().status, row().finding)
+    folder = tmp_path / "kernels" / "python3"
+    folder.mkdir(parents=True)
+    spec = {"argv": ["/gone/bin/python", "-m", "ipykernel"], "display_name": "Python 3"}
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+
+    assert CheckStatus.WARN is row().status
+    assert f"JupyterLab starts /gone/bin/python for notebooks, by {folder}" == row().finding

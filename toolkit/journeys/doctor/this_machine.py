@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions, version
+from pathlib import Path
 
 from packaging.requirements import Requirement
 
@@ -20,7 +22,7 @@ from toolkit.journeys.installation import (
 )
 from toolkit.spark.java import OLDEST_USABLE, JavaFound, list_javas
 
-MACHINE = "this machine"
+MACHINE, KERNEL = "this machine", "python3"
 # Of the packages that offsetbook needs, those that a bug report should name though they are right.
 REPORTED = {"kafka-python", "confluent-kafka", "pandas", "pyspark", "jupyterlab", "papermill"}
 
@@ -37,6 +39,7 @@ def machine_rows() -> Iterator[CheckRow]:
         if package.name in REPORTED or row.status is not CheckStatus.OK:
             yield row
     yield from map(_import_row, IMPORT_NAMES)
+    yield _kernel_row()
 
 
 def _java_row() -> CheckRow:
@@ -60,6 +63,29 @@ def _package_row(package: Requirement) -> CheckRow:
     if why := why_unusable(package):
         return error(MACHINE, package.name, why, install_command(package))
     return ok(MACHINE, package.name, version(package.name))
+
+
+def _kernel_row() -> CheckRow:
+    """Say which Python JupyterLab starts for a notebook: a kernel spec of old may come first."""
+    from jupyter_client.kernelspec import (  # noqa: PLC0415 - slow to import
+        KernelSpecManager,
+        NoSuchKernel,
+    )
+
+    check = "Jupyter kernel"
+    try:
+        spec = KernelSpecManager().get_kernel_spec(KERNEL)
+    except NoSuchKernel:
+        return warn(MACHINE, check, f"no kernel spec {KERNEL}", "install ipykernel")
+    program = Path(spec.argv[0])
+    if not program.is_absolute() or program.parent == Path(sys.executable).parent:
+        return ok(MACHINE, check, f"{KERNEL} is this Python")
+    return warn(
+        MACHINE,
+        check,
+        f"JupyterLab starts {program} for notebooks, by {spec.resource_dir}",
+        f"if that is not meant: jupyter kernelspec remove {KERNEL}; offsetbook run is not affected",
+    )
 
 
 def _import_row(name: str) -> CheckRow:

@@ -71,10 +71,13 @@ def _kernel_row() -> CheckRow:
         KernelSpecManager,
         NoSuchKernel,
     )
+    from jupyter_core.paths import jupyter_path  # noqa: PLC0415
 
     check = "Jupyter kernel"
+    # By default it also asks for IPython's folder, which makes one where there is none.
+    manager = KernelSpecManager(kernel_dirs=jupyter_path("kernels"))
     try:
-        spec = KernelSpecManager().get_kernel_spec(KERNEL)
+        spec = manager.get_kernel_spec(KERNEL)
     except NoSuchKernel:
         return warn(MACHINE, check, f"no kernel spec {KERNEL}", "install ipykernel")
     program = Path(spec.argv[0])

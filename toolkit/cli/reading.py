@@ -91,7 +91,8 @@ def _note_missing(reading: FleetReading[Report], names: Sequence[str]) -> None:
     where = ", ".join(snapshot.cluster for snapshot in reading.snapshots)
     partial = any(p.what.startswith("groups") for s in reading.snapshots for p in s.problems)
     for name in reading.missing:
-        why = next(iter({s.why_missing(name) for s in reading.snapshots}), "")
+        whys = [snapshot.why_missing(name) for snapshot in reading.snapshots]
+        why = max(whys, key=len, default="")  # the one that says what was meant
         error = NotFound(
             f"group {printable_name(name)} in cluster {where}: {why}"
             + (", of which not every group could be listed" if partial else ""),

@@ -15,6 +15,7 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.earlier_topics import commits_of_earlier_topics
+from toolkit.kafka_io.groups.ended_groups import commits_without, without_ended
 from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import existing_topics, read_log_offsets
@@ -32,8 +33,11 @@ from toolkit.model import (
     TopicPartition,
     select_groups,
 )
-from toolkit.model.commit_columns import CommitColumns, columns_of
-from toolkit.model.names import did_you_mean, named
+from toolkit.model.commit_columns import columns_of
+from toolkit.model.names import named
+from toolkit.model.snapshot import NOT_MATCHED
+
+FEW_MISSING = 5  # names for which it is worth to look what was meant
 
 
 class Progress(NamedTuple):
@@ -121,6 +125,7 @@ def snapshot_over(
         logs=logs,
         problems=(*found.problems, *hidden, *unknown, *untimed),
         ignored=found.ignored,
+        listed=found.listed,
     )
 
 
@@ -132,6 +137,7 @@ class _Groups(NamedTuple):
     problems: list[Problem]
     missing: list[str]
     ignored: int
+    listed: frozenset[str]  # where a few are missing
 
 
 def _read_groups(
@@ -143,17 +149,21 @@ def _read_groups(
     chosen = [group for group in chosen if group.group_id not in ignored]
     commits, refused = _commits(connection, chosen if offsets else (), on_progress)
     described, undescribed = _describe(connection, chosen, on_progress)
-    if ended := {group.group_id for group in described if group.state is GroupState.DEAD}:
-        described, ended = _look_again(connection, described, ended)
-        commits = CommitColumns(commit for commit in commits if commit.group_id not in ended)
+    described, ended = without_ended(connection, described)
+    if ended:
+        commits = commits_without(commits, ended)
         refused = [problem for problem in refused if problem.group_id not in ended]
-        names = {name for text in given for name in (text, named(text))}
-        missing += sorted(ended & names)
-    known = [group.group_id for group in listed if group.group_id not in ended]
-    for name in missing:
-        why = f"no group matches this name{did_you_mean(name, known)}"
-        problems.append(Problem(NO_SUCH_GROUP, why, group_id=name))
-    return _Groups(described, commits, [*problems, *refused, *undescribed], missing, len(ignored))
+        missing += sorted(ended & {*given, *map(named, given)})
+    problems += [Problem(NO_SUCH_GROUP, NOT_MATCHED, group_id=name) for name in missing]
+    is_told = 0 < len(missing) <= FEW_MISSING
+    return _Groups(
+        described,
+        commits,
+        [*problems, *refused, *undescribed],
+        missing,
+        len(ignored),
+        frozenset(group.group_id for group in listed) - ended if is_told else frozenset(),
+    )
 
 
 def _commits(
@@ -192,21 +202,6 @@ def _ignored(policy: Policy, chosen: Sequence[Group], given: Sequence[str]) -> s
         for name in (group.group_id for group in (chosen if policy.ignored_groups else ()))
         if policy.ignores(name) and named_ones.isdisjoint((name, escape(name)))
     }
-
-
-def _look_again(
-    connection: Connection, described: Sequence[Group], ended: set[str]
-) -> tuple[list[Group], set[str]]:
-    """
-    Return the groups without those that ended since they were listed, and their names.
-
-    A group that is of another type now is not known as what it was, and is still listed.
-    """
-    listed, _ = list_groups(connection)
-    again, _ = _describe(connection, [g for g in listed if g.group_id in ended], lambda _: None)
-    changed = [group for group in again if group.state is not GroupState.DEAD]
-    kept = [group for group in described if group.group_id not in ended]
-    return [*kept, *changed], ended - {group.group_id for group in changed}
 
 
 def _with_times(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from glob import escape
 
 from toolkit.model.groups import Group
+from toolkit.model.names import did_you_mean
 from toolkit.model.offsets import Commit, LogOffsets, TimedOffset, TopicPartition
 
 UNREAD_OFFSETS_TOPIC = "commit times"  # `Problem.what` if `__consumer_offsets` was not read
 HELD_PARTITIONS = "held partitions"  # `Problem.what` if a hold is hidden
 HIDDEN_COMMITS = "offsets of hidden topics"  # `Problem.what` if ACLs may hide some
+NOT_MATCHED = "no group matches this name"
 NO_SUCH_GROUP = "group"  # `Problem.what` if a named group does not exist
 
 
@@ -51,12 +52,11 @@ class Snapshot:
     # The first committed record at or after an offset, where a look was made; None: there is none.
     first_records: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)
     ignored: int = 0  # groups that `ignored_groups` of the fleet file leaves out
+    listed: frozenset[str] = frozenset()  # all groups, where a few names have none
 
     def why_missing(self, name: str) -> str:
         """Return that no group has a name, with the name that is most like it, if any is."""
-        names = {name, escape(name)}
-        told = (p.why for p in self.problems if p.what == NO_SUCH_GROUP and p.group_id in names)
-        return next(told, "no group matches this name")
+        return f"{NOT_MATCHED}{did_you_mean(name, self.listed)}"
 
     @property
     def listing_problem(self) -> str:

@@ -20,6 +20,7 @@ from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import Action, ChangeStatus, Outcome, Position, Result, StepOutcome
 from toolkit.storage import audit
 from toolkit.storage.operator import Operator
@@ -103,6 +104,8 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
     for found in described:
         if isinstance(found, Problem):
             return f"{found.what}: {found.why}"
+        if not found.described:
+            return f"members: group {shown_name(found.group_id)} has ended"
         paused[found.group_id] = found.paused
     return Outcome(
         run_id=intent.run.run_id,

@@ -20,6 +20,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.ended_groups import commits_without, without_ended
 from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import existing_topics
@@ -29,8 +30,7 @@ from toolkit.kafka_io.offsets_topic.reader import (
     read_offsets_log,
     with_unstable_tail,
 )
-from toolkit.model import Cluster, Group, GroupState, LogOffsets, Problem
-from toolkit.model.commit_columns import CommitColumns
+from toolkit.model import Cluster, Group, LogOffsets, Problem
 from toolkit.model.names import shown_name
 from toolkit.spark.read_plan import ReadPlan
 from toolkit.spark.schemas import WHOLE
@@ -68,10 +68,10 @@ class AdminTask:
             described = list(
                 describe_groups(connection, groups, topics=lambda: existing_topics(connection))
             )
-        known = [one for one in described if isinstance(one, Group)]
-        if ended := {group.group_id for group in known if group.state is GroupState.DEAD}:
-            known = [group for group in known if group.group_id not in ended]
-            commits = CommitColumns(one for one in commits if one.group_id not in ended)
+            known, ended = without_ended(
+                connection, [one for one in described if isinstance(one, Group)]
+            )
+            commits = commits_without(commits, ended) if ended else commits
         yield block_batch(
             self.cluster,
             self.only[0] if self.only else WHOLE,

@@ -49,7 +49,8 @@ def describe_groups(
     """
     Yield every listed group with its members, and a problem for each that could not be described.
 
-    A group that ended since the listing is Dead, as brokers before 4.0 say themselves. One that is
+    A group that its coordinator does not know any more is Dead and not described: it ended, or is of
+    another type by now. One that is
     Empty in the listing has no members to ask about and is passed on as described.
     `topics` is called only to resolve a broker-side pattern or tasks of several topics; without it
     they match nothing.
@@ -76,6 +77,8 @@ def read_paused(connection: Connection, group: Group) -> Paused | Problem:
     found = list(describe_groups(connection, [group]))
     problems = [one for one in found if isinstance(one, Problem)]
     groups = [one for one in found if isinstance(one, Group)]
+    if not problems and not groups[0].described:  # or it is of another type by now
+        return Problem("members", "the group has ended", group.group_id)
     return problems[0] if problems else groups[0].paused
 
 
@@ -88,7 +91,7 @@ def _describe(
             yield groups[answer.group_id or ""]
             yield answer
         elif isinstance(answer, GroupEnded):
-            yield replace(groups[answer.group_id], state=GroupState.DEAD, described=True)
+            yield replace(groups[answer.group_id], state=GroupState.DEAD)
         else:
             group = replace(
                 groups[answer.entry.group_id], coordinator_id=answer.coordinator_id, described=True

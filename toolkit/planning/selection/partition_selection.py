@@ -209,7 +209,7 @@ def missing_topic(index: SnapshotIndex, group_id: str, topic: str) -> Finding:
     problem = index.about_log.get((topic, None))
     why = problem.why if problem else "this topic was not read"
     found = _unknown_log(why, group_id, topic, is_mistake=True)
-    return replace(found, why=f"{found.why}{did_you_mean(topic, index.partitions)}")
+    return replace(found, why=f"{found.why}{did_you_mean(topic, frozenset(index.partitions))}")
 
 
 def missing_partition(

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from applications import eventually
 from fleet_tasks import rows_of, tasks_of
+from since import needs
 
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.describe_groups import read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
@@ -21,6 +23,7 @@ from toolkit.model import (
     GroupState,
     GroupType,
     Policy,
+    Problem,
     Snapshot,
     TopicPartition,
 )
@@ -393,3 +396,27 @@ def test_ignored_groups(apps: Any, bare_cluster: Cluster) -> None:
     assert {kept} == {
         row["group"] for row in rows_of(tasks_of(cluster), policy) if row["topic"] == topic
     }
+
+
+def test_what_was_meant_is_kept_for_a_few_names(apps: Any, bare_cluster: Cluster) -> None:
+    """Of many missing names, as of a restore of deleted groups, nobody asks what was meant."""
+    group = apps.name("billing-nightly")
+    apps.commit(group, {TopicPartition(apps.create_topic(apps.name("orders")), 0): 0})
+    misspelt = group.replace("nightly", "nihgtly")
+    one = read_snapshot(bare_cluster, groups=[misspelt])
+    many = read_snapshot(bare_cluster, groups=[f"{misspelt}-{number}" for number in range(6)])
+
+    assert f"no group matches this name; did you mean {group}?" == one.why_missing(misspelt)
+    assert "no group matches this name" == many.why_missing(misspelt)
+    assert [6, 0] == [len(many.problems), len(many.listed)]
+
+
+def test_what_an_ended_group_holds_is_not_known(bare_cluster: Cluster) -> None:
+    """It may be of another type by now; that it shows nothing held is no proof of a release."""
+    needs("4.0")
+    gone = Group("nobody", GroupType.CONSUMER, GroupState.STABLE)
+    with Connection(bare_cluster) as connection:
+        told = read_paused(connection, gone)
+
+    assert isinstance(told, Problem)
+    assert ("members", "the group has ended") == (told.what, told.why)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Literal
+
+from toolkit.model.names import matches
 
 DEFAULT_TIMEOUT_S = 15.0
 
@@ -25,7 +26,7 @@ class Policy:
 
     def ignores(self, group_id: str) -> bool:
         """Whether a group is left out where it is not named."""
-        return any(name == group_id or fnmatchcase(group_id, name) for name in self.ignored_groups)
+        return any(matches(group_id, entry) for entry in self.ignored_groups)
 
 
 @dataclass(frozen=True, slots=True)

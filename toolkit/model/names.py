@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 # What stands in tables where there is nothing: ours, and that of Kafka's own tool.
@@ -30,6 +31,11 @@ def named(text: str) -> str:
             if isinstance(name := json.loads(text), str):
                 return name
     return text
+
+
+def matches(name: str, entry: str) -> bool:
+    """Whether an entry of a list of names and shell patterns is about a name."""
+    return name == entry or fnmatchcase(name, entry)
 
 
 @lru_cache(maxsize=64)

@@ -49,10 +49,10 @@ def describe_groups(
     """
     Yield every listed group with its members, and a problem for each that could not be described.
 
-    A group that its coordinator does not know any more is Dead and not described: it ended, or is of
-    another type by now. One that is
-    Empty in the listing has no members to ask about and is passed on as described.
-    `topics` is called only to resolve a broker-side pattern or tasks of several topics; without it
+    A group that its coordinator does not know any more is Dead and not described: it ended, or is
+    of another type by now. One that is Empty in the listing has no members to ask about and is
+    passed on as described. `topics` is called only to resolve a broker-side pattern or tasks of
+    several topics; without it
     they match nothing.
     """
     by_call: dict[GroupType, dict[str, Group]] = {}
@@ -91,7 +91,7 @@ def _describe(
             yield groups[answer.group_id or ""]
             yield answer
         elif isinstance(answer, GroupEnded):
-            yield replace(groups[answer.group_id], state=GroupState.DEAD)
+            yield replace(groups[answer.group_id], state=GroupState.DEAD, described=False)
         else:
             group = replace(
                 groups[answer.entry.group_id], coordinator_id=answer.coordinator_id, described=True

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from fnmatch import fnmatchcase
 
-from toolkit.model.names import shown_name
+from toolkit.model.names import matches, shown_name
 from toolkit.plan.approvals import lacks_reason
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 
@@ -24,7 +23,7 @@ def protected_group(case: CheckContext) -> Iterator[Objection]:
     """Groups that the fleet file protects are left alone."""
     for name in case.plan.group_ids:
         for pattern in case.policy.protected_groups:
-            if name == pattern or fnmatchcase(name, pattern):
+            if matches(name, pattern):
                 entry = f"protected_groups: {shown_name(pattern)}"
                 yield Objection(f"protected by the fleet file ({entry})", name)
                 break

@@ -16,6 +16,7 @@ import click
 
 from toolkit.cli.data_formats import csv_texts, json_texts
 from toolkit.model import NO_SUCH_GROUP
+from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.model.rows import Rows, concatenated
 
@@ -138,8 +139,6 @@ def printable(value: object) -> str:
 
 def printable_name(name: str) -> str:
     """Return a name of a group or topic for a terminal, in quotes where it looks like none."""
-    from toolkit.model.names import shown_name
-
     return printable(shown_name(name))
 
 

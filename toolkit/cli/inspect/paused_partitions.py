@@ -34,7 +34,9 @@ def command(scope: CommandScope, *, all_groups: bool) -> None:
         raise UsageError("--group and --all-groups are mutually exclusive", hint="use only one")
     reading = read_clusters(scope, lambda access: paused(access, scope.groups))
     write_tables([report.plain_rows for report in reading.reports], scope.output, important=FIRST)
-    if not any(group.paused for facts in reading.snapshots for group in facts.groups):
-        click.echo("no partition is paused", err=True)
     write_problems(reading.snapshots)
-    sys.exit(reading.exit_code())
+    code = reading.exit_code()
+    is_anything = any(group.paused for facts in reading.snapshots for group in facts.groups)
+    if code == 0 and not is_anything:  # what was not read may be paused
+        click.echo("no partition is paused", err=True)
+    sys.exit(code)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -17,11 +16,12 @@ from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.journeys.peek import PeekPlace, read_around
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.names import named, shown_name
+from toolkit.model.records import FirstRecord
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
 from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
@@ -271,26 +271,34 @@ def troubleshoot(
         first.facts,
         second,
         group_id=group,
-        waits_since=_waits_since(access.cluster, second),
+        first_unread=_first_unread(access.cluster, second),
         stuck_after_s=stuck_after_s,
     )
     return GroupDiagnosis(access, second, found, partitions, members_frame(found))
 
 
-def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, datetime]:
-    """Return the time of the first unread record of each partition that has one."""
-    unread = [
-        (partition, commit.offset)
+def _first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, FirstRecord]:
+    """
+    Look at the first unread record of each partition with lag.
+
+    Where a transaction is open, it is not decided yet whether a record is committed.
+    """
+    behind = [
+        (log, (partition, commit.offset))
         for commit in facts.commits
         if (log := facts.logs.get(partition := TopicPartition(commit.topic, commit.partition)))
         and log.log_end is not None
         and commit.offset < log.log_end
     ]
-    try:
-        times = read_record_times(cluster, unread)
-    except PrerequisiteMissing:  # `facts.problems` has it: the commit times were not read either
-        return {}
-    return {partition: at for (partition, _), at in times.items()}
+    found: dict[TopicPartition, FirstRecord] = {}
+    for committed in (True, False):
+        wanted = [place for log, place in behind if (log.last_stable == log.log_end) is committed]
+        try:
+            first = read_first_records(cluster, wanted, committed=committed)
+        except PrerequisiteMissing:  # in `facts.problems`: the commit times were not read either
+            return {}
+        found |= {partition: one for (partition, _), one in first.items()}
+    return found
 
 
 def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:

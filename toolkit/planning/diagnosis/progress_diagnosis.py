@@ -16,7 +16,7 @@ missing.
 | unsubscribed offset | the group is live, no member subscribes to the topic |
 | no members | the group has no members |
 | progressing | the committed offset changed |
-| caught up | no unread records |
+| caught up | no unread records; what else follows is aborted records and transaction markers |
 | unknown | no committed offset, or a read error |
 """
 
@@ -24,13 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 import pandas as pd
 
 from toolkit.model import Group, GroupState, Member, Snapshot, TopicPartition
+from toolkit.model.plurals import counted
+from toolkit.model.records import FirstRecord
 from toolkit.model.times import format_duration
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS, with_lag
@@ -57,6 +58,7 @@ class Verdict(StrEnum):
 
 
 _ORDER = list(Verdict)
+NOT_READ = FirstRecord(found=True)
 Judged = tuple[Verdict, str]
 
 
@@ -65,25 +67,25 @@ def diagnose_partitions(
     second: Snapshot,
     *,
     group_id: str,
-    waits_since: Mapping[TopicPartition, datetime],
+    first_unread: Mapping[TopicPartition, FirstRecord],
     stuck_after_s: float,
 ) -> pd.DataFrame:
     """
     Return one row for each partition that a group has committed or owns, the worst verdict first.
 
-    `waits_since` is when the oldest unread record was written, if known: a producer's timestamp may
-    be older than the record. `stuck_after_s` is how long there must be no progress and an unread
-    record before a partition counts as stuck. Columns: topic, partition, verdict (see `Verdict`),
-    owner, committed, log_end, lag, committed_delta (Int64: how far the committed offset moved
-    between the samples), committed_at (UTC, the last commit, null if unknown), first_unread_at
-    (UTC), why.
+    `first_unread` is the oldest unread record, if it was read: whether there is one, and when it
+    was written; a producer's timestamp may be older than the record. `stuck_after_s` is how long
+    there must be no progress and an unread record before a partition counts as stuck. Columns:
+    topic, partition, verdict (see `Verdict`), owner, committed, log_end, lag, committed_delta
+    (Int64: how far the committed offset moved between the samples), committed_at (UTC, the last
+    commit, null if unknown), first_unread_at (UTC), why.
     """
     frame = with_lag(offsets_frame(second))
     frame = frame[frame["group"] == group_id].reset_index(drop=True)
     before = _committed(first, group_id)
     group = next((group for group in second.groups if group.group_id == group_id), None)
     looks = _Samples(
-        first, second, group, waits_since, stuck_after_s, _moving_owners(frame, before)
+        first, second, group, first_unread, stuck_after_s, _moving_owners(frame, before)
     )
     cases = [_Evidence.of(row, before, looks) for row in frame.to_dict("records")]
     judged = [_judge(case, looks) for case in cases]
@@ -91,9 +93,7 @@ def diagnose_partitions(
         verdict=[str(verdict) for verdict, _ in judged],
         why=[why for _, why in judged],
         committed_delta=pd.Series([case.moved for case in cases], dtype="Int64"),
-        first_unread_at=pd.Series(
-            [case.waits_since for case in cases], dtype="datetime64[ms, UTC]"
-        ),
+        first_unread_at=pd.Series([case.unread.at for case in cases], dtype="datetime64[ms, UTC]"),
         order=[_ORDER.index(verdict) for verdict, _ in judged],
     )
     frame = frame.sort_values(
@@ -112,7 +112,7 @@ class _Samples:
     first: Snapshot
     second: Snapshot
     group: Group | None
-    waits_since: Mapping[TopicPartition, datetime]
+    first_unread: Mapping[TopicPartition, FirstRecord]
     stuck_after_s: float
     moving_owners: frozenset[str]
 
@@ -135,7 +135,7 @@ class _Evidence:
     moved: int | None
     stood_s: float  # minimum time without a change of the committed offset
     stood_known: bool  # the time of the last commit is known
-    waits_since: datetime | None  # when the oldest unread record was written
+    unread: FirstRecord
     waited_between: bool  # lag in the first sample, at the same offset
     holder: Member | None
 
@@ -161,7 +161,7 @@ class _Evidence:
             moved=moved,
             stood_s=max(silent_s, looks.apart_s) if moved == 0 else 0.0,
             stood_known=at is not None,
-            waits_since=looks.waits_since.get(partition) if _whole(row["lag"]) else None,
+            unread=looks.first_unread.get(partition, NOT_READ),
             waited_between=moved == 0 and ended is not None and ended > (committed or 0),
             holder=looks.group.paused.get(partition) if looks.group else None,
         )
@@ -178,6 +178,8 @@ def _rules(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
         yield Verdict.PROGRESSING, _movement(case.moved, looks.apart_s)
     if case.lag == 0:
         yield Verdict.CAUGHT_UP, "caught up"
+    if not case.unread.found:
+        yield Verdict.CAUGHT_UP, "caught up: no committed record follows"
     if case.holder:
         yield Verdict.PAUSED, f"paused by {_holder(case.holder)}"
     yield from _of_the_group(case, looks)
@@ -197,7 +199,7 @@ def _of_the_log(case: _Evidence) -> Iterator[Judged]:
     if case.lag is None:
         yield Verdict.UNKNOWN, "log start and log end offset could not be read"
     if case.position == LOST_RECORDS and not case.moved:
-        yield Verdict.OUT_OF_RANGE, f"{case.lost:,} unread records were deleted"
+        yield Verdict.OUT_OF_RANGE, f"at most {counted(case.lost, 'unread record')} deleted"
 
 
 def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
@@ -250,17 +252,17 @@ def _movement(moved: int, apart_s: float) -> str:
 
 
 def _waiting(case: _Evidence, looks: _Samples) -> str:
-    some = "1 unread record" if case.lag == 1 else f"{case.lag:,} unread records"
     waited_s = _waited_s(case, looks)
-    return (
-        some if waited_s is None else f"{some}, the oldest written {format_duration(waited_s)} ago"
-    )
+    lag = f"lag {case.lag:,}"
+    if waited_s is None:
+        return lag
+    return f"{lag}, the oldest unread record was written {format_duration(waited_s)} ago"
 
 
 def _waited_s(case: _Evidence, looks: _Samples) -> float | None:
-    if case.waits_since is None:
+    if case.unread.at is None:
         return None
-    return max(0.0, (looks.second.taken_at - case.waits_since).total_seconds())
+    return max(0.0, (looks.second.taken_at - case.unread.at).total_seconds())
 
 
 def _holder(member: Member) -> str:

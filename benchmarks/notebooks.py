@@ -48,8 +48,8 @@ NOTEBOOKS: dict[int, dict[str, Any]] = {
     10: {"clusters": ["eu"]},
     20: {"cluster": "eu"},
     30: {"clusters": ["eu"]},
-    40: {"cluster": "eu", "group": "payments", "topics": ["orders.created:0"]},
-    90: {"cluster": "eu", "group": "fraud-check"},
+    40: {"cluster": "eu", "groups": ["payments"], "topics": ["orders.created:0"]},
+    90: {"cluster": "eu", "groups": ["fraud-check"]},
 }
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from glob import escape
 from typing import Any
 
 import ipywidgets
@@ -12,6 +13,7 @@ from traitlets import Tuple
 
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
+from toolkit.report.made_from import end_plans
 from toolkit.report.safe_names import visible
 from widgets.filter_table import matching, texts
 from widgets.fragments import in_html, sheet, table
@@ -21,6 +23,7 @@ from widgets.live_or_static import LiveOrStatic
 MOST = 200
 ANY = ""
 NAME_WIDTH = 48
+SELECTED = "other groups were selected"
 NEXT = "Next: run the cells below."
 # What the list shows of a group besides its name, as far as the frame has it.
 LISTED_COLUMNS = ("state", "type", "members", "lag")
@@ -60,6 +63,11 @@ class GroupPicker(LiveOrStatic):
         self._last = LastChoice(("groups", *clusters))
         known = set(map(shown_name, self.groups["group"]))
         self.set_trait("picked", self._last.among(known))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The chosen names for where patterns are names as well: each matches only itself."""
+        return tuple(map(escape, self.picked))
 
     @cached_property
     def search(self) -> ipywidgets.Text:
@@ -168,8 +176,11 @@ class GroupPicker(LiveOrStatic):
         self.choose((*(name for name in self.picked if name not in shown), *here), render=False)
 
     def choose(self, names: Iterable[str], *, render: bool = True) -> None:
-        """Choose exactly these groups."""
+        """Choose exactly these groups; what was planned for others before is out of date."""
+        before = self.picked
         self.set_trait("picked", tuple(names))
+        if not self.on_pick and set(before) != set(self.picked):
+            end_plans(SELECTED)
         self._last.keep(self.picked)
         self.render() if render else self._show_counts()
 

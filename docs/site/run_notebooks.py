@@ -22,11 +22,11 @@ from toolkit.storage.operator import Operator
 
 # The tour is last: it solves what the others find.
 RUNS: dict[str, dict[str, object]] = {
-    "90_troubleshoot_group": {"group": "fraud-check", "sample_interval": "5s"},
+    "90_troubleshoot_group": {"groups": ["fraud-check"], "sample_interval": "5s"},
     "20_find_unsubscribed_offsets": {},
     "30_expiry_forecast": {},
     "10_fleet_lag": {},
-    "40_pause_partitions": {"group": "fraud-check", "topics": ["payments.authorized:2"]},
+    "40_pause_partitions": {"groups": ["fraud-check"], "topics": ["payments.authorized:2"]},
     "50_reset_offsets": {"groups": ["nightly-export"], "mode": "to-earliest"},
     "00_tour": {},
 }

@@ -88,7 +88,7 @@ with DAG("offsetbook_without_the_runner", schedule=None, **ALWAYS):
         task_id="find_unsubscribed_offsets",
         input_nb=f"{HOME}/notebooks/20_find_unsubscribed_offsets.ipynb",
         output_nb=WORK + "/runs/20_find_unsubscribed_offsets-{{ run_id }}.ipynb",
-        parameters={"cluster": "eu", "fleet_file": ENVIRONMENT["OFFSETBOOK_FLEET"]},
+        parameters={"clusters": ["eu"], "fleet_file": ENVIRONMENT["OFFSETBOOK_FLEET"]},
         kernel_name="offsetbook",
         language_name="python",
         **NEVER_AGAIN,

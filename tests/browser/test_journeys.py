@@ -184,7 +184,7 @@ def test_leftovers_are_deleted_while_the_group_lives(operator: Operator) -> None
 def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[..., Any]) -> None:
     """J1: choose the stuck tile, pause it, move its offset on, resume it; the others flow."""
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
-    pause = operator.open(40, "pause", group=group)
+    pause = operator.open(40, "pause", groups=[group])
     pause.run_all()
     stuck = pause.board.locator(".ow-tile").nth(POISON.partition)
     expect(stuck).to_contain_text("lagging")
@@ -277,7 +277,7 @@ def test_a_group_is_chosen_where_none_is_named(
     alarms = alarms_of(notebook)
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_have_text(
-        "UsageError: no group selected. Try: select one above, or set the parameter group"
+        "UsageError: no group selected. Try: select one above, or set the parameter groups"
     )
     picker = notebook.page.locator(".ow-card").first
     picker.locator("input[type=text]").fill(name)
@@ -357,7 +357,7 @@ def test_hostile_names_are_text_everywhere(
     group = HOSTILE
     operator.lab.set(DARK)
     request.addfinalizer(lambda: operator.lab.set(LIGHT))
-    board = operator.open(40, "hostile_board", group=group)
+    board = operator.open(40, "hostile_board", groups=[group])
     alarms = alarms_of(board)
     board.run_all()
 
@@ -385,7 +385,7 @@ def test_names_are_shown_letter_by_letter(operator: Operator) -> None:
     expect(deleting.review).to_contain_text("awaiting approval")
     for name in FORMULAS:
         expect(deleting.review).to_contain_text(name)
-    looking = operator.open(90, "formula", group=LINK, sample_interval="1s")
+    looking = operator.open(90, "formula", groups=[LINK], sample_interval="1s")
     looking.run_all()
     expect(looking.page.locator(".jp-OutputArea", has_text=LINK).first).to_be_visible()
     deleting.screenshot("formulas")

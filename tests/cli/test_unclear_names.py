@@ -130,7 +130,7 @@ def test_a_copy(
     words = ("copy", "--cluster", "test", "--group", "", "--to", copy)
     planned = offsetbook_main(*words, "--dry-run", "--output", "json", fleet=fleet)
     assert (0, [copy]) == (planned.returncode, [row["group"] for row in json.loads(planned.stdout)])
-    with pytest.raises(Exception, match="no group is named"):
+    with pytest.raises(Exception, match="no group selected"):
         Session(operator.cluster, operator.state).copy(CopyRequest(""))
 
 

@@ -18,7 +18,8 @@ DOWN = Cluster("eu", "127.0.0.1:1")  # where nobody may listen but root, and nob
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({"group": ""}, "no group is named"),
+        ({"group": ""}, "no group selected"),
+        ({"group": ["g", "h"]}, "a copy is of one group, and groups has 2: g, h"),
         ({"group": "g", "by": "size"}, "unknown value 'size' for the offsets of a mirror"),
         ({"group": "g", "topics": ["a b"]}, "'a b' does not begin with the name of a topic"),
         ({"group": "g"}, "no other name for group 'g' is given"),

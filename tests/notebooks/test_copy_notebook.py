@@ -41,7 +41,7 @@ class Mirrored:
 
     def cells(self, **parameters: Any) -> NotebookOutcome:
         """Run the cells of the notebook on the group."""
-        return self.workspace.cells("52_copy_offsets", **{"group": self.group, **parameters})
+        return self.workspace.cells("52_copy_offsets", **{"groups": [self.group], **parameters})
 
     def on_mirror(self, offset: int, metadata: str) -> dict[TopicPartition, Position]:
         """Return what the group holds on the mirror once it is there."""
@@ -127,7 +127,7 @@ def test_within_the_cluster(mirrored: Mirrored) -> None:
 def test_what_cannot_be_copied_is_refused(mirrored: Mirrored) -> None:
     """A cluster that the fleet file does not have, one more name of the source, and no group."""
     misspelt, alias = mirrored.cells(to_cluster="miror"), mirrored.cells(to_cluster="alias")
-    nobody = mirrored.cells(**TO_MIRROR, group="no-such-group-1")
+    nobody = mirrored.cells(**TO_MIRROR, groups=["no-such-group-1"])
 
     assert {"failed"} == {misspelt.ended[0], alias.ended[0]}
     assert "did you mean 'mirror'?" in misspelt.why
@@ -142,5 +142,5 @@ def test_only_two_ways_are_known(workspace: Workspace) -> None:
     """The declared type of a parameter is checked before a kernel is started."""
     said = "parameter by must be one of time, offset, got 'size'"
     with pytest.raises(ParameterError, match=said):
-        workspace.run("52_copy_offsets", group="g", by="size")
+        workspace.run("52_copy_offsets", groups=["g"], by="size")
     assert not Path(workspace.folder, "runs").exists()

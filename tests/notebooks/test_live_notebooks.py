@@ -82,7 +82,7 @@ def test_past_a_poison_record(
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
     assert POISON_OFFSET == workspace.committed(group)[POISON]
 
-    dry = workspace.cells("40", group=group, topics=[scope])
+    dry = workspace.cells("40", groups=[group], topics=[scope])
     assert (DONE, {}) == (dry.ended, workspace.seen(group).paused)
     for words in ("stops", "repeats", "disturbs", "survives", "alternatives"):
         assert words in dry.shown
@@ -123,7 +123,7 @@ def test_past_a_poison_record(
     before = workspace.committed(group)
     standing = {"limits": LIMITS, **STANDING}
     resumed = workspace.cells(
-        "40", action="resume", group=group, reason="it is past it", **standing
+        "40", action="resume", groups=[group], reason="it is past it", **standing
     )
     assert (DONE, {}) == (resumed.ended, workspace.seen(group).paused), resumed
     eventually(lambda: all(at > before[p] for p, at in workspace.committed(group).items()))

@@ -98,8 +98,8 @@ def test_another_selection_on_the_board_ends_a_plan(
     shell: InteractiveShell, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is selected after the plan was made is not what its card applies."""
-    notebook = open_in(shell, workspace, "40_pause_partitions", group=workspace.group())
-    for cell in (PARAMETERS, CONNECT, PLAN):  # of that notebook: the board
+    notebook = open_in(shell, workspace, "40_pause_partitions", groups=[workspace.group()])
+    for cell in (PARAMETERS, CONNECT, "group", PLAN):  # of that notebook: the board
         assert notebook.run(cell) is None
     assert notebook.run("cell-8") is None
     change, board = notebook["change"], notebook["board"]

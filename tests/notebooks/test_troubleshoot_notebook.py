@@ -46,7 +46,7 @@ def test_a_stuck_partition_and_its_record(workspace: Workspace, cluster: Cluster
     before = read_snapshot(cluster).groups
     eventually(lambda: stuck_for(cluster) > PATIENCE)
     patience = f"{PATIENCE.seconds}s"
-    result = workspace.run(NOTEBOOK, group="fraud-check", stuck_after=patience, **BRIEFLY)
+    result = workspace.run(NOTEBOOK, groups=["fraud-check"], stuck_after=patience, **BRIEFLY)
     page = unescape(report(result))
 
     assert ("done", 1) == (result.status, result.counts["findings"]), result
@@ -62,7 +62,7 @@ def test_a_stuck_partition_and_its_record(workspace: Workspace, cluster: Cluster
     commands = [parameters_of(line.split("</code>")[0]) for line in shown]
     assert ["40", "40", "50", "40"] == [notebook[:2] for notebook, _ in commands]
     for _, given in commands:
-        assert "fraud-check" in {given.get("group"), *given.get("groups", [])}
+        assert "fraud-check" in given["groups"]
         assert [SCOPE] == given["topics"]
     after = read_snapshot(cluster).groups
     assert {group.group_id for group in before} == {group.group_id for group in after}
@@ -81,7 +81,7 @@ def test_other_troubles_lead_elsewhere(
     workspace: Workspace, group: str, verdict: str, notebook: str
 ) -> None:
     """What stands still for another reason is called that, and leads to the notebook that helps."""
-    told = workspace.cells(NOTEBOOK, group=group, after=0, **BRIEFLY)
+    told = workspace.cells(NOTEBOOK, groups=[group], after=0, **BRIEFLY)
 
     assert ("done", 0) == (told.ended[0], told.conclusion.counts["findings"]), told
     assert verdict in told.shown
@@ -91,7 +91,7 @@ def test_other_troubles_lead_elsewhere(
 
 def test_a_group_that_is_not_there(workspace: Workspace) -> None:
     """A name that no group has fails with what to try, also if it looks like a pattern."""
-    told = workspace.cells(NOTEBOOK, group="fraud-*", **BRIEFLY)
+    told = workspace.cells(NOTEBOOK, groups=["fraud-*"], **BRIEFLY)
 
     assert "failed" == told.ended[0]
     assert "no group named 'fraud-*'" in told.why
@@ -104,7 +104,7 @@ def test_no_group_is_named(workspace: Workspace, cluster: Cluster) -> None:
     told = workspace.cells(NOTEBOOK, **BRIEFLY)
 
     assert ("failed", 2) == told.ended
-    assert "no group selected. Try: select one above, or set the parameter group" == told.why
+    assert "no group selected. Try: select one above, or set the parameter groups" == told.why
     groups = read_snapshot(cluster).groups
     assert f"{len(groups)} groups" in told.shown
     assert all(group.group_id in unescape(told.shown) for group in groups)
@@ -114,7 +114,7 @@ def test_unsubscribed_offsets_of_all_clusters_and_the_next_step(workspace: Works
     """Without a cluster it reads all; one that is down is a row, and a command deletes the rest."""
     both = replace(workspace, others={"down": Cluster("down", "127.0.0.1:1")})
 
-    told = both.cells("20_find_unsubscribed_offsets", cluster="", groups=["billing", "nobody"])
+    told = both.cells("20_find_unsubscribed_offsets", clusters=[], groups=["billing", "nobody"])
 
     assert ("incomplete", 4) == told.ended
     assert "invoices.draft" in told.shown

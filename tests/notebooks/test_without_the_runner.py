@@ -24,9 +24,9 @@ pytestmark = pytest.mark.starts("kernels")
 # By notebook: parameters, and what it shows of the sandbox.
 READING: dict[int, tuple[dict[str, Any], str]] = {
     20: ({"groups": ["billing"]}, "invoices.draft"),
-    90: ({"group": "fraud-check", "sample_interval": "2s"}, str(POISON.topic)),
+    90: ({"groups": ["fraud-check"], "sample_interval": "2s"}, str(POISON.topic)),
 }
-PAUSED = {"group": "fraud-check", "topics": [f"{POISON.topic}:{POISON.partition}"]}
+PAUSED = {"groups": ["fraud-check"], "topics": [f"{POISON.topic}:{POISON.partition}"]}
 
 
 # The card that the cell above shows, approved as by hand.

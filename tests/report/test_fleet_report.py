@@ -47,7 +47,7 @@ def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Shown) -
     report(GROUPS).conclude()
     data, metadata = shown[-1]["data"], shown[-1]["metadata"]
     command = (
-        "offsetbook run 90_troubleshoot_group -p cluster=us -p group=left "
+        "offsetbook run 90_troubleshoot_group -p cluster=us -p groups=left "
         "-p &#x27;fleet_file=/etc/my fleet.yaml&#x27;"
     )
 

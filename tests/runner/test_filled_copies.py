@@ -15,7 +15,7 @@ from toolkit.templates.filled_copies import write_filled_copy
 
 PAUSE = "40_pause_partitions"
 GROUP = "it's <img src=x>/../é"
-FILLED = {"group": GROUP, "topics": ("a:0-2", 'b"\\:1'), "cluster": "us"}
+FILLED = {"groups": (GROUP,), "topics": ("a:0-2", 'b"\\:1'), "cluster": "us"}
 
 
 def test_what_is_filled_in_is_what_is_read(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_what_is_filled_in_is_what_is_read(tmp_path: Path) -> None:
 
     assert (tmp_path, "40_pause_partitions-it-s-img-src-x.ipynb") == (copy.parent, copy.name)
     before = read_parameters(NOTEBOOKS / f"{PAUSE}.ipynb")
-    filled = FILLED | {"topics": [*FILLED["topics"]]}
+    filled = FILLED | {name: [*FILLED[name]] for name in ("groups", "topics")}
     assert [(p.name, p.type, filled.get(p.name, p.default), p.help) for p in before] == [
         (p.name, p.type, p.default, p.help) for p in read_parameters(copy)
     ]

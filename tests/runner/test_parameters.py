@@ -78,8 +78,8 @@ def test_pasted_lines_set_declared_parameters(make_notebook: MakeNotebook) -> No
     }
     assert "int" == next(p.type.name for p in pasted if p.name == "older_than_days")
 
-    copy = make_notebook(parameters="group = 'x'", name="40_pause_partitions-mine")
-    assert [("group", "x", "name of one live group")] == [
+    copy = make_notebook(parameters="groups = ['x']", name="40_pause_partitions-mine")
+    assert [("groups", ["x"], "name of one live group; empty: select it below")] == [
         (p.name, p.default, p.help) for p in read_parameters(copy)
     ]
     for wrong in ("groups = 'one'", "group = ['x']", "gruop = 'x'"):

@@ -8,6 +8,7 @@ from glob import escape
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_topics, without_missing
+from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.shared_connections import connected
@@ -41,7 +42,7 @@ class CopyRequest:
     Raises UsageError for what cannot be read.
     """
 
-    group: str
+    group: str | Sequence[str]
     to_group: str = ""
     topics: Sequence[str] = ()
     by: str = BY_TIME
@@ -49,8 +50,7 @@ class CopyRequest:
 
     def __post_init__(self) -> None:
         """Check what was written."""
-        if not self.group:
-            raise UsageError("no group is named", hint="name the group to copy")
+        object.__setattr__(self, "group", one_group(self.group, "a copy"))  # it is frozen
         if self.by not in {BY_TIME, BY_OFFSET}:
             hint = f"one of: {BY_TIME}, {BY_OFFSET}"
             raise UsageError(f"unknown value {self.by!r} for the offsets of a mirror", hint=hint)
@@ -59,7 +59,7 @@ class CopyRequest:
     @property
     def source(self) -> str:
         """The name of the group that is copied."""
-        return named(self.group)
+        return named(str(self.group))
 
     @property
     def target(self) -> str:
@@ -149,7 +149,7 @@ def _by_time(
 def _call(request: CopyRequest, *, source: str = "", mirror: str = "") -> NotebookCall:
     asked = {
         "cluster": source,
-        "group": request.group,
+        "groups": [request.group],
         "to_group": request.to_group,
         "to_cluster": mirror,
         "by": "" if request.by == BY_TIME else request.by,

@@ -116,9 +116,9 @@ class FleetReport:
         )
 
     def _diagnose(self, cluster: str, group: str) -> ShownStep:
-        values = {"cluster": cluster, "group": group, "fleet_file": self.fleet_file}
+        values = {"cluster": cluster, "groups": [group], "fleet_file": self.fleet_file}
         values = {name: value for name, value in values.items() if value}
-        call = NotebookCall("90_troubleshoot_group", {"group": group})
+        call = NotebookCall("90_troubleshoot_group", {"groups": [group]})
         return ShownStep(
             title=f"Next: diagnose group {shown_name(group)}, then the others in this order",
             why="It shows the stuck partitions, their records and what to do. It only reads.",

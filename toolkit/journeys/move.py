@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from glob import escape
 
-from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_facts
+from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.reset import RequestedTarget, reset_call, resolve_target
@@ -38,9 +38,7 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     other partitions that stop and have no committed offset. Raises UsageError, NotFound and
     ClusterUnreachable.
     """
-    (name, *more) = [group] if isinstance(group, str) else [*group] or [""]
-    if more or not name:
-        raise UsageError("a live move needs exactly one group", hint="name one group")
+    name = one_group(group, "a live move")
     terms = HoldTerms.read(prefer, commit_missing=commit_missing)
     if commit_missing:
         check_position(commit_missing)

@@ -54,7 +54,7 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
         check_position(commit_missing)
     parse_topics(topics or ())  # before anything is read
     asked = {
-        "group": group,
+        "groups": [group],
         "topics": topics or (),
         "prefer": prefer,
         "pause_for": pause_for or None,

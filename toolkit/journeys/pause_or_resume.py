@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolkit.errors import UsageError
+from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.pause import pause
@@ -18,7 +19,7 @@ def pause_or_resume(
     access: ClusterAccess,
     /,
     action: str,
-    group: str,
+    group: str | Sequence[str],
     topics: Sequence[str] = (),
     **terms: str,
 ) -> PlannedChange:
@@ -30,6 +31,7 @@ def pause_or_resume(
     """
     if action not in {PAUSE, RESUME}:
         raise UsageError(f"{action!r} is no action", hint=f"one of: {PAUSE}, {RESUME}")
+    name = one_group(group, f"a {action}")
     if action == RESUME:
-        return resume(access, group, topics)
-    return pause(access, group, topics if topics or is_headless() else None, **terms)
+        return resume(access, name, topics)
+    return pause(access, name, topics if topics or is_headless() else None, **terms)

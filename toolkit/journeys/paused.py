@@ -9,6 +9,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
@@ -97,9 +98,13 @@ def paused(access: ClusterAccess, groups: str | Sequence[str] = ()) -> PausedRep
     return PausedReport(facts, access.state)
 
 
-def board(access: ClusterAccess, group: str) -> PauseBoardSource:
-    """Return what a board of a group's partitions shows, read again at each call."""
-    return PauseBoardSource(access, group)
+def board(access: ClusterAccess, group: str | Sequence[str]) -> PauseBoardSource:
+    """
+    Return what a board of a group's partitions shows, read again at each call.
+
+    Raises UsageError if not one group is named.
+    """
+    return PauseBoardSource(access, one_group(group, "a pause"))
 
 
 SELECTED = "partitions were selected on the board"

@@ -40,6 +40,6 @@ def _resume(
 ) -> PlannedChange:
     facts = read_facts(access, [escape(group)], topics=topics)
     plan = plan_resume(facts, group=group, topics=topics, by=by)
-    asked = {"action": "resume", "group": group, "topics": topics}
+    asked = {"action": "resume", "groups": [group], "topics": topics}
     call = NotebookCall("40_pause_partitions", asked)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)

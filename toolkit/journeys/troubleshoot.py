@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from toolkit.errors import PrerequisiteMissing, UsageError
+from toolkit.errors import PrerequisiteMissing
+from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.paused import find_paused, show_paused
@@ -213,17 +214,32 @@ class GroupDiagnosis:
         return [str(scope) for scope in scopes_of(TopicPartition(t, int(p)) for t, p in pairs)]
 
 
-def choices(access: ClusterAccess, group: str = "") -> pd.DataFrame:
+def choices(
+    access: ClusterAccess,
+    groups: str | Sequence[str] = (),
+    *,
+    only_one: bool = False,
+    plan_file: str = "",
+) -> pd.DataFrame:
     """
-    Return the groups of a cluster to choose one from; no row where one is called `group` already.
+    Return the groups of a cluster to choose from; no row where `groups` has what is needed.
 
-    Columns: those of `groups_frame`, lag, and unknown_lag_partitions.
+    That is the name of a group for what is about `only_one`, else any name or pattern; with a
+    `plan_file` no group is needed. Columns: those of `groups_frame`, lag, and
+    unknown_lag_partitions.
     """
-    with connected(access.cluster) as connection:
-        listed, _ = list_groups(connection) if group else ([], [])
-    if any(found.group_id == group for found in listed):
+    names = [groups] if isinstance(groups, str) else groups
+    if plan_file or (any(names) and not only_one) or (any(names) and _is_there(access, names)):
         return pd.DataFrame({"group": pd.Series(dtype="str")})
-    return _with_lag_of(read_snapshot(access.cluster))
+    with progress_line("reading the groups to choose from"):
+        return _with_lag_of(read_snapshot(access.cluster))
+
+
+def _is_there(access: ClusterAccess, names: Sequence[str]) -> bool:
+    """Return whether a group has one of these names."""
+    with connected(access.cluster) as connection:
+        listed, _ = list_groups(connection)
+    return not {named(name) for name in names}.isdisjoint(found.group_id for found in listed)
 
 
 def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
@@ -231,15 +247,13 @@ def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
     return groups_frame(facts).merge(lags, how="left", on="group")
 
 
-def sample(access: ClusterAccess, group: str) -> FirstSample:
+def sample(access: ClusterAccess, group: str | Sequence[str]) -> FirstSample:
     """
     Take the first sample of a group.
 
-    Raises UsageError if no group is named, NotFound if there is none of that name.
+    Raises UsageError if not one group is named, NotFound if there is none of that name.
     """
-    if not group:
-        raise UsageError("no group selected", hint="select one above, or set the parameter group")
-    group = named(group)
+    group = named(one_group(group, "a diagnosis"))
     began_s = time.monotonic()
     facts, found = read_one_group(access.cluster, group, commit_times=True)
     return FirstSample(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
@@ -247,7 +261,7 @@ def sample(access: ClusterAccess, group: str) -> FirstSample:
 
 def troubleshoot(
     access: ClusterAccess,
-    group: str,
+    group: str | Sequence[str],
     *,
     sample_interval: str = "10s",
     stuck_after: str = "60s",

@@ -31,7 +31,7 @@ def why_fixed(page: Runbook, name: str) -> str:
     """
     if name in FIXED:
         return FIXED[name]
-    if page.may_change and name in page.parameters:
+    if page.may_change and page.new_name(name) in page.parameters:
         return "change it in the page, or run the notebook itself"
     return ""
 
@@ -51,7 +51,7 @@ def values_of(
         if hint := why_fixed(page, name):
             raise ParameterError(f"runbook {page.name}: {name} cannot be set with -p", hint=hint)
     values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
-    names = {name for name, _ in texts}
+    names = {page.new_name(name) for name, _ in texts}
     if missing := [name for name in page.must_give if name not in names]:
         wanted = " ".join(f"add -p {name}=..." for name in missing)
         raise UsageError(

@@ -37,6 +37,7 @@ from toolkit.model.secrets import REFERENCE
 from toolkit.plan.approvals import Limits
 from toolkit.runbooks.front_matter import FrontMatter
 from toolkit.runner.notebooks import find_notebook
+from toolkit.runner.old_names import new_name
 from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
 from toolkit.runner.time_limits import TimeLimits
 
@@ -76,6 +77,7 @@ class Runbook:
     clusters: tuple[str, ...] | None = None  # () means all, None that they must be named
     parameters: Mapping[str, object] = field(default_factory=dict)
     must_give: tuple[str, ...] = ()
+    old_names: tuple[str, ...] = ()  # by which the page calls parameters
     limits: tuple[str, ...] = ()
     notify: tuple[NotifyRule, ...] = ()
     keep_for: timedelta | None = None
@@ -98,6 +100,10 @@ class Runbook:
         one = any(p.name == "cluster" and p.default for p in self.declared)
         return self.clusters is None and (one or self.takes("clusters"))
 
+    def new_name(self, name: str) -> str:
+        """Return the name that a parameter of its notebook has now."""
+        return new_name(name, [parameter.name for parameter in self.declared])
+
     def takes(self, name: str) -> bool:
         """Whether the notebook has a parameter."""
         return any(parameter.name == name for parameter in self.declared)
@@ -119,6 +125,7 @@ def read_runbook(path: Path) -> Runbook:
         clusters=_clusters(front),
         parameters=_parameters(front, declared),
         must_give=_must_give(front, declared),
+        old_names=_old_names(front, declared),
         limits=_limits(front),
         notify=tuple(_notices(front)),
         keep_for=front.duration("keep_for"),
@@ -156,12 +163,23 @@ def _must_give(front: FrontMatter, declared: Iterable[Parameter]) -> tuple[str, 
     node = front.entries.get("must_give")
     if node is None:
         return ()
-    names = tuple(front.texts(node, "must_give"))
+    names = front.texts(node, "must_give")
     known = {parameter.name for parameter in declared}
     for name in names:
-        if name not in known or name in CONSENT:
+        if new_name(name, known) not in known or name in CONSENT:
             raise front.file.wrong_at(node, f"{name!r} is not a parameter that can be set with -p")
-    return names
+    return tuple(new_name(name, known) for name in names)
+
+
+def _old_names(front: FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
+    """Return the old names of parameters that the page uses."""
+    known = {parameter.name for parameter in declared}
+    names = []
+    if given := front.entries.get("parameters"):
+        names += [key.value for key, _ in front.file.pairs(given, "parameters")]
+    if needed := front.entries.get("must_give"):
+        names += front.texts(needed, "must_give")
+    return tuple(name for name in names if new_name(name, known) != name)
 
 
 def _parameters(front: FrontMatter, declared: Iterable[Parameter]) -> dict[str, object]:
@@ -173,9 +191,13 @@ def _parameters(front: FrontMatter, declared: Iterable[Parameter]) -> dict[str, 
             raise front.file.wrong_at(key, told)
         try:
             pairs = [(key.value, text) for text in front.file.texts_of(value, key.value)]
-            values |= parse_parameters(declared, pairs, notebook=front.text("notebook"))
+            read = parse_parameters(declared, pairs, notebook=front.text("notebook"))
         except ToolkitError as exc:
             raise front.file.wrong_at(key, str(exc)) from exc
+        if both := values.keys() & read.keys():
+            told = f"{', '.join(both)} is given twice, once by its old name"
+            raise front.file.wrong_at(key, told)
+        values |= read
     return values
 
 

@@ -20,10 +20,12 @@ from typing import Any
 from toolkit.errors import ParameterError
 from toolkit.model.secrets import SECRET_NAME, looks_secret
 from toolkit.runner.notebook_file import read_notebook
+from toolkit.runner.old_names import new_name, old_names, with_new_names
 from toolkit.runner.values import ValueType, read_type
 from toolkit.storage.formats.yaml_nodes import YamlFile
 from toolkit.templates import NOTEBOOKS
 
+ONE_NAME = ValueType("str", "str")  # of a parameter that is given by its old name
 # What Python raises for source that it cannot take: too deep, with NUL, with an unhashable key.
 UNPARSABLE = (
     *(SyntaxError, ValueError, TypeError, tokenize.TokenError),
@@ -107,22 +109,26 @@ def parse_parameters(
     """
     Turn `name`, `value` texts into values of the declared types; a list may be repeated.
 
-    Raises ParameterError for what is unknown, of the wrong type, or seems to be a secret.
+    An old name of a parameter is accepted, and its value returned by the new one. Raises
+    ParameterError for what is unknown, of the wrong type, or seems to be a secret, and for both
+    names of one parameter.
     """
     known = {parameter.name: parameter for parameter in parameters}
     given: dict[str, list[str]] = {}
     for name, text in texts:
         if looks_secret(text):
             raise _secret(name, notebook)
-        given.setdefault(_known(known, name, notebook).name, []).append(text)
+        _known(known, new_name(name, known), notebook)
+        given.setdefault(name, []).append(text)
+    asked = known | {old: Parameter(old, ONE_NAME, "") for old in old_names(known)}
     values: dict[str, object] = {}
     for name, repeated in given.items():
         try:
-            values[name] = known[name].type.from_texts(repeated)
+            values[name] = asked[name].type.from_texts(repeated)
         except (ValueError, KeyError, StopIteration) as exc:
             shown = repeated[0] if len(repeated) == 1 else repeated
-            raise _wrong_type(known[name], shown, notebook) from exc
-    return values
+            raise _wrong_type(asked[name], shown, notebook) from exc
+    return with_new_names(known, values, notebook=notebook)
 
 
 def _cells(notebook: Path) -> list[dict[str, Any]]:
@@ -170,13 +176,15 @@ def _assigned(node: ast.Assign, notebook: Path, before: Mapping[str, Parameter])
     """Read a line `name = value` of a declared parameter, such as people paste."""
     (target, *more) = node.targets
     name = target.id if isinstance(target, ast.Name) else ""
-    known = before.get(name) or _of_package(notebook).get(name)
+    declared = {**_of_package(notebook), **before}
+    known = declared.get(new_name(name, declared))
     if more or known is None:
         raise _malformed(notebook, node.lineno)
     try:
         value = ast.literal_eval(node.value)
     except ValueError as exc:
         raise _malformed(notebook, node.lineno) from exc
+    value = with_new_names(declared, {name: value}, notebook=notebook.name)[known.name]
     if not known.type.accepts(value):
         raise _wrong_type(known, value, notebook.name)
     return replace(known, default=value)

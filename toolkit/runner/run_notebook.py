@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,7 +13,13 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.report.display import HEADLESS_VARIABLE
 from toolkit.runner.execution import CellStep, NotebookJob, RunEnd, execute
-from toolkit.runner.parameters import check_parameters, read_parameters, saved_approval
+from toolkit.runner.old_names import rename_notices, with_new_names
+from toolkit.runner.parameters import (
+    Parameter,
+    check_parameters,
+    read_parameters,
+    saved_approval,
+)
 from toolkit.runner.result import RunResult, RunStatus, StepFailed
 from toolkit.runner.run_clusters import cluster_ids, clusters_of
 from toolkit.runner.run_log import RunLog, run_log
@@ -52,9 +58,7 @@ def run_notebook(
     must be given.
     """
     declared = read_parameters(notebook)
-    check_parameters(declared, parameters, notebook=notebook.name)
-    unapproved = saved_approval(declared, parameters)
-    parameters = {**parameters, **unapproved}
+    parameters, notes = _checked(declared, parameters, notebook=notebook.name)
     values = {p.name: p.default for p in declared} | parameters
     started = datetime.now(UTC)
     label = "-".join(clusters_of(values))
@@ -64,8 +68,8 @@ def run_notebook(
     with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
         who = Operator.here().at_host
         log.say(f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}")
-        if unapproved:
-            log.say(f"saved in the notebook and not used: {', '.join(unapproved)}")
+        for note in notes:
+            log.say(note)
         ids = aside.submit(cluster_ids, values)
         job = NotebookJob(
             notebook, parameters, _environment(handed_over), terms.limits, _logged(on_step, log)
@@ -83,6 +87,20 @@ def run_notebook(
         log.say(f"{result.status}, exit {result.exit_code}: {result.message}")
     result.write()
     return result
+
+
+def _checked(
+    declared: Sequence[Parameter], given: Mapping[str, object], *, notebook: str
+) -> tuple[dict[str, object], list[str]]:
+    """Return the values to run with, by the names of now, and what is to be noted of them."""
+    names = [parameter.name for parameter in declared]
+    notes = [*rename_notices(given, names)]
+    values = with_new_names(names, given, notebook=notebook)
+    check_parameters(declared, values, notebook=notebook)
+    unapproved = saved_approval(declared, values)
+    if unapproved:
+        notes.append(f"saved in the notebook and not used: {', '.join(unapproved)}")
+    return {**values, **unapproved}, notes
 
 
 def _environment(conclusion: Path) -> dict[str, str]:

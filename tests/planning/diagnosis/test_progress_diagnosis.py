@@ -226,7 +226,7 @@ def test_stuck_leads_to_a_pause_a_move_and_a_resume() -> None:
     frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, at=LATER))
     pause, move, resume = next_steps(frame, READER, cluster="eu")
 
-    assert ("40_pause_partitions", {"group": "payments", "topics": ["orders:0"]}) == (
+    assert ("40_pause_partitions", {"groups": ["payments"], "topics": ["orders:0"]}) == (
         pause.notebook,
         pause.parameters,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_renamed, refresh
 from toolkit.cli.output import echo_data, printable
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
@@ -130,6 +130,7 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
             hint=("use -p cluster=NAME -p dry_run=true"),
         )
     parameters = parse_parameters(declared, request.parameters, notebook=path.name)
+    print_renamed(request, declared)
     if unused := saved_approval(declared, parameters):
         told = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
         click.echo(f"note: {told}", err=True)

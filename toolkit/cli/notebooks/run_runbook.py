@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_renamed, refresh
 from toolkit.cli.output import printable
 from toolkit.runbooks.notify import content_of, notify
 from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code, run_all
@@ -40,6 +40,7 @@ def run_runbook(path: Path, request: RunRequest) -> int:
     """Run a runbook, print its results, and return the exit code."""
     page = read_runbook(path)
     values = values_of(page, request.parameters, dry_run=request.dry_run)
+    print_renamed(request, page.declared, page.old_names)
     orders = [
         RunOrder(
             runbook=page.name,

@@ -120,7 +120,7 @@ class ChangeOutcome:
         """The command that shows what a resume of what was paused would do."""
         (group,) = self.change.plan.group_ids
         return run_command(
-            NotebookCall("40_pause_partitions", {"action": "resume", "group": group}),
+            NotebookCall("40_pause_partitions", {"action": "resume", "groups": [group]}),
             self.change.access.where,
         )
 

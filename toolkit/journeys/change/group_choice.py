@@ -1,4 +1,4 @@
-"""Which groups a change is about: by pattern, by exact name, or all that are idle."""
+"""Which groups are meant: one, several by pattern or exact name, or all that are idle."""
 
 from __future__ import annotations
 
@@ -8,6 +8,26 @@ from glob import escape
 
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import Group, Snapshot, select_groups
+from toolkit.model.names import shown_name
+
+
+def one_group(groups: str | Sequence[str], what: str) -> str:
+    """
+    Return the only group of some, which may be given by its name alone.
+
+    `what` can be of one group only, such as "a pause". Raises UsageError for none and for several.
+    """
+    names = [groups] if isinstance(groups, str) else [*groups]
+    if not any(names):
+        hint = "select one above, or set the parameter groups"
+        raise UsageError("no group selected", hint=hint)
+    if len(names) > 1:
+        told = ", ".join(map(shown_name, names))
+        raise UsageError(
+            f"{what} is of one group, and groups has {len(names)}: {told}",
+            hint="set groups to one of them",
+        )
+    return names[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
     ]
     if found[Verdict.POSSIBLY_STUCK]:
         why = "It distinguishes a slow commit from a stuck partition."
-        values = {"group": group.group_id, "sample_interval": "2m"}
+        values = {"groups": [group.group_id], "sample_interval": "2m"}
         steps.append(
             NextStep("Sample again over a longer interval", why, "90_troubleshoot_group", values)
         )
@@ -61,7 +61,7 @@ def _stuck(
         "The group keeps consuming the other partitions after a short interruption; no consumer "
         "is restarted. Without an approval it is a dry run that shows the impact.",
         "40_pause_partitions",
-        {"group": group_id, "topics": topics},
+        {"groups": [group_id], "topics": topics},
     )
     rows = partitions.set_index(["topic", "partition"])["committed"]
     for partition in stuck[:MOST_FIRST_STEPS]:
@@ -84,7 +84,7 @@ def _stuck(
         "Then resume the partitions",
         "The members continue from the new offset.",
         "40_pause_partitions",
-        {"action": "resume", "group": group_id, "topics": topics},
+        {"action": "resume", "groups": [group_id], "topics": topics},
     )
 
 
@@ -116,7 +116,7 @@ def _paused(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[Nex
             f"Resume {', '.join(_topics(partitions))} when the reason for the pause is gone",
             "They are paused; the table of paused partitions shows by whom and why.",
             "40_pause_partitions",
-            {"action": "resume", "group": group_id, "topics": _topics(partitions)},
+            {"action": "resume", "groups": [group_id], "topics": _topics(partitions)},
         )
 
 

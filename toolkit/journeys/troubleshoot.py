@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,7 +16,7 @@ from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.paused import find_paused, show_paused
-from toolkit.journeys.peek import PeekPlace, read_around
+from toolkit.journeys.peek import PeekPlace, PeekReport, read_around
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.record_times import read_first_records
@@ -45,6 +47,7 @@ from toolkit.report.tables import show_problems, show_table
 
 if TYPE_CHECKING:
     from widgets.next_steps import NextSteps
+    from widgets.record_saver import RecordSaver
 
 COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
 MAX_TOPICS_IN_SUMMARY = 3  # topics in a sentence
@@ -134,16 +137,18 @@ class GroupDiagnosis:
         cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
         return f"{cluster}: group {shown_name(name)} is {state}; {'; '.join([*kept, waits])}"
 
-    def show_records(self, topics: Sequence[str] = (), *, before: int = 2, after: int = 3) -> None:
+    def show_records(
+        self, topics: Sequence[str] = (), *, before: int = 2, after: int = 3
+    ) -> RecordSaver | None:
         """
         Show the records around the committed offsets of some partitions; commits nothing.
 
         `topics` are scopes such as `topic:0-5`; without any, the first partitions that make no
-        progress. With `after` 0 no records are shown.
+        progress. With `after` 0 no records are shown. Returns what saves them, if there are some.
         """
         if not after:
             show_table(pd.DataFrame(), empty_text="Records are not shown (after = 0).")
-            return
+            return None
         places = (
             PeekPlace(
                 TopicPartition(row["topic"], int(row["partition"])),
@@ -157,8 +162,9 @@ class GroupDiagnosis:
             found = read_around(self.access, group, places, topics, before=before, after=after)
         except PrerequisiteMissing as exc:
             show_table(pd.DataFrame(), empty_text=f"Records are not shown: {exc}")
-        else:
-            found._ipython_display_()
+            return None
+        found._ipython_display_()
+        return _saver(found) if found.around.records else None
 
     @property
     def steps(self) -> list[ShownStep]:
@@ -313,6 +319,21 @@ def _first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, Fir
             return {}
         found |= {partition: one for (partition, _), one in first.items()}
     return found
+
+
+def _saver(found: PeekReport) -> RecordSaver:
+    """Return what saves the records that are shown, and the command that does."""
+    from widgets.record_saver import RecordSaver  # noqa: PLC0415 - only notebooks come here
+
+    name = f"records-{re.sub(r'[^A-Za-z0-9.-]+', '_', found.group)[:60]}.jsonl"
+    topics = [f"--topic {quote(f'{p.topic}:{p.partition}')}" for p in found.positions]
+    words = [
+        f"offsetbook peek --cluster {quote(found.cluster)}",
+        f"--group {quote(shown_name(found.group))}",
+        *topics,
+        f"--before {found.before} --after {found.after} --save {name}",
+    ]
+    return RecordSaver(found.save, name=name, command=" ".join(words))
 
 
 def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:

@@ -35,6 +35,7 @@ class Record:
     value: Excerpt | None
     headers: tuple[Header, ...] = ()
     headers_left_out: int = 0  # beyond the first ones
+    at_ms: int | None = None  # the timestamp as the record has it
 
 
 class FirstRecord(NamedTuple):

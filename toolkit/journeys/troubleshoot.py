@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ import pandas as pd
 from toolkit.errors import PrerequisiteMissing
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.journeys.open_next_step import open_or_show
+from toolkit.journeys.open_next_step import open_or_show, shown_step
 from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.journeys.peek import PeekPlace, read_around
 from toolkit.kafka_io.client.shared_connections import connected
@@ -24,7 +24,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.names import named, shown_name
 from toolkit.model.times import parse_duration
-from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
+from toolkit.planning.diagnosis.next_steps import next_steps
 from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
 from toolkit.planning.frames.snapshot_frames import (
     groups_frame,
@@ -39,7 +39,7 @@ from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import ShownStep
 from toolkit.report.notices import NoticeTone
 from toolkit.report.progress_line import progress_line
-from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.run_command import NotebookCall
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
 
@@ -164,7 +164,15 @@ class GroupDiagnosis:
     def steps(self) -> list[ShownStep]:
         """What to do next, most urgent first."""
         steps = next_steps(self.partitions, self.group, cluster=self.access.cluster.name)
-        return [_shown(step, self.access.where) for step in steps]
+        return [
+            shown_step(
+                step.title,
+                step.why,
+                NotebookCall(step.notebook, step.parameters),
+                self.access.where if step.notebook else {},
+            )
+            for step in steps
+        ]
 
     def show_next_steps(self) -> NextSteps | None:
         """Show what to do next, most urgent first; see `open_or_show`."""
@@ -305,13 +313,3 @@ def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, date
     except PrerequisiteMissing:  # `facts.problems` has it: the commit times were not read either
         return {}
     return {partition: at for (partition, _), at in times.items()}
-
-
-def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:
-    if not step.notebook:
-        return ShownStep(step.title, step.why)
-    own = {name: value for name, value in where.items() if value}
-    if "clusters" in step.parameters:
-        del own["cluster"]
-    command = run_command(NotebookCall(step.notebook, step.parameters), where)
-    return ShownStep(step.title, step.why, step.notebook, {**own, **step.parameters}, command)

@@ -8,8 +8,10 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import ClusterAccess, over_one_connection
 from toolkit.journeys.copy import copy, rename
+from toolkit.journeys.deletable_groups import deletable_groups
 from toolkit.journeys.delete_groups import delete_groups
 from toolkit.journeys.delete_offsets import delete_offsets
+from toolkit.journeys.group_choices import choices
 from toolkit.journeys.lag import lag
 from toolkit.journeys.move import move
 from toolkit.journeys.pause import pause
@@ -21,7 +23,7 @@ from toolkit.journeys.reset import reset
 from toolkit.journeys.restore import export, restore
 from toolkit.journeys.resume import resume
 from toolkit.journeys.saved_change import saved_change
-from toolkit.journeys.troubleshoot import choices, sample, troubleshoot
+from toolkit.journeys.troubleshoot import sample, troubleshoot
 from toolkit.journeys.undo import undo
 from toolkit.journeys.unsubscribed import unsubscribed
 from toolkit.model.names import shown_name
@@ -54,6 +56,7 @@ class Session(ClusterAccess):
 
     board = over_one_connection(board)
     choices = over_one_connection(choices)
+    deletable_groups = over_one_connection(deletable_groups)
     export = over_one_connection(export)
     lag = over_one_connection(lag)
     paused = over_one_connection(paused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import cached_property
 from glob import escape
 from typing import Any
@@ -26,7 +27,7 @@ NAME_WIDTH = 48
 SELECTED = "other groups were selected"
 NEXT = "Next: run the cells below."
 # What the list shows of a group besides its name, as far as the frame has it.
-LISTED_COLUMNS = ("state", "type", "members", "lag")
+LISTED_COLUMNS = ("state", "type", "members", "lag", "health", "offsets expire about")
 
 
 OnPick = Callable[[tuple[str, ...]], object]
@@ -39,8 +40,8 @@ def group_picker(
     Return a picker of groups, or of `only_one`; `picked` are the names that are chosen.
 
     They stay chosen when the cell runs again. Takes a `groups_frame`, or any frame with group and
-    some of state, type, members and lag. With `on_pick` there is a button that tells it the names;
-    without, the cells below use `picked`.
+    some of state, type, members, lag, health and `offsets expire about`. With `on_pick` there is a
+    button that tells it the names; without, the cells below use `picked`.
     """
     return GroupPicker(groups, only_one=only_one, on_pick=on_pick)
 
@@ -229,6 +230,8 @@ def _lines(rows: pd.DataFrame) -> Iterable[str]:
 
 
 def _value_text(column: str, value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"expires about {value:%Y-%m-%d %H:%M} UTC"
     if column == "members":
         return counted(int(value), "member")
     return f"lag {value:,}" if column == "lag" else visible(value)

@@ -35,9 +35,11 @@ class NextSteps(LiveOrStatic):
         self.opened = ipywidgets.Output()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return each step above its button."""
-        parts: list[ipywidgets.Widget] = []
-        for number, step in enumerate(self.steps, start=1):
+        """Return each step above its button; in one row, steps that are buttons alone."""
+        row = ipywidgets.HBox([self._button(step) for step in self.steps if step.button])
+        row.add_class("ow-bar")
+        parts: list[ipywidgets.Widget] = [row] if row.children else []
+        for number, step in enumerate((s for s in self.steps if not s.button), start=1):
             parts.append(ipywidgets.HTML(step_html(step, number=number)))
             if step.notebook:
                 parts.append(self._button(step))
@@ -45,8 +47,9 @@ class NextSteps(LiveOrStatic):
 
     def _button(self, step: ShownStep) -> ipywidgets.Button:
         button = ipywidgets.Button(
-            description=f"Open {step.notebook} with these parameters",
-            layout={"align_self": "flex-start"},
+            description=step.button or f"Open {step.notebook} with these parameters",
+            tooltip=f"{step.title}: opens {step.notebook}" if step.button else "",
+            layout={"align_self": "flex-start", "width": "auto"},
         )
         button.on_click(self.guarded(lambda: self.open(step)))
         return button

@@ -16,6 +16,7 @@ from toolkit.model import TopicPartition
 from toolkit.model.plurals import counted
 from toolkit.planning.holds.board_tiles import LAGGING_FROM, TileState
 from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.report.display import is_headless
 from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun
 from widgets.fragments import in_html, sheet
@@ -39,14 +40,18 @@ def pause_board(
     *,
     title: str,
     on_plan: Callable[[BoardSelection], object] = lambda _: None,
+    after_change: Callable[[Callable[[], object]], object] = lambda _: None,
 ) -> PauseBoard:
     """
     Return a board of the partitions of one group.
 
     `read_tiles` returns a `tiles_frame`; it is called at once, and in the background for every
-    later read. `on_plan` gets the selection.
+    later read. `on_plan` gets the selection, `after_change` what is to be called after a change.
     """
-    return PauseBoard(read_tiles, title, on_plan)
+    board = PauseBoard(read_tiles, title, on_plan)
+    if not is_headless():
+        after_change(board.refresh)
+    return board
 
 
 class PauseBoard(LiveOrStatic):

@@ -22,6 +22,7 @@ from widgets.background import BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
 from widgets.fragments import NoticeTone, notice
 from widgets.live_or_static import LiveOrStatic
+from widgets.next_steps import NextSteps
 from widgets.outcome_notice import outcome_html
 from widgets.review_html import confirmation_html, findings_html, head_html, static_review
 
@@ -40,6 +41,9 @@ class ApplyAction(Protocol):
         self, reason: str, *, on_step: Callable[[object], None], stopped: Callable[[], str]
     ) -> Outcome | None:
         """Return what became of it."""
+
+    def next_steps(self) -> NextSteps | None:
+        """Return what to do afterwards, as buttons."""
 
 
 class ReviewDefaults(NamedTuple):
@@ -140,6 +144,11 @@ class PlanReview(LiveOrStatic):
         return ipywidgets.HTML()
 
     @cached_property
+    def follow_ups(self) -> ipywidgets.VBox:
+        """What to do once it is applied."""
+        return ipywidgets.VBox()
+
+    @cached_property
     def head(self) -> ipywidgets.HTML:
         """What the plan is, and how it stands."""
         return ipywidgets.HTML(head_html(self))
@@ -158,7 +167,8 @@ class PlanReview(LiveOrStatic):
         self.show_missing()
         act = ipywidgets.HBox([self.button, self.background.view])
         act.add_class("ow-bar")
-        return (*seen, confirmation, self.reason, self.confirmation_input, act, self.message)
+        inputs = (confirmation, self.reason, self.confirmation_input, act)
+        return (*seen, *inputs, self.message, self.follow_ups)
 
     def missing(self) -> str:
         """Return what keeps the plan from being applied now; "" where nothing does."""
@@ -233,6 +243,8 @@ class PlanReview(LiveOrStatic):
         self._show_status()
         if self.outcome is not None:
             self.message.value = outcome_html(self.outcome)
+            if self.apply and (steps := self.apply.next_steps()):
+                self.follow_ups.children = [steps.view]
         else:
             self.message.value = f'<p class="ow-soft">{USED}</p>'
 

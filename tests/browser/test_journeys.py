@@ -66,6 +66,11 @@ class Operator:
         commits = read_snapshot(self.cluster, groups=[name]).commits
         return {TopicPartition(c.topic, c.partition): c.offset for c in commits}
 
+    @property
+    def last_run(self) -> str:
+        """The run that the audit log tells last of."""
+        return [*audit.read(self.state)][-1].run.run_id
+
     def changes(self, word: str) -> list[str]:
         """Return what was begun of one kind of change, with its reason, by the audit log."""
         log = [entry for entry in audit.read(self.state) if entry.event == "intent"]
@@ -110,6 +115,12 @@ def test_an_idle_group_is_reset_by_hand(operator: Operator) -> None:
     expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")
     assert ["a replay"] == operator.changes("reset")
     notebook.screenshot("review_applied")
+
+    # The undo is a click away: a notebook with the run filled in.
+    notebook.review.get_by_role("button", name="Undo").click()
+    opened = notebook.page.locator(".jp-Notebook:visible .jp-CodeCell").first
+    expect(opened).to_contain_text(f"run: str = '{operator.last_run}'")
+    notebook.screenshot("undo_opened")
 
 
 def test_a_kernel_that_is_restarted_forgets_the_approval(operator: Operator) -> None:
@@ -204,6 +215,10 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
     pause.approve("a poison record", group)
     pause.applied("1 change made")
     assert {POISON} == {*operator.group(group).paused}
+    # The board reads the group again by itself, and the card leads on.
+    expect(stuck).to_contain_text("paused")
+    pause.screenshot("paused", of=pause.review)
+    expect(pause.review.get_by_role("button", name="Resume")).to_be_enabled()
 
     move = operator.open(
         50,
@@ -220,7 +235,6 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
     move.applied("1 change made")
     assert POISON_OFFSET + 1 == operator.committed(group)[POISON]
 
-    pause.board.get_by_role("button", name="Refresh", exact=True).click()
     expect(stuck).to_contain_text("paused")
     pause.board.get_by_role("button", name="Plan resume (1 partition)").click()
     pause.run_from("if board.selection")

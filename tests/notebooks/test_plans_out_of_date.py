@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import ipywidgets
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
@@ -34,6 +37,12 @@ def card_of(notebook: OpenNotebook) -> PlanReview:
     assert card.view
     assert "awaiting approval" in card.head.value
     return card
+
+
+def labels(widget: Any) -> list[str]:
+    """Return what the buttons in a widget say."""
+    own = [widget.description] if isinstance(widget, ipywidgets.Button) else []
+    return [*own, *(label for child in getattr(widget, "children", ()) for label in labels(child))]
 
 
 def cannot_be_applied(card: PlanReview, group: str) -> None:
@@ -115,6 +124,9 @@ def test_what_was_applied_stays_applied(notebook: OpenNotebook, workspace: Works
     """A cell above that runs again afterwards takes nothing back, and is shown no other way."""
     (group,) = notebook["groups"]
     card = card_of(notebook)
+    changes: list[bool] = []
+    notebook["session"].tell_changed = lambda: changes.append(True)
+    assert () == card.follow_ups.children
     card.reason.value, card.confirmation_input.value = "a replay", group
     with capture_output() as shown:
         card.approve()
@@ -124,6 +136,10 @@ def test_what_was_applied_stays_applied(notebook: OpenNotebook, workspace: Works
     verified, concluded = (text for text in told if notebook["outcome"].run_id in text)
     assert "can be undone" in verified
     assert "2 done, read back from the cluster" in concluded
+    # Whoever looks at the group reads it again, and the next notebooks are a click away.
+    assert [True] == changes
+    (steps,) = card.follow_ups.children
+    assert ["Undo", "Next: check the group"] == labels(steps)
 
     assert notebook.run(CONNECT) is None
 
@@ -132,4 +148,7 @@ def test_what_was_applied_stays_applied(notebook: OpenNotebook, workspace: Works
     assert "out of date" not in card.head.value
     assert notebook.run(APPLY) is None
     assert notebook["outcome"].is_done
+    with capture_output() as shown:
+        assert notebook.run(VERIFY) is None
+    assert "Next: check the group" in str([output.data for output in shown.outputs])
     assert {5} == {at.offset for at in workspace.operator.held(group)[group].values()}

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from plans_for_review import outcome_of, plan_for
 
 from toolkit.errors import Blocked
 from toolkit.plan import Finding, Outcome, Plan, Severity
+from toolkit.report.next_step_list import ShownStep
+from widgets.next_steps import NextSteps
 from widgets.plan_review import PlanReview, ReviewDefaults, plan_review
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -42,6 +45,11 @@ class Hand:
             raise self.error
         on_step(stopped())
         return outcome_of(self.plan)
+
+    def next_steps(self) -> NextSteps:
+        """Return a button that undoes it."""
+        step = ShownStep("Undo run r1", "why", "70_undo", {"run": "r1"}, "run", "Undo")
+        return NextSteps([step], lambda _: Path("70_undo-r1.ipynb"))
 
 
 def reviewed(plan: Plan, *findings: Finding, **defaults: Any) -> tuple[PlanReview, Hand]:

@@ -43,6 +43,10 @@ def report_no_progress(_progress: Progress) -> None:
     """Report no progress."""
 
 
+def report_no_change() -> None:
+    """Tell nobody of a change."""
+
+
 class ClusterAccess:
     """
     One cluster, the policy that the fleet file has for it, and the state directory.
@@ -72,6 +76,7 @@ class ClusterAccess:
         }
         self.asked: AskedParameters | None = None  # of the notebook that opened it
         self.connections = SharedConnections()
+        self.tell_changed: Callable[[], object] = report_no_change  # called after every change
         self._policed: dict[str, Cluster] = {}
 
     @classmethod

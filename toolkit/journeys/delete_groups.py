@@ -20,7 +20,8 @@ def delete_groups(
     """
     Plan to delete groups; with `empty_for` ("30d"), only those that nobody has used that long.
 
-    `groups` are names and shell patterns. With an age the whole cluster is read and recorded in the
+    `groups` are names and shell patterns; what only matches a pattern and is live or protected is
+    left out, what is named so blocks. With an age the whole cluster is read and recorded in the
     state directory: an earlier reading shows a group's age only if it covered every group. Raises
     UsageError, NotFound, ClusterUnreachable, and StateFileError if nothing can be recorded.
     """
@@ -35,6 +36,7 @@ def delete_groups(
         groups=chosen.names,
         empty_for=age,
         sightings=empty_groups.empty_since(access.state, facts.cluster_id),
+        protected=access.under_policy(facts.cluster_id).policy.protected_groups,
     )
     call = NotebookCall("61_delete_groups", {"groups": choice.names, "empty_for": empty_for})
     return PlannedChange(

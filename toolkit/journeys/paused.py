@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from glob import escape
@@ -117,6 +117,10 @@ class PauseBoardSource:
     access: ClusterAccess
     group: str
     _before: pd.DataFrame | None = field(default=None, init=False)
+
+    def after_change(self, read_again: Callable[[], object]) -> None:
+        """Have the board read the group again after every change by the same session."""
+        self.access.tell_changed = read_again
 
     def selected(self, _selection: object) -> None:
         """Declare out of date what was planned before other partitions were selected."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -14,34 +14,31 @@ import pandas as pd
 from toolkit.errors import PrerequisiteMissing
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.journeys.open_next_step import open_or_show
+from toolkit.journeys.group_choices import groups_with_lag
+from toolkit.journeys.open_next_step import open_or_show, shown_step
 from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.journeys.peek import PeekPlace, PeekReport, read_around
-from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.kafka_io.one_group import read_one_group
-from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.names import named, shown_name
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import parse_duration
-from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
+from toolkit.planning.diagnosis.next_steps import next_steps
 from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
 from toolkit.planning.frames.snapshot_frames import (
-    groups_frame,
     members_frame,
     offsets_frame,
     problems_frame,
 )
-from toolkit.planning.lag.lag import lag_by_group, with_lag
+from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
 from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import ShownStep
 from toolkit.report.notices import NoticeTone
 from toolkit.report.progress_line import progress_line
-from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.run_command import NotebookCall
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
 
@@ -78,7 +75,7 @@ class FirstSample:
     @property
     def group_row(self) -> pd.DataFrame:
         """The group in one row: a `groups_frame` with the lag columns of `lag_by_group`."""
-        return _with_lag_of(self.facts)
+        return groups_with_lag(self.facts)
 
     def __repr__(self) -> str:
         """Return the group and its members as text."""
@@ -170,7 +167,15 @@ class GroupDiagnosis:
     def steps(self) -> list[ShownStep]:
         """What to do next, most urgent first."""
         steps = next_steps(self.partitions, self.group, cluster=self.access.cluster.name)
-        return [_shown(step, self.access.where) for step in steps]
+        return [
+            shown_step(
+                step.title,
+                step.why,
+                NotebookCall(step.notebook, step.parameters),
+                self.access.where if step.notebook else {},
+            )
+            for step in steps
+        ]
 
     def show_next_steps(self) -> NextSteps | None:
         """Show what to do next, most urgent first; see `open_or_show`."""
@@ -218,39 +223,6 @@ class GroupDiagnosis:
         rows = self.partitions[self.partitions["verdict"] == str(verdict)]
         pairs = zip(rows["topic"], rows["partition"], strict=True)
         return [str(scope) for scope in scopes_of(TopicPartition(t, int(p)) for t, p in pairs)]
-
-
-def choices(
-    access: ClusterAccess,
-    groups: str | Sequence[str] = (),
-    *,
-    only_one: bool = False,
-    plan_file: str = "",
-) -> pd.DataFrame:
-    """
-    Return the groups of a cluster to choose from; no row where `groups` has what is needed.
-
-    That is the name of a group for what is about `only_one`, else any name or pattern; with a
-    `plan_file` no group is needed. Columns: those of `groups_frame`, lag, and
-    unknown_lag_partitions.
-    """
-    names = [groups] if isinstance(groups, str) else groups
-    if plan_file or (any(names) and not only_one) or (any(names) and _is_there(access, names)):
-        return pd.DataFrame({"group": pd.Series(dtype="str")})
-    with progress_line("reading the groups to choose from"):
-        return _with_lag_of(read_snapshot(access.cluster))
-
-
-def _is_there(access: ClusterAccess, names: Sequence[str]) -> bool:
-    """Return whether a group has one of these names."""
-    with connected(access.cluster) as connection:
-        listed, _ = list_groups(connection)
-    return not {named(name) for name in names}.isdisjoint(found.group_id for found in listed)
-
-
-def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
-    lags = lag_by_group(with_lag(offsets_frame(facts)))[["group", "lag", "unknown_lag_partitions"]]
-    return groups_frame(facts).merge(lags, how="left", on="group")
 
 
 def sample(access: ClusterAccess, group: str | Sequence[str]) -> FirstSample:
@@ -334,13 +306,3 @@ def _saver(found: PeekReport) -> RecordSaver:
         f"--before {found.before} --after {found.after} --save {name}",
     ]
     return RecordSaver(found.save, name=name, command=" ".join(words))
-
-
-def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:
-    if not step.notebook:
-        return ShownStep(step.title, step.why)
-    own = {name: value for name, value in where.items() if value}
-    if "clusters" in step.parameters:
-        del own["cluster"]
-    command = run_command(NotebookCall(step.notebook, step.parameters), where)
-    return ShownStep(step.title, step.why, step.notebook, {**own, **step.parameters}, command)

@@ -11,13 +11,18 @@ from toolkit.report.safe_names import in_html, visible
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """One step; `parameters` are those of the notebook that are to be filled in."""
+    """
+    One step; `parameters` are those of the notebook that are to be filled in.
+
+    With a `button` the step is this button alone where it can be clicked.
+    """
 
     title: str
     why: str
     notebook: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
     command: str = ""
+    button: str = ""
 
 
 def show_steps(steps: Sequence[ShownStep]) -> None:

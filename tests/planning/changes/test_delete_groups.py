@@ -140,13 +140,36 @@ def test_a_simple_group_without_commits_has_only_our_sightings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("l", ("group-live", "block")), ("*", ("too-young", "note"))]
+    ("name", "found"), [("l", ("group-live", "block")), ("*", ("left-out", "note"))]
 )
 def test_a_live_group_is_not_what_an_age_pattern_means(name: str, found: tuple[str, str]) -> None:
     """Of all groups, the live ones are not a month empty; one that is named was mistaken."""
     plan = plan_delete_groups(snapshot(live("l", member("orders"))), groups=[name], empty_for=MONTH)
 
     assert ([found], ()) == (rules(plan), plan.steps)
+
+
+@pytest.mark.parametrize("age", [None, timedelta(0)])
+def test_a_pattern_leaves_out_what_cannot_be_deleted(age: timedelta | None) -> None:
+    """Live and protected groups that only match are notes; the groups that are named block."""
+    since = replace(IDLE, empty_since=ago(41))
+    groups = since, replace(since, group_id="audit"), live("l", member("orders"))
+    asked = {"empty_for": age, "protected": ["aud*"]}
+    plan = plan_delete_groups(snapshot(*groups), groups=["*"], **asked)
+
+    left_out = [(f.rule, f.group_id, f.why) for f in plan.findings if f.rule == "left-out"]
+    assert [
+        ("left-out", "audit", "only matches a pattern: protected by the fleet file (aud*)"),
+        ("left-out", "l", "only matches a pattern: group is Stable; members: app @ /10.0.0.1"),
+    ] == left_out
+    assert (("g",), False) == (plan.group_ids, any(f.blocks for f in plan.findings))
+
+    named = plan_delete_groups(snapshot(*groups), groups=["*", "audit", '"l"'], **asked)
+    # The rule about protected groups finds the one that is named.
+    assert (("audit", "g"), ["group-live"]) == (
+        named.group_ids,
+        [f.rule for f in named.findings if f.blocks],
+    )
 
 
 @pytest.mark.parametrize(

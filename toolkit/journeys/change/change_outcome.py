@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from toolkit.errors import BrokerRefused, Interrupted, OutOfDate
 from toolkit.journeys.change.checked_plan import CheckedPlan
+from toolkit.journeys.change.follow_ups import follow_ups, resume_call, undo_call
 from toolkit.journeys.change.run_notices import RunNotice, notices_of
+from toolkit.journeys.open_next_step import buttons_of
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.run_command import run_command
 from toolkit.report.safe_names import sentence
 from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclusion
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from toolkit.operate.apply import AppliedPlan
     from toolkit.report.live_output import LiveOutput
+    from toolkit.report.next_step_list import ShownStep
+    from widgets.next_steps import NextSteps
 
 WITHOUT_UNDO = frozenset({Action.REJOIN, Action.HOLD, Action.RELEASE})  # change no offset
 
@@ -112,17 +116,27 @@ class ChangeOutcome:
         """The command that shows what an undo would do; "" if there is nothing to undo."""
         if not self.can_be_undone:
             return ""
-        call = NotebookCall("70_undo", {"run": self.run_id})
-        return run_command(call, self.change.access.where)
+        return run_command(undo_call(self.run_id), self.change.access.where)
 
     @property
     def resume_command(self) -> str:
         """The command that shows what a resume of what was paused would do."""
         (group,) = self.change.plan.group_ids
-        return run_command(
-            NotebookCall("40_pause_partitions", {"action": "resume", "groups": [group]}),
-            self.change.access.where,
-        )
+        return run_command(resume_call(group), self.change.access.where)
+
+    @property
+    def steps(self) -> list[ShownStep]:
+        """What to do after it, each in its notebook; none if nothing was applied."""
+        if self.outcome is None:
+            return []
+        undo = self.run_id if self.can_be_undone else ""
+        plan, facts, where = self.change.plan, self.change.facts, self.change.access.where
+        return [*follow_ups(plan, facts, where, undo=undo, is_held=self.is_held)]
+
+    @property
+    def buttons(self) -> NextSteps | None:
+        """The buttons that open these notebooks in JupyterLab; None if nothing was applied."""
+        return buttons_of(self.steps, about=self.run_id) if self.steps else None
 
     def write_conclusion(self) -> None:
         """Tell the runner now, so that a run that is stopped next still names its undo record."""
@@ -192,8 +206,14 @@ class ChangeOutcome:
         return f"{self.outcome.summary}; run {self.run_id}"
 
     def _ipython_display_(self) -> None:
-        """Show what became of every change, the audit entry, and how to undo it."""
+        """Show what became of every change, the audit entry, and how to go on or back."""
+        from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
+
         self._put(self._show)
+        if not is_headless() and (buttons := self.buttons):
+            from IPython.display import display  # noqa: PLC0415 - as above
+
+            display(buttons)  # type: ignore[no-untyped-call]  # IPython leaves it untyped
 
     def _show(self) -> None:
         from toolkit.journeys.paused import paused  # noqa: PLC0415 - loads pandas

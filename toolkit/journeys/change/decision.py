@@ -32,6 +32,7 @@ from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
     from toolkit.operate.apply_steps import OnStep
+    from widgets.next_steps import NextSteps
 
 BY_HAND = "approved by hand"
 
@@ -176,6 +177,11 @@ class Decision:
             made_from.on_outdated(review.supersede)
         return review
 
+    @property
+    def next_buttons(self) -> NextSteps | None:
+        """The buttons of what to do after it was applied; None before."""
+        return self._outcome.buttons
+
     def _check_current(self) -> None:
         if self.outdated:
             raise OutOfDate(self.outdated)
@@ -200,6 +206,8 @@ class Decision:
         except ToolkitError as exc:
             self._failed = exc
             raise
+        finally:
+            change.access.tell_changed()
         if not tied:
             # Only now: had this process been killed before, nothing would be held any more.
             for tie in applied.ties:
@@ -246,6 +254,10 @@ class ManualApproval:
     ) -> Outcome | None:
         """Apply it, and stop between two steps once `stopped` says why."""
         return self.decision.apply_by_hand(reason, on_step=on_step, stopped=stopped).outcome
+
+    def next_steps(self) -> NextSteps | None:
+        """Return the buttons of what to do after it; None if nothing was applied."""
+        return self.decision.next_buttons
 
 
 def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:

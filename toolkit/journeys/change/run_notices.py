@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.journeys.change.follow_ups import undo_call
 from toolkit.model import Cluster
 from toolkit.operate.orphaned_holds import find_orphaned_holds
 from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_runs
 from toolkit.plan import Intent
-from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.run_command import run_command
 from toolkit.storage.state_folder import open_to_others
 
 
@@ -28,9 +29,7 @@ class RunNotice:
 
     def undo_command(self, where: Mapping[str, object]) -> str:
         """Return the command that shows what an undo would do; "" if there is nothing to undo."""
-        return (
-            run_command(NotebookCall("70_undo", {"run": self.run_id}), where) if self.run_id else ""
-        )
+        return run_command(undo_call(self.run_id), where) if self.run_id else ""
 
 
 def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:

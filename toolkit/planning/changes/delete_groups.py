@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot
+from toolkit.model.names import matches, named, shown_name
 from toolkit.model.sightings import Sighting
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
@@ -25,26 +26,31 @@ def plan_delete_groups(
     groups: Sequence[str],
     empty_for: timedelta | None = None,
     sightings: Mapping[str, Sighting] | None = None,
+    protected: Sequence[str] = (),
 ) -> Plan:
     """
     Plan to delete groups and all their offsets, by name or shell pattern.
 
     With `empty_for`, groups used more recently, or with an unknown last use, are skipped with a
-    note; `sightings` are by group. A live group that is named blocks; with `empty_for`, one that
-    only matches a pattern is skipped. Raises UsageError without a name.
+    note; `sightings` are by group. A live group, and one of those that are `protected` (names and
+    patterns of the fleet file), is skipped with a note if it only matches a pattern; one that is
+    named blocks. Raises UsageError without a name.
     """
     facts = Facts.of(snapshot)
+    exact = {*groups, *map(named, groups)}
 
     def parts() -> Iterator[Part]:
         chosen, findings = choose_groups(facts.index, groups)
         yield from findings
         for group in chosen:
+            why = "" if group.group_id in exact else why_not_deleted(group, protected)
+            if why:
+                yield note("left-out", f"only matches a pattern: {why}", group.group_id)
+                continue
             sighting = (sightings or {}).get(group.group_id)
             unused = last_use_of(group, facts.commits(group.group_id).values(), sighting)
             if empty_for is None:
                 yield from _deleted(facts, group, _age_text(unused, snapshot.taken_at))
-            elif group.is_live and group.group_id not in groups:
-                yield note("too-young", f"group is {group.state}, not Empty", group.group_id)
             elif group.is_live:
                 yield from _deleted(facts, group, "")
             else:
@@ -54,6 +60,18 @@ def plan_delete_groups(
     if empty_for is not None:
         request += f", empty for {format_duration(empty_for)}"
     return plan_of(snapshot, parts(), intent=Intent.DELETE_GROUPS, request=request)
+
+
+def why_not_deleted(group: Group, protected: Sequence[str]) -> str:
+    """Return why a group stays, as far as its state and the fleet file say so; "" if it may go."""
+    if group.is_live:
+        return _live_text(group)
+    entry = next((entry for entry in protected if matches(group.group_id, entry)), None)
+    return "" if entry is None else f"protected by the fleet file ({shown_name(entry)})"
+
+
+def _live_text(group: Group) -> str:
+    return f"group is {group.state}; members: {members_of(group)}"
 
 
 def _if_old_enough(
@@ -78,7 +96,7 @@ def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
     unreadable = tuple(facts.unreadable(name))
     yield from unreadable
     if group.is_live:
-        yield block("group-live", f"group is {group.state}; members: {members_of(group)}", name)
+        yield block("group-live", _live_text(group), name)
         return
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)

@@ -88,7 +88,8 @@ NOTES = {
     "empty-for": "How long a group has been empty.",
     "first-commits": "A position is committed where the live group has no committed offset.",
     "kept": "A group stays as it is because another one cannot be restored.",
-    "left-out": "Which topics a live group subscribes to is not known, so nothing is deleted.",
+    "left-out": "Nothing of a group is deleted: which topics it subscribes to is not known, or it "
+    "only matches a pattern, and is live or protected.",
     "move-unheld": "The partitions cannot be held, so the move evicts the members that read them.",
     "new-group": "The plan creates the group.",
     "no-choice": "The group can be held in one way only.",

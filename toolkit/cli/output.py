@@ -143,8 +143,8 @@ def printable_name(name: str) -> str:
 
 
 def without_colour() -> bool:
-    """Whether the user asked for no colours: https://no-color.org."""
-    return bool(os.environ.get("NO_COLOR"))
+    """Whether the user asked for no colours, https://no-color.org, or the terminal has none."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def echo_error(error: ToolkitError) -> None:
@@ -201,10 +201,10 @@ def after_a_change() -> Iterator[None]:
 def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> None:
     from toolkit.cli.terminal_table import Screen, terminal_table, wrapped
 
-    screen = Screen.current() if sys.stdout.isatty() else None
+    screen = Screen.current(has_colours=not without_colour()) if sys.stdout.isatty() else None
     shown = terminal_table(table, printable, screen=screen, important=important, is_whole=is_whole)
     header = shown.header
-    if screen and os.environ.get("TERM") != "dumb" and not without_colour():
+    if screen and screen.has_colours:
         header = [click.style(line, bold=True) for line in header]
     click.echo("\n".join([*header, *shown.rows]), color=bool(screen))
     if screen and shown.omitted:

@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 from toolkit.cli.complete_names import complete_clusters, complete_groups
+from toolkit.errors import UsageError
+from toolkit.model.times import parse_duration
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,21 @@ class WholeNumber(click.IntRange):
         if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]+", value):
             self.fail(f"{value!r} is not a whole number.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Duration(click.ParamType[float]):
+    """A duration such as 5s or 10m, as seconds; see `parse_duration`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return seconds; a usage error names what is no duration, and how to write one."""
+        if isinstance(value, float):  # a default
+            return value
+        try:
+            return parse_duration(value).total_seconds()
+        except UsageError as exc:
+            self.fail(f"{exc}.", param, ctx)
 
 
 FLEET: Option = click.option(

@@ -58,15 +58,20 @@ class TerminalTable:
     omitted_rows: int
 
     @property
-    def omitted(self) -> str:
-        """What is not shown and how to see it; empty if everything is shown."""
+    def not_shown(self) -> str:
+        """What is not shown; empty if everything is."""
         parts = [f"{self.omitted_rows:,} more rows"] if self.omitted_rows else []
         if self.omitted_columns:
             plural = "s" if len(self.omitted_columns) > 1 else ""
             parts.append(f"column{plural} {', '.join(self.omitted_columns)}")
+        return f"not shown: {'; '.join(parts)}" if parts else ""
+
+    @property
+    def omitted(self) -> str:
+        """What is not shown and how to see it; empty if everything is shown."""
         wider = ", or use a wider terminal" if self.omitted_columns else ""
-        way = f"add '| less -S' or --output csv{wider}"
-        return f"not shown: {'; '.join(parts)}. To see everything, {way}" if parts else ""
+        way = f"To see everything, add '| less -S' or --output csv{wider}"
+        return f"{self.not_shown}. {way}" if self.not_shown else ""
 
 
 @dataclass
@@ -164,7 +169,7 @@ def _column(
     safe = {text: clean(text) for text in set(texts)}
     cells = [safe[text] for text in texts]
     widths = {text: _width(text) for text in safe.values()}
-    is_right = kind in {"number", "duration"}
+    is_right = kind in {"number", "change", "duration"}
     title = clean(heading(name, kind))
     return _Column(title, is_right, kind in WORDS, cells, widths, is_painted)
 

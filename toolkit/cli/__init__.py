@@ -37,6 +37,10 @@ COMMANDS = {
     ),
     "groups": ("inspect.groups", "List and describe groups of any type."),
     "lag": ("inspect.lag", "Show lag per group or per partition."),
+    "health": (
+        "inspect.health",
+        "Show how every group is, in one word: ok, behind, stuck, stopped, ...",
+    ),
     "fleet-lag": (
         "inspect.fleet_lag",
         "Show lag, status, trend and expiry across clusters, with history.",
@@ -88,7 +92,16 @@ COMMANDS = {
 # How --help groups them.
 SECTIONS = {
     "Look": (
-        *("clusters", "groups", "lag", "fleet-lag", "fleet-history", "peek", "unsubscribed"),
+        *(
+            "clusters",
+            "groups",
+            "health",
+            "lag",
+            "fleet-lag",
+            "fleet-history",
+            "peek",
+            "unsubscribed",
+        ),
         "paused-partitions",
     ),
     "Change live groups": ("move", "pause", "resume"),

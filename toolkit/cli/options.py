@@ -44,19 +44,18 @@ class WholeNumber(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-class Duration(click.ParamType[float]):
-    """A duration such as 5s or 10m, as seconds; see `parse_duration`."""
+class Duration(click.ParamType[str]):
+    """A duration such as 5s or 10m, for `parse_duration`."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return seconds; a usage error names what is no duration, and how to write one."""
-        if isinstance(value, float):  # a default
-            return value
+        """Return what was written; a usage error names what is no duration."""
         try:
-            return parse_duration(value).total_seconds()
+            parse_duration(value)
         except UsageError as exc:
             self.fail(f"{exc}.", param, ctx)
+        return value
 
 
 FLEET: Option = click.option(

@@ -24,7 +24,8 @@ from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.names import named, shown_name
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
-from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
+from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
+from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import (
     groups_frame,
     members_frame,

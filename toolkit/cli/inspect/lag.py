@@ -16,6 +16,7 @@ from toolkit.cli.output import echo_error, few_names, problem_lines, write_table
 from toolkit.cli.reading import FleetReading, read_clusters
 from toolkit.errors import NotFound
 from toolkit.model.rows import concatenated
+from toolkit.model.times import parse_duration
 
 if TYPE_CHECKING:
     from toolkit.errors import ToolkitError
@@ -40,12 +41,12 @@ FIRST = (
 )
 @click.option(
     "--watch",
-    "interval_s",
+    "interval",
     type=Duration(),
     metavar="INTERVAL",
     help="Read again every INTERVAL, such as 5s, until Ctrl-C, and show what changed in between.",
 )
-def command(scope: CommandScope, *, by: str, commit_times: bool, interval_s: float | None) -> None:
+def command(scope: CommandScope, *, by: str, commit_times: bool, interval: str | None) -> None:
     """
     Show lag in records, largest first. Partitions without a committed offset have none.
 
@@ -56,8 +57,8 @@ def command(scope: CommandScope, *, by: str, commit_times: bool, interval_s: flo
     that fails is reported, and the next one is tried. Ctrl-C ends with exit code 0.
     """
     asked = LagCommand(scope, by, commit_times=commit_times)
-    if interval_s:
-        asked.watch(interval_s)
+    if interval:
+        asked.watch(parse_duration(interval).total_seconds())
     else:
         sys.exit(asked.write())
 

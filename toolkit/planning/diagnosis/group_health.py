@@ -221,7 +221,8 @@ class _Judging:
         for number, offset, before in zip(part.partitions, part.offsets, earlier, strict=True):
             place = TopicPartition(part.topic, number)
             committed = None if offset == UNKNOWN else offset
-            lag, stable_lag, lost, position = lag_of(committed, part.logs.get(number, NO_LOG))
+            log = part.logs.get(number, NO_LOG)
+            lag, stable_lag, lost, position = lag_of(committed, log)
             case = PartitionEvidence(
                 place,
                 part.owners.get(place, ""),
@@ -232,6 +233,7 @@ class _Judging:
                 position,
                 None if before == UNKNOWN else before,
                 self._first.logs.get(place, NO_LOG).log_end,
+                is_log_empty=log.is_known and log.log_start == log.log_end,
             )
             verdict, why = judge(case, looks)
             is_recent = self._is_recent(case) if lag else None

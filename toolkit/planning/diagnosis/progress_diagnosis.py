@@ -102,6 +102,7 @@ def _evidence(
         earlier_end=log.log_end if log else None,
         silent_s=(second_at - at).total_seconds() if at else None,
         waits_since=waits_since.get(partition) if _whole(row["lag"]) else None,
+        is_log_empty=_whole(row["log_end"]) == _whole(row["log_start"]) is not None,
     )
 
 

@@ -83,6 +83,7 @@ class PartitionEvidence:
     earlier_end: int | None
     silent_s: float | None = None  # since the last commit
     waits_since: datetime | None = None  # when the oldest unread record was written
+    is_log_empty: bool = False
 
     @property
     def moved(self) -> int | None:
@@ -129,6 +130,8 @@ def _rules(case: PartitionEvidence, looks: GroupSamples) -> Iterator[Judged]:
 
 
 def _of_the_log(case: PartitionEvidence) -> Iterator[Judged]:
+    if case.committed is None and case.is_log_empty:
+        yield Verdict.CAUGHT_UP, "no committed offset, and no record in the log"
     if case.committed is None:
         yield Verdict.UNKNOWN, "no committed offset: consumers start according to auto.offset.reset"
     if case.position == BEYOND_LOG_END:

@@ -67,6 +67,7 @@ SMALL = {
     ("groups", "list"): (*FRAMES, "confluent_kafka"),
     ("paused-partitions",): (*FRAMES, "confluent_kafka"),
     ("groups", "describe", "billing"): (*FRAMES,),
+    ("health", "--group", "billing"): (*FRAMES, *FOR_NAMES, "confluent_kafka"),
     ("lag", "--group", "billing"): (*FRAMES, *FOR_NAMES, "confluent_kafka"),
     ("lag", "--by", "partition", "--output", "csv"): (*FRAMES, "confluent_kafka"),
 }

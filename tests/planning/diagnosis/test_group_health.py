@@ -130,6 +130,7 @@ def test_records_of_the_last_two_seconds_are_recent_whatever_their_timestamps() 
     first, second = look({P0: 50}, ends=50), look({P0: 50}, after_s=2, stood=None)
 
     assert "ok" == word(first, second)[0]
+    assert "behind" == word(first, replace(second, taken_at=NOON + timedelta(seconds=61)))[0]
 
 
 @pytest.mark.parametrize(

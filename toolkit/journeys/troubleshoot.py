@@ -25,7 +25,8 @@ from toolkit.model.names import named, shown_name
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import next_steps
-from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
+from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
+from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import (
     members_frame,
     offsets_frame,

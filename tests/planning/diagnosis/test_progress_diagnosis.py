@@ -24,7 +24,8 @@ from toolkit.model import (
 )
 from toolkit.model.records import FirstRecord
 from toolkit.planning.diagnosis.next_steps import next_steps
-from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
+from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
+from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import members_frame
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.complete_names import complete_groups
-from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, WholeNumber, topics_option
+from toolkit.cli.options import (
+    CLUSTER,
+    FLEET,
+    GROUP_FLAGS,
+    OUTPUT,
+    QUIET,
+    WholeNumber,
+    topics_option,
+)
 from toolkit.cli.output import printable, write_frame
 
 if TYPE_CHECKING:
@@ -24,7 +32,11 @@ FIRST = ("topic", "partition", "offset", "place", "value", "key", "at")
 @FLEET
 @CLUSTER
 @click.option(
-    "--group", required=True, metavar="NAME", shell_complete=complete_groups, help="Group name."
+    *GROUP_FLAGS,
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_groups,
+    help="Group name.",
 )
 @topics_option(" Default: the partitions with the largest lag, at most 5.")
 @click.option("--before", type=WholeNumber(0, 50), default=1, show_default=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import ClusterAccess, over_one_connection
@@ -26,10 +28,18 @@ from toolkit.journeys.saved_change import saved_change
 from toolkit.journeys.troubleshoot import sample, troubleshoot
 from toolkit.journeys.undo import undo
 from toolkit.journeys.unsubscribed import unsubscribed
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.model.names import shown_name
 from toolkit.report.made_from import AskedParameters
+from toolkit.storage.audit import newest_run
+from toolkit.storage.operator import Operator
 from toolkit.storage.state_folder import state_dir
 from toolkit.storage.undo_records import read_undo_record
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.run_notices import RunNotice
+
+RECENT = timedelta(days=1)  # how old a run is shown where a notebook begins
 
 
 class Session(ClusterAccess):
@@ -77,14 +87,31 @@ class Session(ClusterAccess):
         return f"{'; '.join(told)}; state directory {self.state}"
 
     def _ipython_display_(self) -> None:
-        """Show the same, and what became of interrupted runs and holds."""
+        """Show the same, what became of interrupted runs and holds, and the newest run."""
         from toolkit.report.change_cards import show_notices  # noqa: PLC0415 - loads pandas
-        from toolkit.report.display import display_output  # noqa: PLC0415 - only notebooks come here
+        from toolkit.report.display import (  # noqa: PLC0415 - only notebooks come here
+            display_output,
+            is_headless,
+        )
         from toolkit.report.safe_names import in_html, sentence  # noqa: PLC0415
 
         text = sentence(repr(self))
         display_output({"text/html": f"<p>{in_html(text)}</p>", "text/plain": text})
-        show_notices((notice.words, notice.undo_command(self.where)) for notice in self.look_back())
+        notices = self.look_back()
+        show_notices((notice.words, notice.undo_command(self.where)) for notice in notices)
+        if not is_headless():
+            self._show_newest_run(notices)
+
+    def _show_newest_run(self, notices: Sequence[RunNotice]) -> None:
+        """Show how the operator's newest run of today stands: its page may have been closed."""
+        from toolkit.report.change_cards import show_newest_run  # noqa: PLC0415 - loads pandas
+
+        now = datetime.now(UTC)
+        with self.connections.in_use(), connected(self.cluster) as connection:
+            entries = newest_run(self.state, connection.cluster_id, Operator.here())
+        is_told = any(entries[0].run.run_id in notice.words for notice in notices if entries)
+        if entries and not is_told and now - entries[0].at < RECENT:
+            show_newest_run(entries, now)
 
 
 def connect(

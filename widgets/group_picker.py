@@ -20,12 +20,13 @@ from widgets.filter_table import matching, texts
 from widgets.fragments import in_html, sheet, table
 from widgets.last_choice import LastChoice
 from widgets.live_or_static import LiveOrStatic
+from widgets.run_below import RunBelow
 
 MOST = 200
 ANY = ""
 NAME_WIDTH = 48
 SELECTED = "other groups were selected"
-NEXT = "Next: run the cells below."
+NEXT = "Next: run the cells below, or press Continue."
 # What the list shows of a group besides its name, as far as the frame has it.
 LISTED_COLUMNS = ("state", "type", "members", "lag", "health", "offsets expire about")
 
@@ -114,6 +115,11 @@ class GroupPicker(LiveOrStatic):
         return ipywidgets.HTML()
 
     @cached_property
+    def run_below(self) -> RunBelow:
+        """Goes on with what is chosen, where the cells below use it."""
+        return RunBelow()
+
+    @cached_property
     def use_button(self) -> ipywidgets.Button:
         """Hands the chosen names over."""
         button = ipywidgets.Button(button_style="primary")
@@ -134,11 +140,12 @@ class GroupPicker(LiveOrStatic):
             control.observe(self.guarded(self.render), "value")
         self.listing.observe(self.guarded(self._take_selection), "index")
         self.render()
-        buttons = [self.use_button, self.clear_button] if self.on_pick else [self.clear_button]
+        first = self.use_button if self.on_pick else self.run_below.button
+        buttons = [first, self.clear_button]
         bar, actions = ipywidgets.HBox(filters), ipywidgets.HBox(buttons)
         for box in (bar, actions):
             box.add_class("ow-bar")
-        return (bar, self.listing, self.count, actions)
+        return (bar, self.listing, self.count, actions, self.run_below.output)
 
     def matches(self) -> pd.DataFrame:
         """Return all groups that match, in the order that is wanted."""
@@ -201,8 +208,9 @@ class GroupPicker(LiveOrStatic):
             f"match{cut}.</p>{chosen}"
         )
         one = len(self.picked) == 1
-        count = f"{len(self.picked):,} group{'' if one else 's'}" if self.picked else "…"
-        self.use_button.description = f"Use {count}"
+        count = f"{len(self.picked):,} group{'' if one else 's'}" if self.picked else ""
+        self.run_below.offer(count)
+        self.use_button.description = f"Use {count or '…'}"
         self.use_button.disabled = self.clear_button.disabled = not self.picked
 
     def static_html(self) -> str:

@@ -21,11 +21,12 @@ from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun
 from widgets.fragments import in_html, sheet
 from widgets.live_or_static import LiveOrStatic, without_null_tooltips
+from widgets.run_below import RunBelow
 
 PAUSE, RESUME = "pause", "resume"
 MOST = 200
 EVERY_S, LIVE_FOR_S = 5, 600
-NEXT = "Next: run the cells below to see the cost and approve the plan."
+NEXT = "Next: run the cells below, or press Continue, to see the cost and approve the plan."
 
 
 class BoardSelection(NamedTuple):
@@ -82,7 +83,8 @@ class PauseBoard(LiveOrStatic):
             [self.pause, self.resume, self.refresh_button, self.auto_refresh, self.background.view]
         )
         bar.add_class("ow-bar")
-        return (self.head, self.board, bar, self.message)
+        below = (self.message, self.run_below.button, self.run_below.output)
+        return (self.head, self.board, bar, *below)
 
     @cached_property
     def head(self) -> ipywidgets.HTML:
@@ -98,6 +100,11 @@ class PauseBoard(LiveOrStatic):
     def message(self) -> ipywidgets.HTML:
         """What was chosen, and what comes next."""
         return ipywidgets.HTML()
+
+    @cached_property
+    def run_below(self) -> RunBelow:
+        """Goes on with what was chosen."""
+        return RunBelow()
 
     @cached_property
     def pause(self) -> ipywidgets.Button:
@@ -147,6 +154,7 @@ class PauseBoard(LiveOrStatic):
             return
         self.set_trait("selection", BoardSelection(action, topics))
         self.on_plan(self.selection)
+        self.run_below.offer(f"the {action}")
         words = in_html(", ".join(topics))
         self.message.value = f"<p><b>Selected for {action}: {words}.</b> {NEXT}</p>"
 
@@ -162,6 +170,7 @@ class PauseBoard(LiveOrStatic):
             self.store()
             if self.selection and not self.scope(self.selection.action):
                 self.message.value = ""  # that is so by now
+                self.run_below.offer("")
 
     def follow(self) -> None:
         """Refresh now and then until told otherwise, or for ten minutes."""

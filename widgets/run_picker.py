@@ -13,9 +13,10 @@ from widgets.filter_table import matching, texts
 from widgets.fragments import in_html, sheet, table
 from widgets.last_choice import LastChoice
 from widgets.live_or_static import LiveOrStatic
+from widgets.run_below import RunBelow
 
 MOST = 200
-NEXT = "Next: run the cells below."
+NEXT = "Next: run the cells below, or press Continue."
 
 
 def run_picker(runs: pd.DataFrame) -> RunPicker:
@@ -56,6 +57,11 @@ class RunPicker(LiveOrStatic):
         return listing
 
     @cached_property
+    def run_below(self) -> RunBelow:
+        """Goes on with the run that is chosen."""
+        return RunBelow()
+
+    @cached_property
     def message(self) -> ipywidgets.HTML:
         """How many match, and which is chosen."""
         return ipywidgets.HTML()
@@ -67,7 +73,7 @@ class RunPicker(LiveOrStatic):
         self.listing.observe(self.guarded(self._choose), "index")
         bar = ipywidgets.HBox([self.search])
         bar.add_class("ow-bar")
-        return (bar, self.listing, self.message)
+        return (bar, self.listing, self.message, self.run_below.button, self.run_below.output)
 
     def render(self) -> None:
         """Show the newest of the runs that match; what is chosen stays chosen."""
@@ -89,6 +95,7 @@ class RunPicker(LiveOrStatic):
 
     def _say(self, found: int) -> None:
         cut = f"; showing the newest {MOST}" if found > MOST else ""
+        self.run_below.offer("this run" if self.picked else "")
         chosen = f"<p>Selected: {in_html(self.picked)}. {NEXT}</p>" if self.picked else ""
         self.message.value = (
             f'<p class="ow-soft" role="status">{found:,} of {len(self.runs):,} runs match{cut}.</p>'

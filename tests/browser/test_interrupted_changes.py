@@ -192,3 +192,10 @@ def goes_on_without_its_page(screen: Screen, notebook: Open) -> None:
 
     eventually(lambda: screen.last.event is audit.Event.OUTCOME)
     assert {ChangeStatus.DONE: COUNT} == screen.told()
+    # Whoever opens it again and runs its cells is told where it begins.
+    again = open_notebook(screen.context, screen.lab, "bulk.ipynb")
+    again.run_all()
+    told = again.page.locator(".ob-notice").first
+    expect(told).to_contain_text(f"Your latest change on bulk: {COUNT} done")
+    expect(told).to_contain_text(f"Run {screen.last.run.run_id}")
+    again.screenshot("latest_change")

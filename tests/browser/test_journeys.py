@@ -10,8 +10,8 @@ from typing import Any
 import operators
 import pytest
 from applications import Applications
-from lab import DARK, LIGHT, Lab, Open, open_notebook
-from playwright.sync_api import BrowserContext, expect
+from lab import DARK, FORGET_LAST_RUN, HAS_RUN, LIGHT, Lab, Open, open_notebook
+from playwright.sync_api import BrowserContext, Locator, expect
 from watched_pages import HOSTILE
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -211,7 +211,7 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
     expect(pause.board).to_contain_text(f"Selected for pause: {scope}")
     assert {} == operator.group(group).paused
 
-    pause.run_from("if board.selection")
+    go_on(pause, pause.board, "Continue with the pause")
     pause.approve("a poison record", group)
     pause.applied("1 change made")
     assert {POISON} == {*operator.group(group).paused}
@@ -244,6 +244,16 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
     eventually(lambda: operator.committed(group)[POISON] > POISON_OFFSET + 1)
     requests = [entry.request.split()[0] for entry in audit.read(operator.state)]
     assert ["pause", "reset", "resume"] == list(dict.fromkeys(requests))
+
+
+def go_on(notebook: Open, card: Locator, button: str) -> None:
+    """Press Continue, and wait for the last cell below; the card is not made anew."""
+    card.evaluate("card => { card.dataset.before = 'yes'; }")
+    notebook.page.evaluate(FORGET_LAST_RUN)
+    card.get_by_role("button", name=button).press("Enter")
+    notebook.page.wait_for_function(HAS_RUN)
+    expect(notebook.failed).to_have_count(0)
+    expect(card).to_have_attribute("data-before", "yes")
 
 
 LOOK = """\
@@ -296,10 +306,11 @@ def test_a_group_is_chosen_where_none_is_named(
     picker = notebook.page.locator(".ow-card").first
     picker.locator("input[type=text]").fill(name)
     picker.locator(".ow-list select").select_option(index=0)
-    expect(picker).to_contain_text(f"Selected: {name}. Next: run the cells below.")
+    expect(picker).to_contain_text(f"Selected: {name}. Next: run the cells below")
     notebook.screenshot("picker_one", of=picker)
 
-    notebook.run_from("picker.picked")
+    # Continue runs the cells below the list, and not the list itself again.
+    go_on(notebook, picker, "Continue with 1 group")
     chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))
     expect(chart).to_contain_text("Lag by partition")
     expect(notebook.charts).to_have_count(1)

@@ -163,7 +163,7 @@ def test_a_copy_a_rename_and_an_undo(ends: FrontEnds) -> None:
 
     copied = (
         ends.command("copy", "--group", group, "--to", to_group),
-        ends.notebook(52, group=group, to_group=to_group),
+        ends.notebook(52, groups=[group], to_group=to_group),
         ends.python(session.copy(CopyRequest(group, to_group))),
     )
     renamed = (
@@ -214,13 +214,13 @@ def test_a_live_group(ends: FrontEnds, operator: Operator, apps: Applications) -
     paused = (
         ends.command("pause", "--group", group, "--topic", scope),
         ends.command(TOOL, *pause_by_tool),
-        ends.notebook(40, group=group, topics=[scope], pause_for=""),
+        ends.notebook(40, groups=[group], topics=[scope], pause_for=""),
         ends.python(session.pause(group, [scope])),
     )
     resumed = (
         ends.command("resume", "--group", group),
         ends.command(TOOL, "--resume", "--group", group),
-        ends.notebook(40, group=group, action="resume"),
+        ends.notebook(40, groups=[group], action="resume"),
         ends.python(session.resume(group)),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import timedelta
 from typing import Any
 
 import ipywidgets
@@ -12,6 +14,7 @@ from shells import OpenNotebook, open_in
 from workspaces import Workspace
 
 from toolkit.errors import OutOfDate, ParameterError, UsageError
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.model import TopicPartition
 from widgets.plan_review import PlanReview
 
@@ -118,6 +121,48 @@ def test_another_selection_on_the_board_ends_a_plan(
     board.plan("pause")
 
     assert "partitions were selected on the board" == change.made_from.outdated
+
+
+def test_a_change_that_nobody_looked_at_is_told_of(
+    notebook: OpenNotebook, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its page was closed: where the notebook begins, the audit log says how the run stands."""
+    (group,) = notebook["groups"]
+    card, reached, opened = card_of(notebook), threading.Event(), threading.Event()
+    commit = GroupWriter.commit
+
+    def commit_behind_gate(writer: GroupWriter, group_id: str, positions: Any) -> Any:
+        reached.set()
+        assert opened.wait(60)
+        return commit(writer, group_id, positions)
+
+    monkeypatch.setattr(GroupWriter, "commit", commit_behind_gate)
+    card.reason.value, card.confirmation_input.value = "a replay", group
+    card.approve()
+    assert reached.wait(60)
+    run = workspace.operator.log[-1].run.run_id
+    running = begun(notebook)
+    opened.set()
+    assert card.background.wait(60)
+    ended = begun(notebook)
+
+    latest = "Your latest change on test: "
+    assert (f"{latest}interrupted or still running", f"{latest}2 done") == (
+        running.partition("\n")[0],
+        ended.partition("\n")[0],
+    )
+    assert all(f"Run {run}, begun at " in told for told in (running, ended))
+    # Nobody is told of what is long over.
+    monkeypatch.setattr("toolkit.session.RECENT", timedelta())
+    assert "" == begun(notebook)
+
+
+def begun(notebook: OpenNotebook) -> str:
+    """Return what the first cell shows of the operator's latest change, as text; "" for nothing."""
+    with capture_output() as shown:
+        assert notebook.run(CONNECT) is None
+    texts = (str(output.data.get("text/plain", "")) for output in shown.outputs)
+    return next((text for text in texts if text.startswith("Your latest change")), "")
 
 
 def test_what_was_applied_stays_applied(notebook: OpenNotebook, workspace: Workspace) -> None:

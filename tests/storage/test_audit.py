@@ -33,6 +33,7 @@ from toolkit.storage import audit
 from toolkit.storage.audit import AuditChange, AuditEntry, AuditStep, Event, RunInfo
 from toolkit.storage.formats import file_lock
 from toolkit.storage.formats.file_lock import exclusively, undisturbed
+from toolkit.storage.operator import Operator
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -214,6 +215,31 @@ def test_a_torn_outcome_is_none(tmp_path: Path, left: int, *, followed: bool) ->
     assert expected == [entry.run.run_id for entry in audit.unfinished(tmp_path)]
     fingerprint = PLAN.fingerprint
     assert [] == audit.last_runs(tmp_path, PLAN.cluster_id, ["payments"], fingerprint=fingerprint)
+
+
+def test_the_newest_run_of_somebody(tmp_path: Path) -> None:
+    """It is of that operator on that cluster, with how it ended, whoever found that out."""
+    ada = Operator(RUN.who, RUN.host)
+    assert [] == audit.newest_run(tmp_path, INTENT.cluster_id, ada)
+    outcome = Outcome("two", INTENT.fingerprint, NOON, NOON, ())
+    mine = of_run(INTENT, "two")
+    eve = replace(INTENT, run=replace(RUN, run_id="three", who="eve"))
+    for entry in (
+        of_run(INTENT, "one"),
+        mine,
+        audit.found_entry(mine, outcome, who="eve", host="there"),
+        eve,
+        of_run(INTENT, "four", cluster_id="another"),
+    ):
+        audit.append(tmp_path, entry)
+
+    found = audit.newest_run(tmp_path, INTENT.cluster_id, ada)
+
+    assert [("two", Event.INTENT), ("two", Event.FOUND)] == [(e.run.run_id, e.event) for e in found]
+    assert ["three"] == [
+        entry.run.run_id
+        for entry in audit.newest_run(tmp_path, INTENT.cluster_id, Operator("eve", RUN.host))
+    ]
 
 
 def test_no_log_yet(tmp_path: Path) -> None:

@@ -40,7 +40,11 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     assert ((), None) == (picker.picked, picker.listing.index)
     picker.listing.set_state({"index": 3})
     assert ("service-00002-reader",) == picker.picked
-    assert "Next: run the cells below." in picker.count.value
+    assert "Next: run the cells below, or press Continue." in picker.count.value
+    assert ("Continue with 1 group", False) == (
+        picker.run_below.button.description,
+        picker.run_below.button.disabled,
+    )
     picker.search.value = "00017"
     assert (("service-00002-reader",), None) == (picker.picked, picker.listing.index)
     picker.listing.set_state({"index": 0})
@@ -49,6 +53,9 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     assert picker.shown.index("service-00017-reader") == picker.listing.index
     picker.clear_button.click()
     assert ((), None) == (picker.picked, picker.listing.index)
+    # A click that waited in a queue goes on with nothing.
+    picker.run_below.button.click()
+    assert () == picker.run_below.output.outputs
 
 
 def test_the_first_are_listed_and_all_are_searched(picker: GroupPicker) -> None:

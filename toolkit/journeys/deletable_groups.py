@@ -27,9 +27,9 @@ class DeletableGroups:
     """
     The groups of a cluster that can be deleted, and those that cannot.
 
-    `rows` has the columns of `groups_frame`, lag, unknown_lag_partitions and, as `offsets expire
-    about`, when brokers expire the last committed offset of the group, null if that is unknown.
-    `others` has group, type, state, members and why.
+    `rows` has the columns of `groups_frame` but state and members, lag, unknown_lag_partitions and,
+    as `offsets expire about`, when brokers expire the last committed offset of the group, null if
+    that is unknown. `others` has group, type, state, members and why.
     """
 
     rows: pd.DataFrame
@@ -60,7 +60,8 @@ def deletable_groups(access: ClusterAccess, groups: Sequence[str] = ()) -> Delet
     rows["why"] = rows["group"].map(whys)
     stays = rows["why"] != ""
     others = rows.loc[stays, ["group", "type", "state", "members", "why"]]
-    return DeletableGroups(rows[~stays].drop(columns="why"), others)
+    # All that are left are Empty, and have no members.
+    return DeletableGroups(rows[~stays].drop(columns=["why", "state", "members"]), others)
 
 
 def _is_empty(group: Group) -> bool:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 import pandas as pd
 
 from toolkit.model import Snapshot
+from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Intent, Outcome, Plan
 from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from toolkit.planning.frames.plan_summary import summary
 from toolkit.planning.frames.review_frame import findings_frame, review_columns
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
+from toolkit.report.audit_rows import run_rows
 from toolkit.report.display import is_headless
 from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
 from toolkit.report.safe_names import sentence, visible
 from toolkit.report.tables import show_table
+from toolkit.storage.audit import AuditEntry
 
 TO_APPROVE = (
     "To apply exactly this, set dry_run = False, approve and reason{} among the parameters and run "
@@ -81,6 +85,19 @@ def show_notices(notices: Iterable[tuple[str, str]]) -> None:
     for words, command in notices:
         line = "To undo it:" if command else ""
         show_notice(sentence(words), [line], command=command, tone=NoticeTone.WARN)
+
+
+def show_newest_run(entries: Sequence[AuditEntry], now: datetime) -> None:
+    """Show how the operator's newest run stands, by its entries in the audit log."""
+    table = run_rows(entries)
+    (row,) = (dict(zip(table.columns, cells, strict=True)) for cells in table.rows)
+    began = f"{row['at']:%H:%M:%S} UTC, {format_duration(now - row['at'])} ago"
+    lines = [f"Run {row['run']}, begun at {began}: {sentence(row['request'])}."]
+    is_over = len(entries) > 1
+    if not is_over:
+        lines.append("Run this cell again to see whether it has ended.")
+    said = f"Your latest change on {row['cluster']}: {row['result']}"
+    show_notice(said, lines, tone=NoticeTone.NOTE if is_over else NoticeTone.WARN)
 
 
 def show_approved(said: str, plan: Plan, reason: str) -> None:

@@ -48,7 +48,9 @@ class GroupChoice:
         """Return a choice by names and patterns, or the choice itself; UsageError for nothing."""
         choice = groups if isinstance(groups, GroupChoice) else cls(tuple(groups))
         if not choice.names and not choice.all_idle:
-            raise UsageError("no group is named", hint="name groups, or '*' for all")
+            raise UsageError(
+                "no group is named", hint="select groups above, or set the parameter groups"
+            )
         return choice
 
     @property

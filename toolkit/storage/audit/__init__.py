@@ -18,7 +18,7 @@ from toolkit.storage.audit.entry import (
     outcome_entry,
 )
 from toolkit.storage.audit.log import append
-from toolkit.storage.audit.runs import EarlierRun, has_log, last_runs, read, unfinished
+from toolkit.storage.audit.runs import EarlierRun, has_log, last_runs, newest_run, read, unfinished
 from toolkit.storage.audit.verification import is_harmless, verify
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "intent_entry",
     "is_harmless",
     "last_runs",
+    "newest_run",
     "outcome_entry",
     "read",
     "unfinished",

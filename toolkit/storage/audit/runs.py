@@ -12,7 +12,9 @@ from toolkit.storage.audit.chain import HEAD, LOG, SealedLine, open_line
 from toolkit.storage.audit.entry import AuditEntry, Event
 from toolkit.storage.audit.lines import RunHead, read_entry, read_run_end
 from toolkit.storage.audit.log_lines import LinePlace, log_lines
+from toolkit.storage.operator import Operator
 
+MOST_RECENT = 50  # runs in which somebody's newest is looked for
 CHANGED = frozenset({ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED})
 
 
@@ -94,6 +96,28 @@ def last_runs(
                     found.append(end)
                     waiting -= end.touched
         return found[::-1]
+
+
+def newest_run(state: Path, cluster_id: str, by: Operator) -> list[AuditEntry]:
+    """
+    Return the entries of somebody's newest run on a cluster, its intent first; none without one.
+
+    Only the newest of all runs are looked through.
+    """
+    with log_lines(state) as log:
+        runs: dict[str, list[LinePlace]] = {}
+        for place in log:
+            if (head := place.head) and head.cluster_id == cluster_id:
+                if head.event == Event.INTENT:
+                    runs[head.run_id] = [place]
+                elif head.run_id in runs:
+                    runs[head.run_id].append(place)
+        for places in [*runs.values()][-MOST_RECENT:][::-1]:
+            lines = [line for place in places if (line := open_line(place.read()))]
+            entries = [_entry(state, line) for line in lines]
+            if entries and (entries[0].run.who, entries[0].run.host) == by:
+                return entries
+    return []
 
 
 def _run_end(state: Path, head: RunHead, line: SealedLine) -> EarlierRun:

@@ -1,0 +1,62 @@
+"""A button that runs the cells below the one that it stands in."""
+
+from __future__ import annotations
+
+import time
+from uuid import uuid4
+
+import ipywidgets
+
+# JupyterLab runs a command of its own for a click on what bears its name. A page that is loaded
+# again later runs nothing, and neither does anything but a notebook that is open.
+RUN_BELOW = """<span id="{name}" tabindex="-1"></span><script>(async () => {{
+  for (let turn = 0; turn < 50 && Math.abs(Date.now() - {now}) < 60000; turn++) {{
+    const here = document.getElementById("{name}");
+    if (here?.closest(".jp-Cell")) {{
+      here.focus({{ preventScroll: true }});
+      for (const command of ["notebook:move-cursor-down", "notebook:run-all-below"]) {{
+        const button = document.createElement("button");
+        button.setAttribute("data-commandlinker-command", command);
+        here.append(button);
+        button.click();
+        button.remove();
+      }}
+      return;
+    }}
+    await new Promise((go) => setTimeout(go, 100));
+  }}
+}})()</script>"""
+
+
+class RunBelow:
+    """
+    The button, and where its click goes to the page.
+
+    Elsewhere than in JupyterLab nothing happens: what the button stands beside says what to do.
+    """
+
+    def __init__(self) -> None:
+        """Make the button, which is not there until there is something to go on with."""
+        self.button = ipywidgets.Button(
+            description="Continue",
+            button_style="primary",
+            disabled=True,
+            tooltip="Runs the cells below",
+            layout={"align_self": "flex-start", "width": "auto", "display": "none"},
+        )
+        self.output = ipywidgets.Output()
+        self.button.on_click(lambda _: self.press())
+
+    def offer(self, what: str) -> None:
+        """Say what to go on with; "" if there is nothing yet."""
+        self.button.description = f"Continue with {what}" if what else "Continue"
+        self.button.disabled = not what
+        self.button.layout.display = "" if what else "none"
+
+    def press(self) -> None:
+        """Have the page run the cells below."""
+        if self.button.disabled:
+            return  # a click that waited in a queue
+        html = RUN_BELOW.format(name=f"ow-{uuid4().hex}", now=int(time.time() * 1000))
+        data = {"text/html": html, "text/plain": ""}
+        self.output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)

@@ -91,6 +91,14 @@ def test_an_idle_group_is_reset_by_hand(operator: Operator) -> None:
     expect(notebook.review).to_contain_text("awaiting approval")
     assert (before, []) == (operator.committed(group), operator.changes("reset"))
 
+    # The command that is shown can be copied, by keyboard as well: here, to where the reason goes.
+    notice = notebook.page.locator(".ob-notice", has_text="Dry run")
+    notice.get_by_role("button", name="Copy").press("Enter")
+    expect(notice.get_by_role("button", name="Copied")).to_be_visible()
+    reason = notebook.review.locator("input[type=text]").nth(-2)
+    reason.press("Control+V")
+    expect(reason).to_have_value(str(notice.locator("code").text_content()))
+
     notebook.approve("a replay", "nightly-exports")
     expect(notebook.review).to_contain_text("The group id does not match.")
     notebook.force_click()

@@ -199,7 +199,7 @@ def after_a_change() -> Iterator[None]:
 
 
 def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> None:
-    from toolkit.cli.terminal_table import Screen, terminal_table, wrapped
+    from toolkit.cli.terminal_table import Screen, terminal_table
 
     screen = Screen.current() if sys.stdout.isatty() else None
     shown = terminal_table(table, printable, screen=screen, important=important, is_whole=is_whole)
@@ -208,4 +208,4 @@ def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> No
         header = [click.style(line, bold=True) for line in header]
     click.echo("\n".join([*header, *shown.rows]), color=bool(screen))
     if screen and shown.omitted:
-        click.echo("\n".join(wrapped(shown.omitted, screen.width)), err=True)
+        click.echo(shown.omitted, err=True)

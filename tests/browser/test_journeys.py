@@ -275,6 +275,15 @@ def test_groups_are_found_by_keyboard_alone(operator: Operator) -> None:
     )
 
 
+STATE = """async () => {
+    const { context, sessionContext } = jupyterapp.shell.currentWidget;
+    await sessionContext.ready;
+    await Promise.all([sessionContext.session.kernel.info, sessionContext.session.kernel.spec]);
+    await new Promise(done => setTimeout(done));
+    return [context.path, context.model.dirty];
+}"""
+
+
 def test_a_group_is_chosen_where_none_is_named(
     operator: Operator, applications: Callable[[Cluster], Applications]
 ) -> None:
@@ -311,6 +320,10 @@ def test_a_group_is_chosen_where_none_is_named(
     notebook.page.get_by_role("button", name="Open 61_delete_groups").click()
     opened = notebook.page.locator(".jp-Notebook:visible .jp-CodeCell").first
     expect(opened).to_contain_text(f"groups: list[str] = [{name!r}]")
+    # Once its kernel has started, the notebook is still as it is in its file.
+    assert ["61-eu-img-src-y-onerror-alert-delete_groups.ipynb", False] == notebook.page.evaluate(
+        STATE
+    )
     notebook.screenshot("next_step_opened")
     assert [] == alarms
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from widgets.next_steps import NextSteps
 
 
-def open_or_show(steps: Sequence[ShownStep], *, about: str) -> NextSteps | None:
+def open_or_show(steps: Sequence[ShownStep]) -> NextSteps | None:
     """
     Show steps, most urgent first, each with its notebook.
 
-    In JupyterLab a button creates a copy of the notebook with the parameters filled in, named after
-    what it is `about`, and opens it.
+    In JupyterLab a button creates a copy of the notebook with the parameters filled in, and opens
+    it.
     """
     if is_headless():
         show_steps(steps)
@@ -27,6 +27,6 @@ def open_or_show(steps: Sequence[ShownStep], *, about: str) -> NextSteps | None:
     from widgets.next_steps import NextSteps  # noqa: PLC0415 - only JupyterLab shows widgets
 
     def open_copy(step: ShownStep) -> Path:
-        return write_filled_copy(step.notebook, step.parameters, Path(), about=about)
+        return write_filled_copy(step.notebook, step.parameters, Path())
 
     return NextSteps(steps, open_copy)

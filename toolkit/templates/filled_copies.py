@@ -21,8 +21,8 @@ def write_filled_copy(notebook: str, values: Mapping[str, object], folder: Path)
     Write a copy of a notebook with parameters filled in, and return its path.
 
     Its name begins with the notebook's number, the cluster and what is chosen there: JupyterLab's
-    list of files shows 17 characters. No other file is replaced: beside one that differs, the copy
-    gets a number. Raises StateFileError.
+    list of files shows some 15 letters of it. No other file is replaced: beside one that differs,
+    the copy gets a number. Raises StateFileError.
     """
     text = _filled((NOTEBOOKS / f"{notebook}.ipynb").read_text("utf-8"), values)
     stem = name_of_copy(notebook, values)

@@ -10,6 +10,7 @@ from toolkit.journeys.cluster_access import ClusterAccess, over_one_connection
 from toolkit.journeys.copy import copy, rename
 from toolkit.journeys.delete_groups import delete_groups
 from toolkit.journeys.delete_offsets import delete_offsets
+from toolkit.journeys.health import health
 from toolkit.journeys.lag import lag
 from toolkit.journeys.move import move
 from toolkit.journeys.pause import pause
@@ -55,6 +56,7 @@ class Session(ClusterAccess):
     board = over_one_connection(board)
     choices = over_one_connection(choices)
     export = over_one_connection(export)
+    health = over_one_connection(health)
     lag = over_one_connection(lag)
     paused = over_one_connection(paused)
     peek = over_one_connection(peek)

@@ -37,10 +37,10 @@ def write_filled_copy(notebook: str, values: Mapping[str, object], folder: Path)
 def name_of_copy(notebook: str, values: Mapping[str, object]) -> str:
     """Return `61-eu-payments-delete_groups`: of ASCII characters that every file system has."""
     number, _, task = notebook.partition("_")
-    what = [str(values.get(name, "")) for name in ("action", "mode")]
+    what = [str(values.get(name, "")) for name in ("run", "action", "mode")]
     flags = [name for name, value in values.items() if value is True]
     chosen = [_chosen(values, "group"), _chosen(values, "topic"), *what, *flags]
-    parts = [number, str(values.get("cluster", "")), *chosen, task]
+    parts = [number, _chosen(values, "cluster"), *chosen, task]
     return "-".join(filter(None, map(_in_file_name, parts)))
 
 

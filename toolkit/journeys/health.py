@@ -14,7 +14,6 @@ from toolkit.errors import ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
-from toolkit.kafka_io.logs.record_times import read_first_committed
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot
 from toolkit.model import Snapshot
 from toolkit.model.rows import Rows
@@ -112,6 +111,9 @@ def health(
     time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
     second = _with_offsets_at(access, _read(access, groups), stuck_after_s)
     if wanted := doubtful_positions(first.facts, second):
+        # Loads librdkafka, which a cluster where nothing stands still does not need.
+        from toolkit.kafka_io.logs.record_times import read_first_committed  # noqa: PLC0415
+
         with suppress(ToolkitError):  # without READ on a topic, all offsets count as records
             found = read_first_committed(access.cluster, wanted)
             second = replace(second, first_records=found)

@@ -40,6 +40,7 @@ DESCRIBE = ("--describe", "--all-groups")
 PAIRS = (
     Pair(("lag", "--by", "partition", "--output", "csv"), DESCRIBE),
     Pair(("lag",), DESCRIBE),
+    Pair(("health",)),
     Pair(("groups", "list"), ("--list",)),
     Pair(("unsubscribed",)),
     Pair(("lag", "--group", ONE), ("--describe", "--group", ONE)),
@@ -59,7 +60,8 @@ LARGE = (
 
 def main() -> None:
     options = _options()
-    pairs = LARGE if options.large else PAIRS
+    chosen = LARGE if options.large else PAIRS
+    pairs = [pair for pair in chosen if pair.name.startswith(options.only)]
     with filled_broker(options) as (address, fleet, output):
         cases = list(_cases(pairs, address, fleet))
         measure_in_turns(cases, 1, output)  # nothing is compiled later
@@ -111,6 +113,7 @@ def _cells(run: Run) -> tuple[str, str, str]:
 def _options() -> argparse.Namespace:
     parser = groups_parser(__doc__)
     parser.add_argument("--large", action="store_true", help="only what many groups make slow")
+    parser.add_argument("--only", default="", help="only commands that begin with this")
     return parse_options(parser, groups=10, commits=2, rounds=1)
 
 

@@ -194,7 +194,8 @@ def test_the_demonstration_finds_the_leftovers_and_leaves_nothing(workplace: Pat
         assert name in done.stdout
     reports = re.findall(r"\S+/report\.html", done.stdout)
     assert 3 == len(reports)
-    assert all(Path(workplace, report).stat().st_size > 0 for report in reports)
+    pages = [Path(workplace, report).read_text("utf-8") for report in reports]
+    assert all("offsetbook run" in page and ".sandbox/demo" not in page for page in pages)
     # Others come and go meanwhile; one that is gone has no command line any more.
     running = {p.pid: " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])}
     assert [] == [

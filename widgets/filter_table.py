@@ -7,6 +7,7 @@ from functools import cached_property
 import ipywidgets
 import pandas as pd
 
+from toolkit.report.table_columns import table_columns
 from widgets.fragments import sheet, table
 from widgets.live_or_static import LiveOrStatic
 
@@ -35,8 +36,9 @@ class FilterTable(LiveOrStatic):
     def __init__(self, frame: pd.DataFrame, *, caption: str = "", most: int = 50) -> None:
         """Take a frame of which every value is shown as text."""
         super().__init__()
-        self.frame, self.caption, self.most = frame, caption, most
-        self.shown = frame.head(most)
+        self.columns = table_columns(frame)  # of all rows: they stay whatever is looked for
+        self.frame, self.caption, self.most = self.columns.frame, caption, most
+        self.shown = self.frame.head(most)
 
     @cached_property
     def searched(self) -> pd.Series[str]:
@@ -91,7 +93,8 @@ class FilterTable(LiveOrStatic):
             matching = f" matching rows ({total:,} total)" if count < total else " rows"
             caption += f" · showing {shown} of {count:,}{matching}"
         empty = "No matching rows."
-        return table(self.shown, caption=caption, empty=empty, is_live=found is not None)
+        rows = self.columns._replace(frame=self.shown)
+        return table(rows, caption=caption, empty=empty, is_live=found is not None)
 
     def static_html(self) -> str:
         """Return the first rows."""

@@ -13,7 +13,8 @@ from toolkit.report.browser_libraries import style
 from toolkit.report.display import capture_outputs
 from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.safe_names import in_html, sentence
-from toolkit.report.tables import show_table
+from toolkit.report.table_columns import TableColumns, table_columns
+from toolkit.report.tables import table_bundle
 
 __all__ = ["NoticeTone", "error_notice", "in_html", "notice", "sheet", "table"]
 
@@ -26,11 +27,12 @@ def sheet() -> str:
     return f"<style>{ours}{own}</style>"
 
 
-def table(frame: pd.DataFrame, *, caption: str = "", empty: str = "", is_live: bool = False) -> str:
-    """Return a frame as a table, as the reports have it; the rows of a live one stay in order."""
-    with capture_outputs() as taken:
-        show_table(frame, caption_text=caption, empty_text=empty)
-    html = str(taken[0]["text/html"])
+def table(
+    rows: pd.DataFrame | TableColumns, *, caption: str = "", empty: str = "", is_live: bool = False
+) -> str:
+    """Return rows as a table, as the reports have it; the rows of a live one stay in order."""
+    columns = table_columns(rows) if isinstance(rows, pd.DataFrame) else rows
+    html = table_bundle(columns, caption_text=caption, empty_text=empty)["text/html"]
     # The page would sort what is painted, where a widget sorts all there is.
     return html.replace("<table ", '<table data-sortable="no" ') if is_live else html
 

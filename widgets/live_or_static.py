@@ -86,9 +86,8 @@ class LiveOrStatic(HasTraits):
 
     @cached_property
     def view(self) -> ipywidgets.VBox:
-        """The live form, styled for light and dark."""
-        style = ipywidgets.HTML(sheet(), layout={"display": "none"})
-        card = ipywidgets.VBox([style, *self.live_form(), self.error_box])
+        """The live form."""
+        card = ipywidgets.VBox([*self.live_form(), self.error_box])
         card.add_class("ow-card")
         without_null_tooltips(card)
         return card
@@ -134,5 +133,7 @@ class LiveOrStatic(HasTraits):
         if is_headless():
             return self.stored()
         self._put_stored()
-        display_output({"text/html": OWN_KEYS, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+        # Not in the widget: where that is gone, what is stored needs the looks.
+        looks = {"text/html": sheet() + OWN_KEYS, "text/plain": ""}
+        display_output(looks, role=OutputRole.LIVE_ONLY)
         return {**(self.view._repr_mimebundle_() or {}), "text/plain": ""}, LIVE_ONLY

@@ -268,9 +268,7 @@ def _line(description: str, placeholder: str, value: str = "") -> ipywidgets.Tex
 
 
 def _informative_columns(changes: pd.DataFrame) -> pd.DataFrame:
-    """Return the changes without columns that are empty or the same in every row."""
+    """Return the changes without the group where there is one."""
     wanted = ("group", "topic", "partition", "before", "after", "distance", "time_distance", "why")
     shown = changes[[column for column in wanted if column in changes]]
-    empty = [c for c in shown if shown[c].isna().all() or (shown[c].astype("str") == "").all()]
-    same = ["group"] if len(shown["group"].unique()) == 1 else []
-    return shown.drop(columns={*empty, *same} - {"before", "after"})
+    return shown.drop(columns="group") if len(shown["group"].unique()) == 1 else shown

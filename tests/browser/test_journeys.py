@@ -139,7 +139,7 @@ def test_a_kernel_that_is_restarted_forgets_the_approval(operator: Operator) -> 
     notebook.screenshot("review_restarted")
     notebook.reload()
     expect(notebook.stored.locator("summary")).to_contain_text("awaiting approval")
-    expect(notebook.page.get_by_text("Error displaying widget")).to_be_hidden()
+    notebook.without_error()
     notebook.screenshot("review_reloaded", of=notebook.stored)
     notebook.run_all()
     expect(notebook.stored).to_be_hidden()
@@ -313,6 +313,7 @@ def test_a_group_is_chosen_where_none_is_named(
     go_on(notebook, picker, "Continue with 1 group")
     chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))
     expect(chart).to_contain_text("Lag by partition")
+    expect(notebook.charts).to_have_count(1)
     notebook.screenshot("lag_of_one", of=chart)
     expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(name)
     assert 0 == notebook.page.locator("img[onerror]").count()
@@ -346,7 +347,7 @@ widgets.expiry_timeline(found, now=now)"""
 
 
 def test_when_offsets_of_one_group_expire(operator: Operator) -> None:
-    """The timeline is drawn of all groups, and then of one, whose name would be a link."""
+    """The timeline is drawn once, of all groups or of one, whose name would be a link."""
     link = "<a href='http://evil.invalid'>left</a>"
     facts = str(Path(__file__).parents[1] / "planning")
     name = operator.lab.write("expiry", EXPIRY.format(facts=facts, name=link))
@@ -354,8 +355,9 @@ def test_when_offsets_of_one_group_expire(operator: Operator) -> None:
     alarms = alarms_of(notebook)
     notebook.run_all()
     card = notebook.page.locator(".ow-card")
-    labels = card.locator(".ytick")
+    labels = notebook.charts.locator(".ytick")
     expect(labels).to_have_text(["nightly-export · eu", f"{link} · eu"])
+    expect(notebook.charts).to_have_count(1)
 
     box = card.locator("input")
     box.fill(link)
@@ -366,6 +368,15 @@ def test_when_offsets_of_one_group_expire(operator: Operator) -> None:
     expect(card.get_by_text("nobody: No committed offset expires")).to_be_visible()
     expect(labels).to_have_count(0)
     assert [] == alarms
+
+    # Once the kernel is gone, what is stored of the chart is drawn: of all groups, as wide as it.
+    notebook.restart()
+    expect(card).to_be_hidden()
+    expect(notebook.charts).to_have_count(1)
+    notebook.reload()
+    expect(notebook.page.locator(".jp-RenderedPlotly img")).to_be_visible()
+    notebook.without_error()
+    notebook.screenshot("expiry_stored")
 
 
 def alarms_of(notebook: Open) -> list[str]:

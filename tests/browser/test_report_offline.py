@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 from small_notebooks import write_notebook
 from watched_pages import DARK, HOSTILE, PHONE, WITHOUT_SCRIPTS, Watched
 
-from toolkit.report.tables import _bundle
+from toolkit.report.table_columns import table_columns
+from toolkit.report.tables import table_bundle
 from toolkit.runner.run_notebook import run_notebook
 
 pytestmark = pytest.mark.browser("a report")
@@ -61,6 +62,15 @@ def make_report(tmp_path_factory: pytest.TempPathFactory) -> MakeReport:
     return make
 
 
+WIDE = """\
+pause = {"topic": "orders.confirmed", "partition": 1, "host": "runner-17.batch.example"}
+pause |= {"paused_since": at, "subscribed": "orders.confirmed, " * 40, "owner": "one @ /10.0.0.1"}
+pause |= {"committed": 17, "log_end": 4711, "rack": "", "request": "pause orders.confirmed:1"}
+pause |= {"paused_until": at, "why": "a poison record, of which the team has been told twice"}
+show_table(pd.DataFrame([pause] * 3), caption_text="Wide")
+"""
+
+
 @pytest.fixture(scope="module")
 def report(make_report: MakeReport) -> Path:
     """Run a notebook that ends well, once for all tests."""
@@ -102,6 +112,41 @@ def test_drawn_without_the_network_and_every_name_is_text(watched: Watched, repo
     expect(page.locator(".legendtext").last).to_have_text(HOSTILE)
     assert page.locator("main img, main a[href^=http], main svg a").count() == 0
     watched.is_one_quiet_file()
+
+
+SIGHT = """figure => {
+    const scroll = figure.querySelector(".ob-scroll");
+    const edge = scroll.getBoundingClientRect().right;
+    const seen = [...figure.querySelectorAll("th")]
+        .filter(head => head.getBoundingClientRect().right <= edge)
+        .map(head => head.querySelector(".dt-column-title").innerText);
+    const line = parseFloat(getComputedStyle(figure.querySelector("td")).lineHeight);
+    const rows = [...figure.querySelectorAll("tbody tr")];
+    const tallest = Math.max(...rows.map(row => row.getBoundingClientRect().height));
+    return {width: scroll.clientWidth, all: scroll.scrollWidth, seen, lines: tallest / line};
+}"""
+
+
+def test_a_wide_table_has_the_whole_window(watched: Watched, make_report: MakeReport) -> None:
+    """
+    A table is as wide as the window, and on a narrow one the end and the reason stay in sight.
+
+    What is out of sight makes no row taller than four lines, and an empty column is not there.
+    """
+    watched.page.set_viewport_size({"width": 1920, "height": 1080})
+    watched.open(make_report(WIDE, name="12_wide"))
+    figure = watched.page.locator("main .ob-table").last
+
+    desk = figure.evaluate(SIGHT)
+    watched.screenshot("wide_table_1920")
+    assert desk["width"] > 1800
+    watched.page.set_viewport_size({"width": 1000, "height": 1080})
+    narrow = figure.evaluate(SIGHT)
+    watched.screenshot("wide_table_1000")
+    assert ["Topic", "Partition", "Paused until", "Why"] == narrow["seen"][:4]
+    assert narrow["all"] > narrow["width"]
+    assert narrow["lines"] < 4
+    expect(figure.locator(".ob-left-out")).to_have_text("Without any value: rack.")
 
 
 def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
@@ -196,7 +241,7 @@ def test_print_shows_all_rows_whole_numbers_and_every_chart(watched: Watched, re
         "complete": True,
         "why": "1 a",
     }
-    wide = _bundle(pd.DataFrame([activity]), "Commit activity by group", "")["text/html"]
+    wide = table_bundle(table_columns(pd.DataFrame([activity])))["text/html"]
     watched.page.evaluate("(it) => document.body.insertAdjacentHTML('beforeend', it)", wide)
     assert watched.width <= 720
     watched.screenshot("report_print")

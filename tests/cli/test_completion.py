@@ -56,6 +56,7 @@ OFFERED = {
     "offsetbook la": ["lab", "lag"],
     "offsetbook lag --cluster ": ["eu", "us"],
     "offsetbook lag --cluster eu --group pay": ["payments", "payroll"],
+    "offsetbook lag -c eu -g pay": ["payments", "payroll"],
     "offsetbook groups describe pa": ["payments", "payroll"],
     "offsetbook consumer-groups --bootstrap-server eu:9092 --group paym": ["payments"],
     "offsetbook reset --cluster us --group ": [],

@@ -13,6 +13,8 @@ from toolkit.errors import UsageError
 from toolkit.journeys.reset import target
 from toolkit.planning.changes.first_commits import check_position
 
+SHORT = {"--cluster": "-c", "--group": "-g", "--output": "-o", "--topic": "-t"}
+
 
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield the words of each command below a group."""
@@ -25,16 +27,21 @@ def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[
             yield (*words, name)
 
 
+def command_of(words: tuple[str, ...]) -> click.Command:
+    """Return the command of some words."""
+    command: click.Command | None = cli
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(cli), word)
+    assert command
+    return command
+
+
 def test_no_option_of_any_command_wins_in_silence() -> None:
     """Two values are refused with the name of the option; what may be repeated is not refused."""
     context = click.Context(cli)
     for words in commands(cli):
-        command: click.Command | None = cli
-        for word in words:
-            assert isinstance(command, click.Group)
-            command = command.get_command(context, word)
-        assert command
-        for option in (one for one in command.params if isinstance(one, click.Option)):
+        for option in (one for one in command_of(words).params if isinstance(one, click.Option)):
             name = max(option.opts, key=len)
             once = [name, *(["1"] * (0 if option.is_flag else option.nargs))]
             refuse_repeated(cli, [*words, *once], context)
@@ -90,3 +97,30 @@ def test_a_position_to_commit_first_is_an_offset(position: str) -> None:
     """So is what is committed before a pause where nothing is."""
     with pytest.raises(UsageError, match="earliest, latest or an offset"):
         check_position(position)
+
+
+def test_a_short_option_means_the_same_on_every_command() -> None:
+    """Every command with --cluster, --group, --output or --topic takes the letter, and no other."""
+    for words in commands(cli):
+        for option in (one for one in command_of(words).params if isinstance(one, click.Option)):
+            (expected,) = [SHORT[name] for name in option.opts if name in SHORT] or [None]
+            letters = [name for name in option.opts if not name.startswith("--")]
+
+            assert [expected] == letters if expected else not {*SHORT.values()} & {*letters}, words
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("lag", "-group", "payments"), "--group"),
+        (("groups", "describe", "payments", "-cluster=eu"), "--cluster"),
+        (("consumer-groups", "--delete-offsets", "-topic=orders", "-g", "payments"), "--topic"),
+        (("consumer-groups", "-describe"), "--describe"),
+    ],
+)
+def test_a_long_option_has_two_dashes(words: tuple[str, ...], meant: str) -> None:
+    """Kafka's tools also take one, which here would be a letter and a value: it is refused."""
+    done = CliRunner().invoke(cli, [*words])
+
+    assert isinstance(done.exception, UsageError)
+    assert f"{meant[1:]} is no option. Try: write {meant}" == str(done.exception)

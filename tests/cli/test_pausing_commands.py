@@ -198,6 +198,9 @@ def test_what_is_paused_is_listed(operator: CommandOperator) -> None:
     assert 45 == row["survives_keeper_s"]
     table = operator.call("paused-partitions").stdout
     assert operator.live.group in table
+    health = operator("health", "--sample-interval", "1s", "--stuck-after", "1h", "-o", "csv")
+    assert f"{operator.live.group},held," in health.stdout, health.stdout
+    assert f"1 of 6 partitions: paused by {' @ '.join(Operator.here())}" in health.stdout
 
     state = operator.fleet.parent / "state"
     (path,) = state.glob("holds/*/*.json")

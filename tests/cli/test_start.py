@@ -67,6 +67,7 @@ SMALL = {
     ("groups", "list"): (*FRAMES, "confluent_kafka"),
     ("paused-partitions",): (*FRAMES, "confluent_kafka"),
     ("groups", "describe", "billing"): (*FRAMES,),
+    ("health", "--group", "billing"): (*FRAMES, *FOR_NAMES, "confluent_kafka"),
     ("lag", "--group", "billing"): (*FRAMES, *FOR_NAMES, "confluent_kafka"),
     ("lag", "--by", "partition", "--output", "csv"): (*FRAMES, "confluent_kafka"),
 }
@@ -137,7 +138,7 @@ def test_no_color_is_respected(
     """An error at a terminal is coloured, unless $NO_COLOR is set."""
     monkeypatch.setenv("NO_COLOR", no_color)
 
-    code, seen = talk(["lag"], tmp_path / "missing.yaml", says=[])
+    code, seen = talk(["lag"], tmp_path / "missing.yaml", says=[], term="xterm")
 
     assert code == 2
     assert "missing.yaml" in seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Callable
 
@@ -124,3 +125,58 @@ def test_durations_are_for_people_and_numbers_for_programs(
         part.strip() for part in cells.split("  ") if part
     ]
     assert "134722.36" == given_to_program["time_lag_s"]
+
+
+STATUS = {
+    "group": ["stuck", "payments", "billing"],
+    "status": ["ok", "beyond log end", "unknown"],
+    "why": ["ok", "not for long " * 4, "held"],
+}
+
+
+def written_to_terminal(capsys: pytest.CaptureFixture[str], output: str = "table") -> str:
+    """Return what a terminal gets of groups with a status."""
+    write_frame(pd.DataFrame(STATUS), output)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("columns", [80, 50], ids=["wide", "wrapped"])
+def test_a_status_has_its_colour_and_keeps_its_word(
+    capsys: pytest.CaptureFixture[str],
+    on_terminal: OnTerminal,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+) -> None:
+    """Only cells of status columns are painted, and without the colours the table is the same."""
+    on_terminal(columns, 24)
+    plain = written_to_terminal(capsys)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    painted = written_to_terminal(capsys)
+
+    assert plain == re.sub(r"\x1b\[\d+m", "", painted)
+    assert [("32", "ok"), ("31", "beyond log end")] == re.findall(r"\x1b\[(3\d)m([\w ]+)", painted)
+
+
+@pytest.mark.parametrize(
+    ("variable", "output"),
+    [
+        (("NO_COLOR", "1"), "table"),
+        (("TERM", "dumb"), "table"),
+        (("TERM", "xterm"), "json"),
+        (("TERM", "xterm"), "csv"),
+    ],
+)
+def test_no_colour_where_nobody_wants_it(
+    capsys: pytest.CaptureFixture[str],
+    on_terminal: OnTerminal,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: tuple[str, str],
+    output: str,
+) -> None:
+    """NO_COLOR, a terminal without colours, JSON and CSV get no escape sequence."""
+    on_terminal(80, 24)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(*variable)
+
+    assert "\x1b" not in written_to_terminal(capsys, output)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from applications import Applications
 from operators import Operator
-from workspaces import NotebookOutcome, Workspace, shown_command
+from workspaces import NotebookOutcome, Workspace, parameters_of, shown_command
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
@@ -84,6 +84,18 @@ def test_a_look(cells: Cells, operator: Operator, apps: Applications, idle: str)
     assert HOSTILE not in look.shown
     assert f"groups expire within {LONGER_THAN_RETENTION}" in look.conclusion.summary
     assert (before, []) == (committed_at(operator, idle), operator.log)
+
+
+@pytest.mark.usefixtures("idle")
+def test_nothing_expires_soon(cells: Cells) -> None:
+    """The finding says what expires next, and the next step looks as far ahead as that."""
+    look = cells(within="1h")
+
+    assert (DONE, 0) == (look.ended, look.conclusion.counts["findings"])
+    assert "The next one expires at" in look.conclusion.summary
+    assert "Look further ahead" in look.shown
+    _, further = parameters_of(shown_command(look.shown))
+    assert cells(**further).conclusion.counts["findings"] >= 2
 
 
 def test_a_rescue_from_dry_run_to_done(cells: Cells, workspace: Workspace, idle: str) -> None:

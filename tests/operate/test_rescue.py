@@ -73,6 +73,38 @@ def test_a_classic_group_is_joined_and_left(
     assert before[0] < emptied
 
 
+@pytest.mark.parametrize("committed", [1, 2], ids=["one of its offsets", "all its offsets"])
+def test_a_group_that_a_client_commits_for_is_left_out(
+    operator: Operator, apps: Applications, orders: Orders, committed: int
+) -> None:
+    """The others are rescued; what the client has committed since is kept by that."""
+    idle, busy = apps.name("idle"), apps.name("busy")
+    for group in (idle, busy):
+        operator.commit(group, dict.fromkeys(orders, 7))
+    plan = plan_rescue(operator.facts(idle, busy), groups=[idle, busy])
+    operator.commit(busy, dict.fromkeys(orders[:committed], 9))
+    before = clocks(operator, idle)
+
+    outcome = operator.apply(plan)
+
+    assert plan.group_ids == tuple(step.group_id for step in outcome.steps)
+    steps = {step.group_id: step for step in outcome.steps}
+    second = steps[busy]
+    assert steps[idle].status is ChangeStatus.DONE
+    assert all(
+        old and new and old < new
+        for old, new in zip(before[1:], clocks(operator, idle)[1:], strict=True)
+    )
+    assert [ChangeStatus.DONE] * committed + [ChangeStatus.REFUSED] * (2 - committed) == [
+        result.status for result in second.results
+    ]
+    assert "committed by a client at" in second.results[0].why
+    assert (committed == 2) is outcome.is_done
+    assert ("left out: " in second.why) is (committed == 1)
+    held = operator.held(busy)[busy]
+    assert [9] * committed + [7] * (2 - committed) == [held[place].offset for place in orders]
+
+
 def test_a_rescue_has_nothing_to_undo(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:

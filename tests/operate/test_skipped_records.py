@@ -12,16 +12,6 @@ from toolkit.planning.changes.targets import ToLatest
 from toolkit.session import Session
 
 
-def write(apps: Applications, place: TopicPartition, *transactions: tuple[int, bool]) -> None:
-    """Write some records in each transaction, and commit or abort it."""
-    for number, (records, is_committed) in enumerate(transactions):
-        producer = apps.transaction(apps.name(f"writer-{number}"))
-        for _ in range(records):
-            producer.produce(place.topic, b"a record", partition=place.partition)
-        producer.flush()
-        producer.commit_transaction() if is_committed else producer.abort_transaction()
-
-
 @pytest.mark.parametrize(
     ("after", "unread"),
     [
@@ -35,7 +25,7 @@ def test_what_is_left_of_a_log(
 ) -> None:
     """A reset to the end is blocked by records alone; behind the first, all offsets may be some."""
     place = TopicPartition(apps.create_topic(apps.name("orders")), 0)
-    write(apps, place, (3, True), *after)
+    apps.write_transactions(place, (3, True), *after)
     group = apps.name("payments")
     operator.commit(group, {place: 3})
 

@@ -52,6 +52,7 @@ FACTS: dict[str, Any] = {
     "earlier_end": None,
     "time_lag_s": None,
     "time_lag_error_s": None,
+    "time_lag_method": None,
     "hold": None,
     "hold_unread": None,
 }

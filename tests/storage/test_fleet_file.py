@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster
 from toolkit.model.connection_settings import SETTINGS
-from toolkit.storage.fleet_file import choose_clusters, find_fleet_file, load_fleet
+from toolkit.storage.fleet_file import (
+    choose_clusters,
+    find_fleet_file,
+    fleet_file_to_edit,
+    load_fleet,
+)
+from toolkit.templates import STARTERS
 
 GOOD = """\
 clusters:
@@ -23,6 +29,7 @@ clusters:
   "us-1":
     bootstrap.servers: "127.0.0.1:9092"
 """
+TEMPLATE = STARTERS["fleet.yaml"].read_text("utf-8")
 EU = "clusters:\n  eu:\n    "
 # What is wrong: the text, where, and words of the message.
 MALFORMED = {
@@ -185,7 +192,7 @@ def test_any_value_in_any_place(written: Path, value: object) -> None:
 
 
 def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The named file wins, then the variable, then the nearest of the usual places."""
+    """The named file wins, then the variable, then the nearest one with an entry."""
     inside = tmp_path / "project" / "notebooks"
     inside.mkdir(parents=True)
     (inside.parent / ".sandbox").mkdir()
@@ -197,14 +204,21 @@ def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(FleetFileError, match="no fleet file found in"):
         find_fleet_file()
+    before = None
     for nearer in (
         settings_dir / "fleet.yaml",
         inside.parent / ".sandbox/fleet.yaml",
         inside.parent / "fleet.yaml",
         inside / "fleet.yaml",
     ):
+        nearer.write_text(TEMPLATE)
+        assert (nearer if before is None else before) == find_fleet_file()
         nearer.write_text(GOOD)
         assert find_fleet_file() == nearer
+        before = nearer
+    assert fleet_file_to_edit() == nearer
+    nearer.write_text(TEMPLATE)
+    assert fleet_file_to_edit() == nearer  # a cluster is added where nothing is yet
     monkeypatch.setenv("OFFSETBOOK_FLEET", "elsewhere.yaml")
     assert find_fleet_file() == Path("elsewhere.yaml")
     assert find_fleet_file(Path("named.yaml")) == Path("named.yaml")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 
 from widgets.filter_table import FilterTable
@@ -27,6 +29,16 @@ def test_the_filter_is_over_all_rows() -> None:
     assert "1 of 1 matching rows (500 total)" in rows.body.value
     rows.search.value = "nothing like it"
     assert "No matching rows." in rows.body.value
+
+
+def test_columns_stay_whatever_is_looked_for() -> None:
+    """A column is left out if no row has a value, and not because no row that is found has one."""
+    owners = FRAME.assign(owner=["reader", *[""] * 499], rack="")
+    rows = FilterTable(owners, caption="Changes", most=50)
+    assert rows.view
+    rows.search.value = "t499"
+    assert ["t499"] == [*rows.shown["topic"]]
+    assert ["topic", "lag", "owner"] == re.findall(r"<th [^>]*>(.*?)</th>", rows.body.value)
 
 
 def test_a_short_table_has_no_controls() -> None:

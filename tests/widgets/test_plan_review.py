@@ -209,7 +209,7 @@ def test_what_is_stored_says_what_became_of_the_plan(plan: Plan) -> None:
     # No report and no other program shows a widget of which the kernel has ended.
     told = [(view.data["text/plain"], view.metadata) for view in views]
     assert [("", {"offsetbook_role": "live-only"})] == told
-    stored = [o for o in shown.outputs if "ow-stored" in o.data.get("text/html", "")]
+    stored = [o for o in shown.outputs if 'class="ow-stored"' in o.data.get("text/html", "")]
     assert [False, True, True] == [bool(output.update) for output in stored]
     assert 1 == len({output.transient["display_id"] for output in stored})
     for output, word in zip(

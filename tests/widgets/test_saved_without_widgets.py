@@ -53,7 +53,7 @@ def test_the_widget_is_never_alone(name: str) -> None:
         display(SHOWN[name])
 
     live = [output.data for output in cell.outputs if WIDGET in output.data]
-    static = [output.data for output in cell.outputs if "ow-stored" in str(output.data)]
+    static = [output.data for output in cell.outputs if 'class="ow-stored"' in str(output.data)]
     assert [{WIDGET, "text/plain"}] == [data.keys() for data in live]
     assert [(True, True)] == [
         (bool(data["text/html"].strip()), bool(data["text/plain"].strip())) for data in static

@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import takewhile
 
 import click
 from click.shell_completion import CompletionItem
@@ -36,6 +37,10 @@ COMMANDS = {
     ),
     "groups": ("inspect.groups", "List and describe groups of any type."),
     "lag": ("inspect.lag", "Show lag per group or per partition."),
+    "health": (
+        "inspect.health",
+        "Show how every group is, in one word: ok, behind, stuck, stopped, ...",
+    ),
     "fleet-lag": (
         "inspect.fleet_lag",
         "Show lag, status, trend and expiry across clusters, with history.",
@@ -87,7 +92,16 @@ COMMANDS = {
 # How --help groups them.
 SECTIONS = {
     "Look": (
-        *("clusters", "groups", "lag", "fleet-lag", "fleet-history", "peek", "unsubscribed"),
+        *(
+            "clusters",
+            "groups",
+            "health",
+            "lag",
+            "fleet-lag",
+            "fleet-history",
+            "peek",
+            "unsubscribed",
+        ),
         "paused-partitions",
     ),
     "Change live groups": ("move", "pause", "resume"),
@@ -160,6 +174,7 @@ class LazyGroup(click.Group):
 
 def refuse_repeated(command: click.Command, args: Sequence[str], parent: click.Context) -> None:
     """Raise UsageError for an option that takes one value and has several: click takes the last."""
+    refuse_single_dash(command, args)
     context = command.context_class(command, parent=parent, **command.context_settings)
     try:
         _, rest, given = command.make_parser(context).parse_args(list(args))
@@ -175,6 +190,15 @@ def refuse_repeated(command: click.Command, args: Sequence[str], parent: click.C
         and (inner := command.get_command(context, rest[0]))
     ):
         refuse_repeated(inner, rest[1:], context)
+
+
+def refuse_single_dash(command: click.Command, args: Sequence[str]) -> None:
+    """Raise UsageError for `-group`, which Kafka's tools take and click would read as `-g roup`."""
+    names = {name for option in command.params for name in option.opts if name.startswith("--")}
+    for word in takewhile(lambda word: word != "--", args):
+        name = word.partition("=")[0]
+        if f"-{name}" in names:
+            raise UsageError(f"{name} is no option", hint=f"write -{name}")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 from toolkit.cli.complete_names import complete_clusters, complete_groups
+from toolkit.errors import UsageError
+from toolkit.model.times import parse_duration
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class CommandScope:
 
 Option = Callable[[Callable[..., None]], Callable[..., None]]
 
+# How the options are written that many commands have: the same on every command that has one.
+CLUSTER_FLAGS, GROUP_FLAGS = ("-c", "--cluster"), ("-g", "--group")
+TOPIC_FLAGS, OUTPUT_FLAGS = ("-t", "--topic"), ("-o", "--output")
+
 
 class WholeNumber(click.IntRange):
     """A number in ASCII digits: Python's int() also takes `1_0` and the digits of other scripts."""
@@ -38,33 +44,56 @@ class WholeNumber(click.IntRange):
         return super().convert(value, param, ctx)
 
 
+class Duration(click.ParamType[str]):
+    """A duration such as 5s or 10m, for `parse_duration`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what was written; a usage error names what is no duration."""
+        try:
+            parse_duration(value)
+        except UsageError as exc:
+            self.fail(f"{exc}.", param, ctx)
+        return value
+
+
 FLEET: Option = click.option(
     "--fleet",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.",
 )
-CLUSTERS: Option = click.option(
-    "--cluster",
-    "clusters",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_clusters,
-    help="Only this cluster, by name or HOST:PORT; repeatable. Default: the whole fleet.",
-)
-CLUSTER: Option = click.option(
-    "--cluster",
-    metavar="NAME",
-    shell_complete=complete_clusters,
-    help="Cluster name or HOST:PORT. Optional if the fleet file has only one.",
-)
 OUTPUT: Option = click.option(
-    "--output",
+    *OUTPUT_FLAGS,
     type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
     help="Output format.",
 )
 QUIET: Option = click.option("--quiet", is_flag=True, help="No progress and no summary on stderr.")
+
+
+def clusters_option(text: str) -> Option:
+    """Return --cluster, which takes several names, with a help text; a shell completes them."""
+    return click.option(
+        *CLUSTER_FLAGS,
+        "clusters",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_clusters,
+        help=text,
+    )
+
+
+def cluster_option(text: str) -> Option:
+    """Return --cluster, which takes one name, with a help text; a shell completes it."""
+    return click.option(*CLUSTER_FLAGS, metavar="NAME", shell_complete=complete_clusters, help=text)
+
+
+CLUSTERS = clusters_option(
+    "Only this cluster, by name or HOST:PORT; repeatable. Default: the whole fleet."
+)
+CLUSTER = cluster_option("Cluster name or HOST:PORT. Optional if the fleet file has only one.")
 
 
 def groups_option(default: str = "") -> Option:
@@ -81,7 +110,7 @@ def one_group_option() -> Option:
 def group_names_option(text: str) -> Option:
     """Return --group with a help text; a shell completes the names."""
     return click.option(
-        "--group",
+        *GROUP_FLAGS,
         "groups",
         multiple=True,
         metavar="NAME",
@@ -93,7 +122,7 @@ def group_names_option(text: str) -> Option:
 def topics_option(default: str = "") -> Option:
     """Return --topic, which takes scopes; `default` says what none means."""
     text = f"topic, topic:0,1,2 or topic:0-5; repeatable.{default}"
-    return click.option("--topic", "topics", multiple=True, metavar="TOPIC", help=text)
+    return click.option(*TOPIC_FLAGS, "topics", multiple=True, metavar="TOPIC", help=text)
 
 
 def with_options(command: Callable[..., None], options: Iterable[Option]) -> Callable[..., None]:

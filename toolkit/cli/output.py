@@ -10,6 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +24,7 @@ from toolkit.model.rows import Rows, concatenated
 if TYPE_CHECKING:
     import pandas as pd
 
+    from toolkit.cli.terminal_table import Screen, TerminalTable
     from toolkit.errors import ToolkitError
     from toolkit.model import Problem, Snapshot
 
@@ -92,8 +94,14 @@ def write_rows(
 
 
 def write_problems(snapshots: Iterable[Snapshot]) -> None:
+    """Say on stderr what could not be read; see `problem_lines`."""
+    for line in problem_lines(snapshots):
+        click.echo(line, err=True)
+
+
+def problem_lines(snapshots: Iterable[Snapshot]) -> Iterator[str]:
     """
-    Say on stderr what could not be read; a missing group was said before.
+    Yield what could not be read; a missing group was said before.
 
     One line each, but the first ones and a count where many have the same reason.
     """
@@ -101,7 +109,7 @@ def write_problems(snapshots: Iterable[Snapshot]) -> None:
         if snapshot.ignored:
             left_out = counted(snapshot.ignored, "group")
             about = f"left out of cluster {snapshot.cluster}: {left_out}"
-            click.echo(f"{about} (ignored_groups in the fleet file)", err=True)
+            yield f"{about} (ignored_groups in the fleet file)"
         same: dict[tuple[str, str], list[Problem]] = defaultdict(list)
         for problem in snapshot.problems:
             if problem.what != NO_SUCH_GROUP:
@@ -110,10 +118,10 @@ def write_problems(snapshots: Iterable[Snapshot]) -> None:
             shown = problems if len(problems) <= FEW else problems[:MOST_NAMED]
             for problem in shown:
                 about = ", ".join([f"cluster {snapshot.cluster}", *_subject(problem)])
-                click.echo(f"could not read {what} of {about}: {printable(why)}", err=True)
+                yield f"could not read {what} of {about}: {printable(why)}"
             if more := len(problems) - len(shown):
                 text = f"could not read {what} of {more:,} more in cluster {snapshot.cluster}"
-                click.echo(f"{text}, for the same reason", err=True)
+                yield f"{text}, for the same reason"
 
 
 def _subject(problem: Problem) -> Iterator[str]:
@@ -143,8 +151,8 @@ def printable_name(name: str) -> str:
 
 
 def without_colour() -> bool:
-    """Whether the user asked for no colours: https://no-color.org."""
-    return bool(os.environ.get("NO_COLOR"))
+    """Whether the user asked for no colours, https://no-color.org, or the terminal has none."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def echo_error(error: ToolkitError) -> None:
@@ -199,13 +207,22 @@ def after_a_change() -> Iterator[None]:
 
 
 def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> None:
-    from toolkit.cli.terminal_table import Screen, terminal_table, wrapped
+    from toolkit.cli.terminal_table import Screen, wrapped
 
-    screen = Screen.current() if sys.stdout.isatty() else None
-    shown = terminal_table(table, printable, screen=screen, important=important, is_whole=is_whole)
-    header = shown.header
-    if screen and os.environ.get("TERM") != "dumb" and not without_colour():
-        header = [click.style(line, bold=True) for line in header]
-    click.echo("\n".join([*header, *shown.rows]), color=bool(screen))
+    screen = Screen.current(has_colours=not without_colour()) if sys.stdout.isatty() else None
+    shown = table_on(screen, table, important=important, is_whole=is_whole)
+    click.echo("\n".join([*shown.header, *shown.rows]), color=bool(screen))
     if screen and shown.omitted:
         click.echo("\n".join(wrapped(shown.omitted, screen.width)), err=True)
+
+
+def table_on(
+    screen: Screen | None, table: Rows, *, important: Sequence[str], is_whole: bool = False
+) -> TerminalTable:
+    """Return rows as a table that is safe to print; for a screen, as it shows them."""
+    from toolkit.cli.terminal_table import terminal_table
+
+    shown = terminal_table(table, printable, screen=screen, important=important, is_whole=is_whole)
+    if screen and screen.has_colours:
+        return replace(shown, header=[click.style(line, bold=True) for line in shown.header])
+    return shown

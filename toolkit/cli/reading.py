@@ -51,10 +51,13 @@ class FleetReading(Generic[Report]):
 
 
 def read_clusters(
-    scope: CommandScope, journey: Callable[[ClusterAccess], Report]
+    scope: CommandScope,
+    journey: Callable[[ClusterAccess], Report],
+    *,
+    tell: Callable[[ToolkitError], None] = echo_error,
 ) -> FleetReading[Report]:
     """
-    Ask the chosen clusters one after the other; say on stderr which one failed and why.
+    Ask the chosen clusters one after the other; say, on stderr, which one failed and why.
 
     Raises NotFound where none of the named groups exists.
     """
@@ -68,11 +71,11 @@ def read_clusters(
             reading.reports.append(journey(access))
             _keep_names(cluster, reading.snapshots[-1], scope)
         except ToolkitError as exc:
-            echo_error(exc)
+            tell(exc)
             reading.errors.append(exc)
         finally:
             progress.clear()
-    _note_missing(reading, scope.groups)
+    _note_missing(reading, scope.groups, tell)
     return reading
 
 
@@ -85,7 +88,9 @@ def _keep_names(cluster: Cluster, facts: Snapshot, scope: CommandScope) -> None:
         keep_group_names(cluster.bootstrap_servers, (group.group_id for group in facts.groups))
 
 
-def _note_missing(reading: FleetReading[Report], names: Sequence[str]) -> None:
+def _note_missing(
+    reading: FleetReading[Report], names: Sequence[str], tell: Callable[[ToolkitError], None]
+) -> None:
     lists = [select_groups(snapshot.groups, names)[1] for snapshot in reading.snapshots]
     reading.missing.extend(name for name in names if lists and all(name in li for li in lists))
     where = ", ".join(snapshot.cluster for snapshot in reading.snapshots)
@@ -100,4 +105,4 @@ def _note_missing(reading: FleetReading[Report], names: Sequence[str]) -> None:
         )
         if len(reading.missing) == len(names):
             raise error
-        echo_error(error)
+        tell(error)

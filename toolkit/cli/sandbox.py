@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolkit.cli.options import OUTPUT, clusters_option
+
 if TYPE_CHECKING:
     from toolkit.sandbox.fleet import Sandbox
 
-_output = click.option(
-    "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
-)
 _state_dir = click.option(
     "--state-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -30,7 +29,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--cluster", "names", multiple=True, metavar="NAME", help="Default: eu and us.")
+@clusters_option("Name of a cluster; repeatable. Default: eu and us.")
 @click.option("--version", default="4.3.1", show_default=True, help="Of Apache Kafka.")
 @click.option("--no-seed", is_flag=True, help="Do not create topics, groups and applications.")
 @click.option("--fresh", is_flag=True, help="Delete the data of the clusters and seed them anew.")
@@ -45,10 +44,10 @@ def command() -> None:
     type=click.Choice(["1", "3", "5"]),
     help="Brokers of each new cluster; of 3 any one may be lost. Default: 1.",
 )
-@_output
+@OUTPUT
 @_state_dir
 def up(  # noqa: PLR0913 -- click hands over each option by name
-    names: tuple[str, ...],
+    clusters: tuple[str, ...],
     version: str,
     *,
     no_seed: bool,
@@ -66,7 +65,7 @@ def up(  # noqa: PLR0913 -- click hands over each option by name
     from toolkit.sandbox.fleet import NAMES, Sandbox
 
     sandbox = Sandbox(state_dir, version=version, brokers=int(brokers) if brokers else None)
-    sandbox.up(names or NAMES, seed=not no_seed, fresh=fresh, secured=secure, on_step=_say)
+    sandbox.up(clusters or NAMES, seed=not no_seed, fresh=fresh, secured=secure, on_step=_say)
     _print_status(sandbox, by_group=False, output=output)
     _say(f"fleet file: {sandbox.fleet_file}")
 
@@ -86,7 +85,7 @@ def down(state_dir: Path) -> None:
 @click.option(
     "--groups", "by_group", is_flag=True, help="Also list the seeded groups and their problems."
 )
-@_output
+@OUTPUT
 @_state_dir
 def status(*, by_group: bool, output: str, state_dir: Path) -> None:
     """Show running clusters, and whether every seeded problem is visible."""

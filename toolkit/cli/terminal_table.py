@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
+import click
+
 from toolkit.model.names import MISSING
 from toolkit.model.rows import WORDS, Kind, Rows, in_columns
 from toolkit.report.cell_text import cell_texts, heading
+from toolkit.report.colours import BAD, CAUTION, GOOD, PAUSED, UNUSED, status_colour
 
 GAP = "  "
 # Characters: what is longer than a phrase may be wrapped, a sentence not as narrow as a phrase; a
@@ -26,16 +29,23 @@ LINES_BELOW = 4  # for what is said after the table, and for the prompt
 AFTER_SEPARATORS = re.compile(r"[^._:/,;=-]*[._:/,;=-]+|[^._:/,;=-]+")
 
 
+# Columns of status words, and how a terminal paints them: its own 8 colours fit its background. An
+# unknown status keeps the colour of text, as grey would hide it.
+OF_STATUS = frozenset({"status", "worst_status", "health", "hold_status", "position"})
+PAINTS = {GOOD: "green", CAUTION: "yellow", BAD: "red", UNUSED: "magenta", PAUSED: "cyan"}
+
+
 class Screen(NamedTuple):
-    """Columns and lines of a terminal."""
+    """Columns and lines of a terminal, and whether it shows colours."""
 
     width: int
     height: int
+    has_colours: bool = False
 
     @classmethod
-    def current(cls) -> Screen:
-        """Return the size of the terminal that stdout is."""
-        return cls(*shutil.get_terminal_size())
+    def current(cls, *, has_colours: bool = False) -> Screen:
+        """Return the terminal that stdout is."""
+        return cls(*shutil.get_terminal_size(), has_colours)
 
 
 @dataclass(frozen=True)
@@ -48,15 +58,20 @@ class TerminalTable:
     omitted_rows: int
 
     @property
-    def omitted(self) -> str:
-        """What is not shown and how to see it; empty if everything is shown."""
+    def not_shown(self) -> str:
+        """What is not shown; empty if everything is."""
         parts = [f"{self.omitted_rows:,} more rows"] if self.omitted_rows else []
         if self.omitted_columns:
             plural = "s" if len(self.omitted_columns) > 1 else ""
             parts.append(f"column{plural} {', '.join(self.omitted_columns)}")
+        return f"not shown: {'; '.join(parts)}" if parts else ""
+
+    @property
+    def omitted(self) -> str:
+        """What is not shown and how to see it; empty if everything is shown."""
         wider = ", or use a wider terminal" if self.omitted_columns else ""
-        way = f"add '| less -S' or --output csv{wider}"
-        return f"not shown: {'; '.join(parts)}. To see everything, {way}" if parts else ""
+        way = f"To see everything, add '| less -S' or --output csv{wider}"
+        return f"{self.not_shown}. {way}" if self.not_shown else ""
 
 
 @dataclass
@@ -66,6 +81,7 @@ class _Column:
     may_wrap: bool
     cells: list[str]
     widths: dict[str, int]
+    is_painted: bool
     width: int = 0
 
     @property
@@ -76,8 +92,12 @@ class _Column:
     @property
     def padded(self) -> list[str]:
         """The cells, filled up to the width of the column."""
-        known = {text: _padded(text, self) for text in self.widths}
+        known = {text: _padded(text, self, self.paint(text)) for text in self.widths}
         return [known[text] for text in self.cells]
+
+    def paint(self, text: str) -> str | None:
+        """Return the colour of a cell; None: that of text."""
+        return PAINTS.get(status_colour(text) or "") if self.is_painted else None
 
     @property
     def whole(self) -> int:
@@ -113,11 +133,12 @@ def terminal_table(
     `clean` makes a text safe to print. `important` names columns in the order in which they get
     room; all others come after them, in their own order. With `is_whole`, no row is cut.
     """
+    has_colours = screen is not None and screen.has_colours
     lines = None if screen is None or is_whole else max(screen.height - LINES_BELOW, 1)
     source = iter(table.rows)
     head = list(islice(source, lines))
     columns = [
-        _column(name, kind, cells, clean)
+        _column(name, kind, cells, clean, is_painted=has_colours and name in OF_STATUS)
         for name, kind, cells in in_columns(Rows(table.columns, head))
     ]
     _fit(_by_importance(table.columns, columns, important), screen.width if screen else None)
@@ -135,7 +156,12 @@ def terminal_table(
 
 
 def _column(
-    name: object, kind: Kind, values: Sequence[Any], clean: Callable[[str], str]
+    name: object,
+    kind: Kind,
+    values: Sequence[Any],
+    clean: Callable[[str], str],
+    *,
+    is_painted: bool,
 ) -> _Column:
     texts = cell_texts(values, kind)
     if kind == "time":
@@ -143,8 +169,9 @@ def _column(
     safe = {text: clean(text) for text in set(texts)}
     cells = [safe[text] for text in texts]
     widths = {text: _width(text) for text in safe.values()}
-    is_right = kind in {"number", "duration"}
-    return _Column(clean(heading(name, kind)), is_right, kind in WORDS, cells, widths)
+    is_right = kind in {"number", "change", "duration"}
+    title = clean(heading(name, kind))
+    return _Column(title, is_right, kind in WORDS, cells, widths, is_painted)
 
 
 def _by_importance(
@@ -207,14 +234,16 @@ def _block(
 ) -> Iterator[str]:
     """Yield the lines of a row, some of whose cells take several."""
     cells = [wrap(text, column.width) for text, column in zip(texts, columns, strict=True)]
+    paints = [column.paint(text) for text, column in zip(texts, columns, strict=True)]
     for parts in zip_longest(*cells, fillvalue=""):
-        line = map(_padded, parts, columns)
+        line = map(_padded, parts, columns, paints)
         yield GAP.join(line).rstrip()
 
 
-def _padded(text: str, column: _Column) -> str:
+def _padded(text: str, column: _Column, paint: str | None) -> str:
     blank = " " * (column.width - _width(text))
-    return blank + text if column.is_right else text + blank
+    shown = click.style(text, fg=paint) if paint and text else text
+    return blank + shown if column.is_right else shown + blank
 
 
 def _width(text: str) -> int:

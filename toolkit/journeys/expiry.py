@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from math import ceil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from toolkit.journeys.fleet import FleetReport
 from toolkit.journeys.fleet import fleet as read_fleet
+from toolkit.journeys.open_next_step import open_or_show
+from toolkit.model.names import shown_name
+from toolkit.model.plurals import counted
 from toolkit.model.times import parse_duration
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group, select_expiring
 from toolkit.report.conclusion import conclude
 from toolkit.report.expiry_chart import show_expiry_timeline
+from toolkit.report.next_step_list import ShownStep
+from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_table
 
+if TYPE_CHECKING:
+    from widgets.next_steps import NextSteps
+
 PLACE = ["cluster", "group", "topic", "partition"]
+NOTEBOOK = "30_expiry_forecast"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,19 +54,63 @@ class ExpiryReport:
 
     @property
     def summary(self) -> str:
-        """The finding in one sentence."""
+        """The finding in one sentence, and when the next offset expires if none does soon."""
+        later = f" {self.next_expiry}" if self.next_expiry else ""
         return (
             f"{len(self.found.rows)} offsets of {len(self.groups)} groups expire within "
             f"{self.within}; {len(self.found.at_risk)} more are at risk if their group stops; "
             f"{len(self.unknown)} without a forecast; "
-            f"{len(self.fleet.frames.problems)} read errors."
+            f"{len(self.fleet.frames.problems)} read errors.{later}"
         )
 
-    def conclude(self) -> None:
-        """End a notebook with the finding."""
+    @property
+    def next_expiry(self) -> str:
+        """When the first offset expires, in one sentence, if that is not `within` the time."""
+        if len(self.found.rows) or self._later is None:
+            return ""
+        at, row = self._later["expires_at"], self._later
+        return (
+            f"The next one expires at {at:%Y-%m-%d %H:%M} UTC: {row['topic']} partition "
+            f"{row['partition']} of group {shown_name(row['group'])} on {row['cluster']}."
+        )
+
+    @property
+    def steps(self) -> list[ShownStep]:
+        """The rescue of what expires, one step for each cluster; or a longer look ahead."""
+        if len(self.found.rows):
+            return [self._rescue(str(name)) for name in self.found.rows["cluster"].unique()]
+        if self._later is None:
+            return [ShownStep("Nothing to do", "No committed offset is known to expire.")]
+        days = ceil((self._later["expires_at"] - self.fleet.taken_at) / timedelta(days=1))
+        asked = {"clusters": [self._later["cluster"]], "within": f"{days}d"}
+        return [self._step("Look further ahead", self.next_expiry, asked)]
+
+    def _rescue(self, cluster: str) -> ShownStep:
+        rows = self.found.rows[self.found.rows["cluster"] == cluster]
+        title = f"Rescue {counted(rows['group'].nunique(), 'group')} on {cluster}"
+        why = "If the groups will be used again. No offset changes; a dry run shows the plan first."
+        return self._step(
+            title, why, {"clusters": [cluster], "within": self.within, "rescue": True}
+        )
+
+    def _step(self, title: str, why: str, asked: Mapping[str, object]) -> ShownStep:
+        where = {"fleet_file": self.fleet.fleet_file} if self.fleet.fleet_file else {}
+        command = run_command(NotebookCall(NOTEBOOK, asked), where)
+        return ShownStep(title, why, NOTEBOOK, {**where, **asked}, command)
+
+    @cached_property
+    def _later(self) -> pd.Series[Any] | None:
+        """The offset that expires first of those that do not expire soon; None if none is known."""
+        partitions = self.fleet.frames.partitions
+        later = partitions.drop(index=self.found.rows.index).dropna(subset="expires_at")
+        return None if later.empty else later.sort_values(["expires_at", *PLACE]).iloc[0]
+
+    def conclude(self) -> NextSteps | None:
+        """End a notebook with the finding, and the notebook that takes the next step."""
         found, problems = self.found, self.fleet.frames.problems
         findings = len(found.rows) + len(found.at_risk)
         conclude(self.summary, findings=findings, problems=len(problems))
+        return open_or_show(self.steps, about="expiry")
 
     def show_problems(self) -> None:
         """Show read errors."""
@@ -65,7 +122,7 @@ class ExpiryReport:
 
     def show_expiring(self) -> None:
         """Show the groups with expiring offsets, and every such offset."""
-        nothing = f"No committed offset expires within {self.within}."
+        nothing = f"No committed offset expires within {self.within}. {self.next_expiry}".strip()
         columns = ["cluster", "group", "type", "state", "expiring", "first_at", "last_at", "why"]
         show_table(
             self.groups[[*columns, "confidence"]],

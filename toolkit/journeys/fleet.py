@@ -85,7 +85,7 @@ class FleetReport:
         groups, leftovers = self.frames.groups, self.frames.leftovers
         return (
             f"{len(self.clusters)} clusters, {len(groups)} groups with commits, "
-            f"{groups['lag'].sum():,} records of lag, {groups['lost'].sum():,} lost records; "
+            f"lag {groups['lag'].sum():,}, at most {counted(groups['lost'].sum(), 'lost record')}; "
             f"{len(self.unhealthy)} unhealthy or unknown groups, "
             f"{len(self.out_of_range)} out-of-range offsets, {len(leftovers)} unused offsets or "
             f"groups, {len(self.frames.problems)} read errors."

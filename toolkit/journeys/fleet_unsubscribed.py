@@ -56,7 +56,7 @@ class FleetUnsubscribed:
         return (
             f"{counted(len(self.reports), 'cluster')}: "
             f"{counted(len(rows), 'unsubscribed offset')} in {counted(groups, 'group')}, "
-            f"{rows['lag'].sum():,} records of lag that they will not read; "
+            f"whose lag of {rows['lag'].sum():,} they will not read; "
             f"{counted(skipped, 'group')} skipped, {counted(len(self.problems), 'read error')}."
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from toolkit.journeys.cluster_access import ClusterAccess
@@ -12,6 +12,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import GroupType, Snapshot
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.rows import Rows
+from toolkit.planning.lag.lag_changes import with_changes
 from toolkit.planning.lag.lag_rows import group_rows, partition_rows
 from toolkit.report.safe_names import visible_lines
 
@@ -61,6 +62,11 @@ class LagReport:
     def group_rows(self) -> Rows:
         """`by_group` as plain rows."""
         return group_rows(self.facts)
+
+    def with_changes(self, before: LagReport | None, *, by_group: bool) -> Rows:
+        """Return the rows with what changed since an earlier report, largest lag first."""
+        table = group_rows if by_group else partial(partition_rows, largest_first=True)
+        return with_changes(table, self.facts, before.facts if before else None)
 
     @property
     def without_offsets(self) -> tuple[str, ...]:

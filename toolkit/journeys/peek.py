@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
-from toolkit.errors import NotFound
+from toolkit.errors import BrokerRefused, NotFound, UsageError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.logs.records_around import RecordsAround, read_records_around
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.model import TopicPartition
+from toolkit.model.plurals import counted
 from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_frame
 from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_frame
 from toolkit.planning.lag.lag import with_lag
@@ -20,6 +22,7 @@ from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.record_cards import show_record_cards
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems
+from toolkit.storage.saved_records import save_records
 
 MOST_PARTITIONS = 5  # that are read by default
 
@@ -40,11 +43,41 @@ class PeekReport:
     `left_out` is the number of partitions that are read by default and were too many.
     """
 
-    cluster: str
+    access: ClusterAccess
     group: str
     positions: dict[TopicPartition, int]
     around: RecordsAround
     left_out: int
+    before: int
+    after: int
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name."""
+        return self.access.cluster.name
+
+    def save(self, path: Path) -> str:
+        """
+        Save these records byte for byte to a new file (see `saved_records`) and say what was saved.
+
+        They are read again, whole. Raises UsageError where the file exists or there is no record,
+        StateFileError, BrokerRefused where a partition could not be read, and ClusterUnreachable.
+        """
+        with self.access.connections.in_use():
+            whole = read_records_around(
+                self.access.cluster,
+                self.positions,
+                before=self.before,
+                after=self.after,
+                whole=True,
+            )
+        for problem in whole.problems:
+            where = f"{problem.topic} partition {problem.partition}"
+            raise BrokerRefused(f"nothing was saved: {problem.what} of {where}: {problem.why}")
+        if not whole.records:
+            raise UsageError("nothing was saved: there is no record around these offsets")
+        save_records(path, self.cluster, whole.records)
+        return f"{counted(len(whole.records), 'record')} saved to {path}, read back and compared"
 
     def frame(self, *, most_characters: int = MOST_CHARACTERS) -> pd.DataFrame:
         """Return cluster, group and the columns of `records_frame`, with texts cut to a length."""
@@ -134,4 +167,4 @@ def read_around(  # noqa: PLR0913 - one of them is the cluster
         shown = dict(list(chosen.items())[:MOST_PARTITIONS])
     with access.connections.in_use():
         around = read_records_around(access.cluster, shown, before=before, after=after)
-    return PeekReport(access.cluster.name, group, shown, around, len(chosen) - len(shown))
+    return PeekReport(access, group, shown, around, len(chosen) - len(shown), before, after)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -16,14 +17,16 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.group_choices import groups_with_lag
 from toolkit.journeys.open_next_step import open_or_show, shown_step
 from toolkit.journeys.paused import find_paused, show_paused
-from toolkit.journeys.peek import PeekPlace, read_around
-from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.journeys.peek import PeekPlace, PeekReport, read_around
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.names import named, shown_name
+from toolkit.model.records import FirstRecord
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import next_steps
-from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
+from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
+from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import (
     members_frame,
     offsets_frame,
@@ -42,6 +45,7 @@ from toolkit.report.tables import show_problems, show_table
 
 if TYPE_CHECKING:
     from widgets.next_steps import NextSteps
+    from widgets.record_saver import RecordSaver
 
 COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
 MAX_TOPICS_IN_SUMMARY = 3  # topics in a sentence
@@ -131,16 +135,18 @@ class GroupDiagnosis:
         cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
         return f"{cluster}: group {shown_name(name)} is {state}; {'; '.join([*kept, waits])}"
 
-    def show_records(self, topics: Sequence[str] = (), *, before: int = 2, after: int = 3) -> None:
+    def show_records(
+        self, topics: Sequence[str] = (), *, before: int = 2, after: int = 3
+    ) -> RecordSaver | None:
         """
         Show the records around the committed offsets of some partitions; commits nothing.
 
         `topics` are scopes such as `topic:0-5`; without any, the first partitions that make no
-        progress. With `after` 0 no records are shown.
+        progress. With `after` 0 no records are shown. Returns what saves them, if there are some.
         """
         if not after:
             show_table(pd.DataFrame(), empty_text="Records are not shown (after = 0).")
-            return
+            return None
         places = (
             PeekPlace(
                 TopicPartition(row["topic"], int(row["partition"])),
@@ -154,8 +160,9 @@ class GroupDiagnosis:
             found = read_around(self.access, group, places, topics, before=before, after=after)
         except PrerequisiteMissing as exc:
             show_table(pd.DataFrame(), empty_text=f"Records are not shown: {exc}")
-        else:
-            found._ipython_display_()
+            return None
+        found._ipython_display_()
+        return _saver(found) if found.around.records else None
 
     @property
     def steps(self) -> list[ShownStep]:
@@ -257,23 +264,46 @@ def troubleshoot(
         first.facts,
         second,
         group_id=group,
-        waits_since=_waits_since(access.cluster, second),
+        first_unread=_first_unread(access.cluster, second),
         stuck_after_s=stuck_after_s,
     )
     return GroupDiagnosis(access, second, found, partitions, members_frame(found))
 
 
-def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, datetime]:
-    """Return the time of the first unread record of each partition that has one."""
-    unread = [
-        (partition, commit.offset)
+def _first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, FirstRecord]:
+    """
+    Look at the first unread record of each partition with lag.
+
+    Where a transaction is open, it is not decided yet whether a record is committed.
+    """
+    behind = [
+        (log, (partition, commit.offset))
         for commit in facts.commits
         if (log := facts.logs.get(partition := TopicPartition(commit.topic, commit.partition)))
         and log.log_end is not None
         and commit.offset < log.log_end
     ]
-    try:
-        times = read_record_times(cluster, unread)
-    except PrerequisiteMissing:  # `facts.problems` has it: the commit times were not read either
-        return {}
-    return {partition: at for (partition, _), at in times.items()}
+    found: dict[TopicPartition, FirstRecord] = {}
+    for committed in (True, False):
+        wanted = [place for log, place in behind if (log.last_stable == log.log_end) is committed]
+        try:
+            first = read_first_records(cluster, wanted, committed=committed)
+        except PrerequisiteMissing:  # in `facts.problems`: the commit times were not read either
+            return {}
+        found |= {partition: one for (partition, _), one in first.items()}
+    return found
+
+
+def _saver(found: PeekReport) -> RecordSaver:
+    """Return what saves the records that are shown, and the command that does."""
+    from widgets.record_saver import RecordSaver  # noqa: PLC0415 - only notebooks come here
+
+    name = f"records-{re.sub(r'[^A-Za-z0-9.-]+', '_', found.group)[:60]}.jsonl"
+    topics = [f"--topic {quote(f'{p.topic}:{p.partition}')}" for p in found.positions]
+    words = [
+        f"offsetbook peek --cluster {quote(found.cluster)}",
+        f"--group {quote(shown_name(found.group))}",
+        *topics,
+        f"--before {found.before} --after {found.after} --save {name}",
+    ]
+    return RecordSaver(found.save, name=name, command=" ".join(words))

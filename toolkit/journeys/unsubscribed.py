@@ -45,8 +45,8 @@ class UnsubscribedReport:
         rows, left_out = self.rows, self.found.left_out
         return (
             f"{self.facts.cluster}: {counted(len(rows), 'unsubscribed offset')} in "
-            f"{counted(rows['group'].nunique(), 'group')}, {rows['lag'].sum():,} records of lag "
-            f"that they will not read; {counted(len(left_out), 'group')} skipped, "
+            f"{counted(rows['group'].nunique(), 'group')}, whose lag of {rows['lag'].sum():,} they "
+            f"will not read; {counted(len(left_out), 'group')} skipped, "
             f"{counted(len(self.facts.problems), 'read error')}."
         )
 

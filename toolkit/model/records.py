@@ -35,3 +35,11 @@ class Record:
     value: Excerpt | None
     headers: tuple[Header, ...] = ()
     headers_left_out: int = 0  # beyond the first ones
+    at_ms: int | None = None  # the timestamp as the record has it
+
+
+class FirstRecord(NamedTuple):
+    """The first record at or after an offset: whether there is one, and its time if it has one."""
+
+    found: bool
+    at: datetime | None = None

@@ -8,7 +8,7 @@ from heapq import merge
 from itertools import chain
 from typing import Any, Literal
 
-Kind = Literal["name", "text", "number", "duration", "time"]
+Kind = Literal["name", "text", "number", "change", "duration", "time"]  # change: with its sign
 NAME: Kind = "name"  # of a group, which may be empty
 WORDS = frozenset({"name", "text"})
 Row = tuple[Any, ...]

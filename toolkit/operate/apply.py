@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,7 @@ from toolkit.operate.first_records import with_first_records
 from toolkit.operate.hold_facts import read_hold_facts
 from toolkit.operate.hold_steps import HOLDS, HoldExecutor
 from toolkit.operate.keeper_handle import KeeperHandle
+from toolkit.operate.left_out import left_out
 from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_under_lock
 from toolkit.operate.watch_move import not_seen_yet
@@ -125,14 +126,19 @@ def apply_with_keepers(
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
         case = reread_facts(plan, cluster, approval, state=state, finishing=finishing)
-        if stopping := blocking(check(case), approval.overrides, plan=plan):
+        stopping = blocking(check(case), approval.overrides, plan=plan)
+        if alone := left_out(case, stopping):
+            steps = tuple(step for step in plan.steps if step.group_id not in alone)
+            case = replace(case, plan=replace(plan, steps=steps))
+            stopping = blocking(check(case), approval.overrides, plan=plan)
+        if stopping:
             raise _blocked(stopping)
         run_id = new_run_id(case.now, plan.fingerprint)
         overrides = tuple(sorted(approval.overrides))
         run = audit.RunInfo(run_id, *operator, approval.reason, overrides)
         try:
             here = _Here(cluster, state, on_step)
-            intent, outcome = _carry_out_on_record(case, run, here)
+            intent, outcome = _carry_out_on_record(plan, case, run, here, alone)
         except ToolkitError:
             raise
         except Exception as exc:
@@ -176,10 +182,17 @@ def check_approval(plan: Plan, approval: Approval, policy: Policy) -> None:
 
 
 def _carry_out_on_record(
-    case: CheckContext, run: audit.RunInfo, here: _Here
+    plan: Plan,
+    case: CheckContext,
+    run: audit.RunInfo,
+    here: _Here,
+    alone: Mapping[str, StepOutcome],
 ) -> tuple[audit.AuditEntry, Outcome]:
-    """Carry a plan out between its undo record and intent and the outcome in the audit log."""
-    plan = case.plan
+    """
+    Carry a plan out between its undo record and intent and the outcome in the audit log.
+
+    The plan of `case` lacks the steps of the groups that were left `alone`.
+    """
     with defer_signals() as stopped:
         write_undo_record(here.state, run.run_id, plan)
         intent = audit.intent_entry(plan, run, case.now)
@@ -191,6 +204,8 @@ def _carry_out_on_record(
             steps, ended = carry_out(case, here.cluster, stopped=stopped, on_step=here.on_step)
         if plan.intent is Intent.RESCUE:
             steps = _with_clocks(steps, case, here.cluster)
+            tried = iter(steps)
+            steps = tuple(alone.get(step.group_id) or next(tried) for step in plan.steps)
         if plan.intent is Intent.MOVE:
             steps = not_seen_yet(plan.steps, steps)
         now = datetime.now(UTC)

@@ -42,6 +42,8 @@ def cell_text(value: Any, kind: Kind) -> str:
         return MISSING
     if kind == "number":
         return _number(value)
+    if kind == "change":
+        return _number(value) if value <= 0 else f"+{_number(value)}"
     if kind == "duration":
         return format_duration(value if isinstance(value, timedelta) else float(value))
     return _text(value)

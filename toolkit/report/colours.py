@@ -1,4 +1,4 @@
-"""The colours of charts: each has one meaning over all of them."""
+"""The colours of charts and of status words: each has one meaning over all of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ GOOD, CAUTION, BAD = "#009e73", "#e69f00", "#d55e00"
 UNUSED = "#cc79a7"  # nobody needs it any more: unsubscribed or removed
 PAUSED = "#56b4e9"
 UNKNOWN = "#7b8794"
+# Status words of groups, partitions, checks and changes; what is in no list needs no attention.
+STATUS_COLOURS = {
+    **dict.fromkeys(("ok", "done"), GOOD),
+    **dict.fromkeys(("warn", "behind", "orphaned", "not confirmed", "not tried"), CAUTION),
+    **dict.fromkeys(("err", "error", "stop", "stall", "rewind", "stuck", "stopped"), BAD),
+    **dict.fromkeys(("lost records", "beyond log end", "refused", "failed"), BAD),
+    "unsubscribed": UNUSED,
+    "held": PAUSED,
+    "unknown": UNKNOWN,
+}
 # For clusters, topics and groups, which are neither good nor bad.
 SERIES = ("#0072b2", "#9c755f", "#7b61c4", "#c2b280")
 # More is stronger, on light and on dark: the page shines through where there is little.
@@ -20,3 +30,8 @@ def series_colours(names: Iterable[object]) -> dict[str, str]:
     """Return a colour for each name, the same in every chart of the same names."""
     distinct = sorted({str(name) for name in names})
     return {name: SERIES[place % len(SERIES)] for place, name in enumerate(distinct)}
+
+
+def status_colour(word: object) -> str | None:
+    """Return the colour of a status word, in whatever case; None for any other text."""
+    return STATUS_COLOURS.get(str(word).lower())

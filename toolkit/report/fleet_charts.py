@@ -8,21 +8,13 @@ import plotly.graph_objects as go
 
 from toolkit.model.names import shown_name
 from toolkit.planning.lag.status_rules import ERR, HELD, OK, UNSUBSCRIBED, WARN
-from toolkit.report.colours import BAD, CAUTION, GOOD, PAUSED, SERIES, UNUSED, series_colours
-from toolkit.report.colours import UNKNOWN as GREY
+from toolkit.report.colours import SERIES, series_colours, status_colour
 from toolkit.report.figures import show_figure
 from toolkit.report.safe_names import plain
 
 BAR_PX, FRAME_PX = 26, 150
 UNKNOWN = "unknown"
-WORDS = {
-    OK: GOOD,
-    UNSUBSCRIBED: UNUSED,
-    HELD: PAUSED,
-    WARN: CAUTION,
-    ERR: BAD,
-    UNKNOWN: GREY,
-}
+WORDS = {word: status_colour(word) for word in (OK, UNSUBSCRIBED, HELD, WARN, ERR, UNKNOWN)}
 DASHES = ("solid", "dash", "dot")  # where there are more lines than colours
 # Upper ends in seconds, and what is said of them; what is read to the end comes before.
 AGES = {

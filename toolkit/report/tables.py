@@ -21,14 +21,16 @@ from toolkit.report.cell_text import cell_texts, heading
 from toolkit.report.display import OutputRole, display_output, is_headless
 from toolkit.report.frame_cells import cell_values, column_kind
 from toolkit.report.safe_names import in_html, visible
+from toolkit.report.table_columns import TableColumns, table_columns
 
 ROW_CAP = 2000
 _TEXT_ROWS = 20
 _WIDE = 8  # more columns are written smaller on paper
 _PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
+_LOW = 80  # of two lines
 
 
-_AS_TEXT = ' data-type="string"'  # or the page would try every type on every cell
+_AS_TEXT = ' data-type="html"'  # or the page would try every type on every cell
 
 
 class _HtmlColumn(NamedTuple):
@@ -48,9 +50,10 @@ def show_table(
 
     At most 2,000 rows are shown; where rows are cut the table says so, because sorting and search
     see only what is shown. A missing value is a dash, never 0. A frame without rows is
-    `empty_text`.
+    `empty_text`. Columns are those of `table_columns`.
     """
-    display_output(_bundle(frame, caption_text, empty_text))
+    columns = table_columns(_with_index(frame))
+    display_output(table_bundle(columns, caption_text=caption_text, empty_text=empty_text))
     _put_looks(frame)
 
 
@@ -69,10 +72,10 @@ def show_problems(
     if frame.empty:
         show_table(frame, empty_text=empty_text)
         return
-    frame = frame.dropna(axis="columns", how="all")
     count = "1 read error" if len(frame) == 1 else f"{len(frame):,} read errors"
     caption = caption_text or f"{count}"
-    display_output(_bundle(frame, caption, ""), role=OutputRole.PROBLEMS)
+    bundle = table_bundle(table_columns(_with_index(frame)), caption_text=caption)
+    display_output(bundle, role=OutputRole.PROBLEMS)
     _put_looks(frame)
 
 
@@ -87,19 +90,25 @@ def _frame(records: Iterable[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _bundle(frame: pd.DataFrame, caption: str, empty_text: str) -> dict[str, str]:
-    title = f"<figcaption>{in_html(caption)}</figcaption>" if caption else ""
+def table_bundle(
+    columns: TableColumns, *, caption_text: str = "", empty_text: str = ""
+) -> dict[str, str]:
+    """Return a table as HTML and as text."""
+    frame = columns.frame
+    title = f"<figcaption>{in_html(caption_text)}</figcaption>" if caption_text else ""
     if frame.empty:
         said = f'<p class="ob-empty">{in_html(empty_text)}</p>'
         html = f'<figure class="ob-table">{title}{said}</figure>'
-        return {"text/html": html, "text/plain": f"{visible(caption)}\n{empty_text}".strip()}
-    shown = _with_index(frame).head(ROW_CAP)
+        return {"text/html": html, "text/plain": f"{visible(caption_text)}\n{empty_text}".strip()}
+    shown = frame.head(ROW_CAP)
     text = shown.head(_TEXT_ROWS).to_string(index=False)
-    cut = _cut_notice(len(frame))
+    cut, left_out = _cut_notice(len(frame)), visible(columns.note)
     notice = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
+    note = f'<p class="ob-left-out">{in_html(left_out)}</p>' if left_out else ""
+    html = f"{title}{notice}{_table(shown, columns.leading)}{note}"
     return {
-        "text/html": f'<figure class="ob-table">{title}{notice}{_table(shown)}</figure>',
-        "text/plain": "\n".join(part for part in (visible(caption), cut, text) if part),
+        "text/html": f'<figure class="ob-table">{html}</figure>',
+        "text/plain": "\n".join(filter(None, (visible(caption_text), cut, text, left_out))),
     }
 
 
@@ -118,8 +127,8 @@ def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.reset_index() if named else frame
 
 
-def _table(frame: pd.DataFrame) -> str:
-    columns = [_column(frame, place) for place in range(frame.shape[1])]
+def _table(frame: pd.DataFrame, leading: int) -> str:
+    columns = [_column(frame, place, leading) for place in range(frame.shape[1])]
     header = "".join(
         f'<th scope="col"{column.attributes}>'
         f"{in_html(heading(name, column.kind).replace('_', ' '))}</th>"
@@ -135,16 +144,15 @@ def _table(frame: pd.DataFrame) -> str:
     )
 
 
-def _column(frame: pd.DataFrame, place: int) -> _HtmlColumn:
+def _column(frame: pd.DataFrame, place: int, leading: int) -> _HtmlColumn:
     """Return a column; the page sorts by `data-order`, which all its cells have or none."""
     column = frame.iloc[:, place]
     kind = column_kind(column)
     values = cell_values(column)
     texts = cell_texts(values, kind)
     if kind in WORDS:
-        return _HtmlColumn(
-            kind, _AS_TEXT, "", [f"<td{_room(text)}>{in_html(text)}</td>" for text in texts]
-        )
+        cell = _text_cell if place < leading else _low_cell
+        return _HtmlColumn(kind, _AS_TEXT, "", [*map(cell, texts)])
     looks = "number" if kind == "number" else "moment"
     is_named = place < STYLED_COLUMNS
     start = "<td" if is_named else f'<td class="{looks}"'
@@ -168,6 +176,19 @@ def _order(value: Any) -> object:
     if value is None:
         return ""
     return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def _text_cell(text: str) -> str:
+    return f"<td{_room(text)}>{in_html(text)}</td>"
+
+
+def _low_cell(text: str) -> str:
+    """Return a cell that makes no row tall, because it may be out of sight: a long one scrolls."""
+    if len(text) <= _NAME:
+        return f"<td>{in_html(text)}</td>"
+    if len(text) <= _LOW:
+        return _text_cell(text)
+    return f'<td class="sentence"><div class="low">{in_html(text)}</div></td>'
 
 
 def _room(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.result import RunResult
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import NAMES, Sandbox
+from toolkit.storage.fleet_file import VARIABLE
 
 FINDINGS = ["cluster", "group", "topic", "partition", "lag", "group_lag_share", "other_subscribers"]
 
@@ -41,6 +43,8 @@ def demonstrate(
     _remove(sandbox, on_step)
     try:
         clusters = sandbox.up(NAMES, on_step=on_step)
+        # Not as a parameter: the commands in the reports would name a file that is removed.
+        os.environ[VARIABLE] = str(sandbox.fleet_file.absolute())
         found = [unsubscribed(ClusterAccess(cluster)).rows for cluster in clusters]
         given = [("20", {"cluster": name}) for name in NAMES] + [("10", {"clusters": list(NAMES)})]
         runs = []
@@ -51,7 +55,7 @@ def demonstrate(
             runs.append(
                 run_notebook(
                     notebook,
-                    parameters={**parameters, "fleet_file": str(sandbox.fleet_file)},
+                    parameters=parameters,
                     output_dir=output_dir,
                     on_step=lambda step: on_step(_words(step)),
                 )

@@ -37,9 +37,9 @@ MEANING = {
     "earlier_at": "time of an earlier sample, for the trend",
     "earlier_end": "log end offset at `earlier_at`",
     # Lag.
-    "lag": "unread records; null if unknown, never 0 instead",
+    "lag": "offsets to the log end, at most so many unread records; null if unknown, never 0",
     "stable_lag": "lag up to the last stable offset",
-    "lost": "records deleted before the group read them",
+    "lost": "offsets deleted before the group read them, at most so many records",
     "position": "in range, lost records, beyond log end, no commit or log unknown",
     "time_lag_s": "age of the oldest unread record in seconds; for a group, the maximum",
     "time_lag_error_s": "maximum error of time_lag_s in seconds; 0 means exact",

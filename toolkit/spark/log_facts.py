@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pandas as pd
@@ -28,8 +29,9 @@ from toolkit.kafka_io.logs.offset_time_lookup import (
     points_around,
     read_log_times,
 )
-from toolkit.kafka_io.logs.record_times import FirstRecord, read_first_records
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, TopicPartition
+from toolkit.model.records import FirstRecord
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.spark.arrow import as_frame, as_table
@@ -132,7 +134,7 @@ def _log_facts(
     known = with_lag(_without_earlier_topics(_with_logs(positions, places, logs, why), ids))
     unread = _first_unread(places, positions["committed"], logs)
     known["points"] = pd.Series(_points(unread, times), known.index, dtype="object")
-    records = _records(cluster, times)
+    records = _records(cluster, times, logs)
     found = [records.get(position) for position in unread]
     known["record_found"] = pd.array([one and one.found for one in found], "boolean")
     known["record_at"] = [one and one.at for one in found]
@@ -221,11 +223,21 @@ def _points(
     return [around[place][offset] for place, offset in unread]
 
 
-def _records(cluster: Cluster, times: LogTimes) -> dict[tuple[TopicPartition, int], FirstRecord]:
-    """Read the records about which look-ups told too little, as far as we may and there is time."""
-    if not times.unsettled:
-        return {}
-    try:
-        return read_first_records(cluster, times.unsettled, most=MOST_READ)
-    except ToolkitError:
-        return {}  # what is known without them is known all the same
+def _records(
+    cluster: Cluster, times: LogTimes, logs: Mapping[TopicPartition, LogOffsets]
+) -> dict[tuple[TopicPartition, int], FirstRecord]:
+    """
+    Read the records about which look-ups told too little, as far as we may and there is time.
+
+    Aborted records count for nothing where no transaction is open; elsewhere it is not decided yet
+    which records are committed.
+    """
+    found: dict[tuple[TopicPartition, int], FirstRecord] = {}
+    settled = {place for place, log in logs.items() if log.last_stable == log.log_end}
+    for committed in (True, False):
+        wanted = [one for one in times.unsettled[:MOST_READ] if (one[0] in settled) is committed]
+        # What is known without them is known all the same.
+        with suppress(ToolkitError):
+            if wanted:
+                found |= read_first_records(cluster, wanted, most=MOST_READ, committed=committed)
+    return found

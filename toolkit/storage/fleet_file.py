@@ -83,16 +83,33 @@ def fleet_file_to_edit(given: Path | None = None) -> Path:
     The sandbox writes its own file anew; beside it, the new file is ./fleet.yaml. Raises
     FleetFileError for a file that others can write.
     """
+    here = Path.cwd() / "fleet.yaml"
     named = given or os.environ.get(VARIABLE)
+    if not named and here.is_file() and _is_template(here):
+        return here
     found = found_fleet_file()
     if named or (found and found.parent.name != SANDBOX):
         return find_fleet_file(given)
-    return Path.cwd() / "fleet.yaml"
+    return here
 
 
 def found_fleet_file() -> Path | None:
-    """Return the first fleet file that exists where one is looked for; it may be distrusted."""
-    return next((place for place in _places() if place.is_file()), None)
+    """
+    Return the first fleet file that exists where one is looked for; it may be distrusted.
+
+    One that is still the template, which has no entry, does not hide the others.
+    """
+    found = [place for place in _places() if place.is_file()]
+    return next((place for place in found if not _is_template(place)), found[0] if found else None)
+
+
+def _is_template(path: Path) -> bool:
+    """Whether nothing is in a file but comments; one that cannot be read may have entries."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return all(not line.strip() or line.lstrip().startswith("#") for line in lines)
 
 
 def is_of_sandbox(given: Path | None = None) -> bool:

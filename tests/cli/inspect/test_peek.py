@@ -41,6 +41,21 @@ def test_what_waits_is_looked_at_where_nothing_is_named(
     assert (POISON.partition, POISON_OFFSET) in {(r["partition"], r["offset"]) for r in marked}
 
 
+def test_records_are_saved(offsetbook_main: Command, fleet: Path, tmp_path: Path) -> None:
+    """What is shown is also in the file; one that exists is refused before anything is read."""
+    file = tmp_path / "saved.jsonl"
+    words = ("peek", "--group", "fraud-check", "--topic", SCOPE, "--save", str(file))
+    done = offsetbook_main(*words, fleet=fleet)
+
+    assert 0 == done.returncode, done.stderr
+    assert f"3 records saved to {file}, read back and compared" in done.stderr
+    offsets = [json.loads(line)["offset"] for line in file.read_text("utf-8").splitlines()]
+    assert [POISON_OFFSET - 1, POISON_OFFSET, POISON_OFFSET + 1] == offsets
+    again = offsetbook_main(*words, fleet=fleet)
+    assert (2, "") == (again.returncode, again.stdout)
+    assert f"{file} exists" in again.stderr
+
+
 def test_as_a_table_for_people(offsetbook_here: Command, fleet: Path) -> None:
     """As a table each record is one line, without what only programs need."""
     done = offsetbook_here("peek", "--group", "fraud-check", "--topic", SCOPE, fleet=fleet)

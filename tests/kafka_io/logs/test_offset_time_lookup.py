@@ -21,8 +21,9 @@ from toolkit.kafka_io.logs.offset_time_lookup import (
     points_around,
     read_log_times,
 )
-from toolkit.kafka_io.logs.record_times import FirstRecord, read_first_records
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition
+from toolkit.model.records import FirstRecord
 from toolkit.planning.lag.time_lag import (
     BY_LOOK_UP,
     BY_RECORD,

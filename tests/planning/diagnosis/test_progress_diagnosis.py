@@ -22,15 +22,17 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
+from toolkit.model.records import FirstRecord
 from toolkit.planning.diagnosis.next_steps import next_steps
-from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
+from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
+from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import members_frame
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 MINUTE = timedelta(minutes=1)
 READER = live("payments", member("orders", owns=(P0, P1)))
 LONG_AGO = NOON - 30 * MINUTE
-LONG_WAITS = {P0: LONG_AGO, P1: LONG_AGO}
+LONG_WAITS = dict.fromkeys((P0, P1), FirstRecord(found=True, at=LONG_AGO))
 
 
 def look(
@@ -52,7 +54,7 @@ def look(
 
 def judge(first: Snapshot, second: Snapshot, **facts: Any) -> pd.DataFrame:
     """Return what two looks say, with records that wait for half an hour where nothing is said."""
-    known = {"waits_since": LONG_WAITS, "stuck_after_s": 60.0, **facts}
+    known = {"first_unread": LONG_WAITS, "stuck_after_s": 60.0, **facts}
     return diagnose_partitions(first, second, group_id="payments", **known)
 
 
@@ -75,18 +77,32 @@ def test_the_one_that_stands_still_is_stuck() -> None:
     )
     why = frame["why"][0]
     assert "committed offset 50 unchanged for at least 30 min 10 s" in why
-    assert "50 unread records, the oldest written 30 min 10 s ago" in why
+    assert "lag 50, the oldest unread record was written 30 min 10 s ago" in why
     assert "other partitions of this owner made progress" in why
     assert [0, 40] == frame["committed_delta"].tolist()
+
+
+def test_only_markers_follow() -> None:
+    """A group that has read all committed records is caught up, though the log has an end later."""
+    nothing = {P0: FirstRecord(found=False)}
+
+    assert ("caught up", "caught up: no committed record follows") == verdict(
+        look({P0: 99}), look({P0: 99}, at=LATER), first_unread=nothing
+    )
 
 
 RECENT = NOON - timedelta(seconds=30)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "waits_since", "said"),
+    ("before", "after", "first_unread", "said"),
     [
-        ({}, {}, {P0: LATER - timedelta(seconds=20)}, "not for longer than 1 min"),
+        (
+            {},
+            {},
+            {P0: FirstRecord(found=True, at=LATER - timedelta(seconds=20))},
+            "not for longer than 1 min",
+        ),
         ({}, {}, {}, "age of the oldest unread record unknown"),
         (
             {"committed_at": RECENT},
@@ -107,11 +123,11 @@ RECENT = NOON - timedelta(seconds=30)
     ],
 )
 def test_without_all_of_the_evidence_it_is_stuck_perhaps(
-    before: dict[str, Any], after: dict[str, Any], waits_since: dict[Any, datetime], said: str
+    before: dict[str, Any], after: dict[str, Any], first_unread: dict[Any, FirstRecord], said: str
 ) -> None:
     """A record that may be young, or a commit that may be, is no proof."""
     first, second = look({P0: 50}, **before), look({P0: 50}, at=LATER, **after)
-    found, why = verdict(first, second, waits_since=waits_since)
+    found, why = verdict(first, second, first_unread=first_unread)
 
     assert "possibly stuck" == found, why
     assert said in why
@@ -123,7 +139,7 @@ def test_looks_that_lie_far_apart_need_no_commit_times() -> None:
     second = look({P0: 50}, at=NOON + 2 * MINUTE, committed_at=None)
 
     assert "stuck" == verdict(first, second)[0]
-    assert "stuck" == verdict(first, second, waits_since={})[0]
+    assert "stuck" == verdict(first, second, first_unread={})[0]
 
 
 def holder() -> Member:
@@ -187,10 +203,14 @@ def test_never_stuck_without_all_of_the_evidence(
     before, after = committed
     at = NOON + timedelta(seconds=apart_s)
     ago = {"committed_at": None if age_s is None else at - timedelta(seconds=age_s)}
-    since = {} if waited_s is None else {P0: at - timedelta(seconds=waited_s)}
+    since = (
+        {}
+        if waited_s is None
+        else {P0: FirstRecord(found=True, at=at - timedelta(seconds=waited_s))}
+    )
     first, second = (look({P0: o}, logs={P0: log}, **ago) for o in (before, after))
     found, _ = verdict(
-        first, replace(second, taken_at=at), waits_since=since, stuck_after_s=stuck_after_s
+        first, replace(second, taken_at=at), first_unread=since, stuck_after_s=stuck_after_s
     )
 
     if found == Verdict.STUCK:

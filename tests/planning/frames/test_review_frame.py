@@ -98,12 +98,12 @@ def test_columns_and_types_do_not_depend_on_what_is_planned(made: Plan) -> None:
         (plan(), "no changes"),
         (
             plan(("a", Action.COMMIT, (FORWARD,))),
-            "1 partition of 1 group: 1 forward by 1,200 records",
+            "1 partition of 1 group: 1 forward by 1,200 offsets",
         ),
         (
             MIXED,
             (
-                "5 partitions of 2 groups: 1 forward by 1,200 records, 1 back by 80 records, 1 "
+                "5 partitions of 2 groups: 1 forward by 1,200 offsets, 1 back by 80 offsets, 1 "
                 "at the same offset, 1 committed for the first time, 1 removed"
             ),
         ),

@@ -11,6 +11,7 @@ import pytest
 from commits import NOW, ago, commits, frame, steps
 
 from toolkit.planning.lag.status import StatusRules, status_by_group, with_status
+from toolkit.planning.lag.time_lag import NOTHING_TO_READ
 
 STANDS = {"every_s": 5, "number": 16, "by": 0}
 WAITS = {"log_end": 5000, "time_lag_s": 300.0}
@@ -97,6 +98,15 @@ CASES = {
         "OK",
     ),
     "commits every ten minutes": ({**steps(every_s=600, by=50, last_s=500), **WAITS}, "OK"),
+    # markers of transactions and aborted records are no unread records
+    "only a marker follows": (
+        {**SILENT, "log_end": 1001, "time_lag_s": 0.0, "time_lag_method": NOTHING_TO_READ},
+        "OK",
+    ),
+    "ended before an aborted transaction": (
+        {**READS, **EMPTY, "log_end": 1006, "time_lag_s": 0.0, "time_lag_method": NOTHING_TO_READ},
+        "OK",
+    ),
     # nobody in the group by nature
     "admin commits, lag": ({**commits((9000, 100)), **WAITS, **SIMPLE}, "STOP"),
     "assign() that reads": (
@@ -237,7 +247,7 @@ def test_reasons_carry_their_numbers() -> None:
     behind = judge(**READS, **GROWS)
     left = judge(**commits((60, 10)), log_end=90, **{**EMPTY, "empty_since": ago(30)})
 
-    assert "moved back from 5,000: 3,000 records" in rewound["status_why"]
+    assert "moved back from 5,000: at most 3,000 records" in rewound["status_why"]
     assert (
         "same offset for 1 min 16 s; lag 4,000, oldest unread record is 5 min old"
         in stalled["status_why"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.options import FLEET, OUTPUT
+from toolkit.cli.options import FLEET, OUTPUT, cluster_option, group_names_option
 from toolkit.errors import NotFound
 
 STATE = click.option(
@@ -34,14 +34,8 @@ def command() -> None:
 @command.command("list")
 @FLEET
 @STATE
-@click.option("--cluster", metavar="NAME", help="Only runs on this cluster.")
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    metavar="NAME",
-    help=("Only runs that changed this group; repeatable."),
-)
+@cluster_option("Only runs on this cluster.")
+@group_names_option("Only runs that changed this group; repeatable.")
 @click.option("--changes", is_flag=True, help="One row per change instead of one per run.")
 @OUTPUT
 def list_runs(*, changes: bool, output: str, **given: Any) -> None:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.complete_names import complete_groups
-from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, WholeNumber, topics_option
+from toolkit.cli.options import (
+    CLUSTER,
+    FLEET,
+    GROUP_FLAGS,
+    OUTPUT,
+    QUIET,
+    WholeNumber,
+    topics_option,
+)
 from toolkit.cli.output import printable, write_frame
 
 if TYPE_CHECKING:
@@ -24,11 +32,21 @@ FIRST = ("topic", "partition", "offset", "place", "value", "key", "at")
 @FLEET
 @CLUSTER
 @click.option(
-    "--group", required=True, metavar="NAME", shell_complete=complete_groups, help="Group name."
+    *GROUP_FLAGS,
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_groups,
+    help="Group name.",
 )
 @topics_option(" Default: the partitions with the largest lag, at most 5.")
 @click.option("--before", type=WholeNumber(0, 50), default=1, show_default=True)
 @click.option("--after", type=WholeNumber(1, 50), default=2, show_default=True)
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also save these records, byte for byte (JSON Lines with base64), to a new file.",
+)
 @OUTPUT
 @QUIET
 def command(  # noqa: PLR0913 - click hands every option over by name
@@ -39,6 +57,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     topics: tuple[str, ...],
     before: int,
     after: int,
+    save: Path | None,
     output: str,
     quiet: bool,
 ) -> None:
@@ -51,7 +70,10 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     """
     from toolkit.journeys.cluster_access import ClusterAccess
     from toolkit.journeys.peek import peek
+    from toolkit.storage.saved_records import check_new
 
+    if save:
+        check_new(save)
     access = ClusterAccess.named(cluster or "", fleet)
     found = peek(access, group, topics, before=before, after=after)
     if found.left_out and not quiet:
@@ -63,6 +85,8 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     for problem in found.around.problems:
         where = f"topic {printable(problem.topic)}, partition {problem.partition}"
         click.echo(f"could not read {problem.what} of {where}: {printable(problem.why)}", err=True)
+    if save:
+        click.echo(found.save(save), err=True)
     sys.exit(4 if found.around.problems else 0)
 
 

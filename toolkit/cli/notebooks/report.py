@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from toolkit.cli.options import OUTPUT_FLAGS
 from toolkit.cli.output_file import (
     FORCE,
     STDOUT,
@@ -19,7 +20,7 @@ from toolkit.errors import UsageError
 @click.command("report")
 @click.argument("notebook", type=click.Path(path_type=Path))
 @click.option(
-    "--output",
+    *OUTPUT_FLAGS,
     type=output_path(),
     help="Output file; - is stdout. Default: the notebook's name with .html.",
 )

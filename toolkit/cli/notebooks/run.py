@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_renamed, refresh
+from toolkit.cli.options import OUTPUT_FLAGS, clusters_option
 from toolkit.cli.output import echo_data, printable
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
@@ -45,13 +46,7 @@ def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     type=click.Path(path_type=Path),
     help="YAML file with `name: value` lines; -p overrides it.",
 )
-@click.option(
-    "--cluster",
-    "clusters",
-    multiple=True,
-    metavar="NAME",
-    help="Runbooks only: run on this cluster of the page; repeatable.",
-)
+@clusters_option("Runbooks only: run on this cluster of the page; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Runbooks only: dry run, whatever the page allows.")
 @click.option(
     "--output-dir",
@@ -61,7 +56,7 @@ def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     help="Parent directory of the run directory.",
 )
 @click.option(
-    "--output",
+    *OUTPUT_FLAGS,
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
 from itertools import islice, zip_longest
-from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Assignment
@@ -21,16 +20,9 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.time_lookup_search import BEGINNING
 from toolkit.model import Cluster, TopicPartition
+from toolkit.model.records import FirstRecord
 
 Wanted = tuple[TopicPartition, int]
-
-
-class FirstRecord(NamedTuple):
-    """The first record at or after an offset: whether there is one, and its time if it has one."""
-
-    found: bool
-    at: datetime | None = None
-
 
 MOST = 500
 SILENCE_S = 5.0
@@ -50,6 +42,7 @@ PEEK = {
     "fetch.wait.max.ms": 10,
     "fetch.queue.backoff.ms": 2,
 }
+COMMITTED = {"isolation.level": "read_committed"}
 
 
 def read_record_times(
@@ -67,19 +60,21 @@ def read_record_times(
 
 
 def read_first_records(
-    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
+    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST, committed: bool = False
 ) -> dict[Wanted, FirstRecord]:
     """
     Return the same, also where there is no record to the log end, or one without a timestamp.
 
     There may be offsets all the same: of the markers that end transactions, and of records that
-    compaction removed. Producers that know no time send -1 or 0: neither is a timestamp.
+    compaction removed. Producers that know no time send -1 or 0: neither is a timestamp. With
+    `committed`, aborted records and those of open transactions are no records.
     """
+    settings = COMMITTED if committed else {}
     return {
         position: FirstRecord(found=False)
         if message is None
         else FirstRecord(found=True, at=_time_of(message))
-        for position, message in _read_first(cluster, wanted, most, {})
+        for position, message in _read_first(cluster, wanted, most, settings)
     }
 
 
@@ -92,10 +87,9 @@ def read_first_committed(
     Aborted records and those of open transactions count for nothing. Keys are missing, and errors
     are raised, as by `read_record_times`.
     """
-    committed = {"isolation.level": "read_committed"}
     return {
         position: None if message is None else message.offset()
-        for position, message in _read_first(cluster, wanted, most, committed)
+        for position, message in _read_first(cluster, wanted, most, COMMITTED)
     }
 
 
@@ -107,24 +101,32 @@ def _read_first(
         # Nobody would answer for the others, and the client would wait.
         leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
     try:
-        with closing(bulk_consumer(cluster, {**PEEK, **settings})) as consumer:
-            for positions in _rounds(position for position in chosen if position[0] in leaders):
-                yield from _read_each(consumer, positions)
+        for rounds in _rounds(position for position in chosen if position[0] in leaders):
+            # A consumer to which other partitions are assigned waits a second before it reads.
+            with closing(bulk_consumer(cluster, {**PEEK, **settings})) as consumer:
+                for positions in rounds:
+                    yield from _read_each(consumer, positions)
     except KafkaException as exc:
         raise BrokerRefused(
             f"reading records of cluster {cluster.name}: {exc.args[0].str()}"
         ) from exc
 
 
-def _rounds(wanted: Iterable[Wanted]) -> Iterator[Mapping[TopicPartition, int]]:
-    """Yield sets of positions in which a partition, which has one at a time, occurs once."""
+def _rounds(wanted: Iterable[Wanted]) -> Iterator[Iterator[Mapping[TopicPartition, int]]]:
+    """Yield for some partitions at a time sets of positions in which each occurs once."""
     by_partition: dict[TopicPartition, list[int]] = defaultdict(list)
     for partition, offset in wanted:
         by_partition[partition].append(offset)
     for chunk in in_chunks(list(by_partition), PARTITIONS_AT_ONCE):
-        for offsets in zip_longest(*(by_partition[partition] for partition in chunk)):
-            positions = zip(chunk, offsets, strict=True)
-            yield {partition: offset for partition, offset in positions if offset is not None}
+        rounds = zip_longest(*(by_partition[partition] for partition in chunk))
+        yield (
+            {
+                partition: offset
+                for partition, offset in zip(chunk, offsets, strict=True)
+                if offset is not None
+            }
+            for offsets in rounds
+        )
 
 
 def _read_each(

@@ -75,6 +75,7 @@ def read_records_around(
     *,
     before: int = 2,
     after: int = 3,
+    whole: bool = False,
 ) -> RecordsAround:
     """
     Return, for each partition and offset, up to `before` records before it and `after` from it on.
@@ -83,6 +84,7 @@ def read_records_around(
     transaction's marker, or compaction removed it), the next one that exists. Records of open and
     aborted transactions are among them, which a read_committed consumer does not see. Each count is
     at most 50, and partitions beyond the first 20 become problems, as does what could not be read.
+    With `whole`, every byte and header is kept.
     Raises ClusterUnreachable where nobody answers, BrokerRefused where the client cannot be made.
     """
     wanted = dict(islice(sorted(positions.items()), MOST_POSITIONS))
@@ -101,7 +103,7 @@ def read_records_around(
             problems.append(Problem(WHAT, window, None, *partition))
         elif window.start < window.end:
             windows[partition] = window
-    reading = _FetchedRecords(windows)
+    reading = _FetchedRecords(windows, whole=whole)
     if windows:
         try:
             with closing(bulk_consumer(cluster, LOOK)) as consumer:
@@ -136,9 +138,9 @@ def _window(log: LogOffsets, offset: int, before: int, after: int) -> _Window | 
 class _FetchedRecords:
     """What was read of each partition so far, and which of them are still to come."""
 
-    def __init__(self, windows: Mapping[TopicPartition, _Window]) -> None:
+    def __init__(self, windows: Mapping[TopicPartition, _Window], *, whole: bool) -> None:
         """Begin with nothing."""
-        self.windows = windows
+        self.windows, self.whole = windows, whole
         self.waiting = set(windows)
         self.size_bytes = 0
         self._earlier: dict[TopicPartition, list[Record]] = {p: [] for p in windows}
@@ -160,10 +162,10 @@ class _FetchedRecords:
         offset = message.offset() or 0
         if offset < window.offset:
             earlier = self._earlier[partition]
-            earlier.append(_record(message, partition))
+            earlier.append(_record(message, partition, whole=self.whole))
             del earlier[: max(0, len(earlier) - window.before)]
         elif len(self._later[partition]) < window.after:
-            self._later[partition].append(_record(message, partition))
+            self._later[partition].append(_record(message, partition, whole=self.whole))
         if len(self._later[partition]) >= window.after or offset >= window.end - 1:
             self.waiting.discard(partition)
 
@@ -201,18 +203,21 @@ def _read(consumer: Consumer, reading: _FetchedRecords) -> None:
             give_up_at = now + SILENCE_S
 
 
-def _record(message: Message, partition: TopicPartition) -> Record:
+def _record(message: Message, partition: TopicPartition, *, whole: bool) -> Record:
     kind, timestamp_ms = message.timestamp()
     headers = _headers(message)
+    kept = headers if whole else headers[:MOST_HEADERS]
+    most = None if whole else FIELD_BYTES
     return Record(
         partition=partition,
         offset=message.offset() or 0,
         at=None if kind == TIMESTAMP_NOT_AVAILABLE else from_ms(timestamp_ms),
         at_append=kind == TIMESTAMP_LOG_APPEND_TIME,
-        key=_excerpt(message.key()),
-        value=_excerpt(message.value()),
-        headers=tuple(Header(name, _excerpt(value)) for name, value in headers[:MOST_HEADERS]),
-        headers_left_out=max(0, len(headers) - MOST_HEADERS),
+        key=_excerpt(message.key(), most),
+        value=_excerpt(message.value(), most),
+        headers=tuple(Header(name, _excerpt(value, most)) for name, value in kept),
+        headers_left_out=len(headers) - len(kept),
+        at_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
     )
 
 
@@ -221,8 +226,8 @@ def _headers(message: Message) -> list[tuple[str, bytes | str | None]]:
     return list(headers.items()) if isinstance(headers, dict) else list(headers)
 
 
-def _excerpt(field: bytes | str | None) -> Excerpt | None:
+def _excerpt(field: bytes | str | None, most: int | None) -> Excerpt | None:
     if field is None:
         return None
     whole = field.encode() if isinstance(field, str) else field
-    return Excerpt(whole[:FIELD_BYTES], len(whole))
+    return Excerpt(whole[:most], len(whole))

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from toolkit.model import Group, TopicPartition
-from toolkit.planning.diagnosis.progress_diagnosis import Verdict
+from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.selection.partition_selection import scopes_of
 
 MOST_FIRST_STEPS = 3  # offsets to move one by one; more belong in a table

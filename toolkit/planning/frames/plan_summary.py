@@ -8,21 +8,21 @@ from toolkit.plan import Plan
 
 def summary(plan: Plan) -> str:
     """Return a plan summary: how many partitions of how many groups move which way."""
-    forward = back = still = first = removed = records_forward = records_back = 0
+    forward = back = still = first = removed = offsets_forward = offsets_back = 0
     for step in plan.steps:
         for _, before, after, _ in step.changes:
             if before is None or after is None:
                 first += after is not None
                 removed += before is not None
             elif (move := after.offset - before.offset) > 0:
-                forward, records_forward = forward + 1, records_forward + move
+                forward, offsets_forward = forward + 1, offsets_forward + move
             elif move < 0:
-                back, records_back = back + 1, records_back - move
+                back, offsets_back = back + 1, offsets_back - move
             else:
                 still += 1
     parts = [
-        (forward, f"forward by {counted(records_forward, 'record')}"),
-        (back, f"back by {counted(records_back, 'record')}"),
+        (forward, f"forward by {counted(offsets_forward, 'offset')}"),
+        (back, f"back by {counted(offsets_back, 'offset')}"),
         (still, "at the same offset"),
         (first, "committed for the first time"),
         (removed, "removed"),

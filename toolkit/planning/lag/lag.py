@@ -1,8 +1,9 @@
 """
-Compute lag in records.
+Compute lag in offsets.
 
-Lag is the number of unread records: from the committed offset, or the log start offset if that is
-later, to the log end offset. It is null in three cases:
+Lag is counted as Kafka does: from the committed offset, or the log start offset if that is later,
+to the log end offset. That is at most so many unread records: aborted records, markers that end
+transactions, and records that compaction removed have offsets, too. Lag is null in three cases:
 
 - *no commit*: the start depends on the consumers' auto.offset.reset, which is unknown;
 - *beyond log end*: the topic was truncated or re-created;
@@ -48,7 +49,7 @@ def lag_of(
 
 def with_lag(offsets: pd.DataFrame) -> pd.DataFrame:
     """
-    Add lag, stable_lag, lost (Int64, records) and position (one of the constants above).
+    Add lag, stable_lag, lost (Int64, offsets) and position (one of the constants above).
 
     Reads committed, log_start, log_end and last_stable (Int64). `stable_lag` counts to the last
     stable offset: a read_committed consumer cannot read further while a transaction is open.

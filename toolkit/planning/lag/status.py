@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
 from toolkit.planning.frames.row_slices import assign_by_slices
 from toolkit.planning.lag.commit_series import Flags
@@ -126,6 +127,7 @@ def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(facts.hold != "", HELD, lambda i: f"paused by {facts.hold[i]}")
     yield _moved_back(facts)
     yield StatusCase(facts.no_lag, OK, "caught up")
+    yield StatusCase(facts.nothing_left, OK, "caught up: no committed record follows")
     yield StatusCase(facts.gone, STOP, partial(_no_members, facts))
     yield StatusCase(
         (facts.hold_unread != "") & (facts.is_stalled | facts.perhaps_stuck | facts.falls_behind),
@@ -154,12 +156,12 @@ def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
         facts.beyond,
         ERR,
         lambda i: (
-            f"committed offset is {facts.committed[i] - facts.log_end[i]:,} records past the log "
-            "end offset: the topic was truncated or re-created"
+            f"committed offset is {facts.committed[i] - facts.log_end[i]:,} past the log end "
+            "offset: the topic was truncated or re-created"
         ),
     )
     yield StatusCase(
-        facts.lost > 0, ERR, lambda i: f"{facts.lost[i]:,} unread records were deleted"
+        facts.lost > 0, ERR, lambda i: f"at most {counted(facts.lost[i], 'unread record')} deleted"
     )
 
 
@@ -169,7 +171,8 @@ def _moved_back(facts: StatusFacts) -> StatusCase:
         REWIND,
         lambda i: (
             f"offset was moved back from {facts.max_committed[i]:,}: "
-            f"{facts.max_committed[i] - facts.committed[i]:,} records will be reprocessed"
+            f"at most {counted(facts.max_committed[i] - facts.committed[i], 'record')} will be "
+            "reprocessed"
         ),
     )
 
@@ -179,7 +182,7 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
         facts.at_open_transaction & stuck,
         WARN,
-        lambda i: f"blocked by an open transaction; {facts.lag[i]:,} unread records after it",
+        lambda i: f"blocked by an open transaction; lag {facts.lag[i]:,}",
     )
     yield StatusCase(
         stuck & ~facts.no_recent_commit,

@@ -21,6 +21,7 @@ from toolkit.planning.lag.status_rules import (
     SILENT,
     StatusRules,
 )
+from toolkit.planning.lag.time_lag import NOTHING_TO_READ
 from toolkit.planning.lag.trend import (
     EarlierLogEnds,
     Pace,
@@ -65,6 +66,7 @@ class StatusFacts:
     log_end: Whole
     lag: Whole
     no_lag: Flags
+    nothing_left: Flags  # what follows are only markers of transactions and aborted records
     at_open_transaction: Flags
     last_age_s: Floats
     moved_s: Floats
@@ -81,8 +83,7 @@ class StatusFacts:
         state, position, problem = (_texts(partitions[name]) for name in TEXT_COLUMNS)
         empty_s = age_s(partitions["empty_since"], now)
         unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
-        alone = _commits_without_members(partitions, series, empty_s)
-        gone = (state == str(GroupState.EMPTY)) & ~alone
+        gone = (state == str(GroupState.EMPTY)) & ~_commits_alone(partitions, series, empty_s)
         unseen_s = unseen_by_commits_s(partitions, now)
         reading = TrendSample.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
         highest, highest_known = whole(partitions["max_committed"])
@@ -116,6 +117,7 @@ class StatusFacts:
             log_end=log_end,
             lag=lag,
             no_lag=lag_known & (lag == 0),
+            nothing_left=_texts_if_any(partitions, "time_lag_method") == NOTHING_TO_READ,
             at_open_transaction=stable_known & (stable_lag == 0) & (lag > 0),
             last_age_s=reading.last_age_s,
             moved_s=np.maximum(moved_s - unseen_s, 0),
@@ -171,9 +173,7 @@ class StatusFacts:
         return states
 
 
-def _commits_without_members(
-    partitions: pd.DataFrame, series: CommitSeries, empty_s: Floats
-) -> Flags:
+def _commits_alone(partitions: pd.DataFrame, series: CommitSeries, empty_s: Floats) -> Flags:
     """Return where a group has no members by design: an admin client or assign()."""
     kind, protocol = _texts(partitions["type"]), _texts(partitions["protocol_type"])
     # A classic group that never had a member has no protocol type, as on the broker.

@@ -1,0 +1,58 @@
+"""What is called an unread record can be read: markers and aborted records are none."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from applications import Applications, eventually
+from operators import Operator
+
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.troubleshoot import troubleshoot
+from toolkit.kafka_io.logs.record_times import read_first_committed, read_first_records
+from toolkit.model import TopicPartition
+from toolkit.planning.lag.time_lag import BY_RECORD, NOTHING_TO_READ
+from toolkit.spark.log_facts import _log_facts
+
+CAUGHT_UP = "caught up: no committed record follows"
+
+
+@pytest.mark.parametrize(
+    ("after", "first_unread"),
+    [
+        pytest.param([], None, id="the marker of the last transaction"),
+        pytest.param([(5, False)], None, id="an aborted transaction"),
+        pytest.param([(5, False), (1, True)], 10, id="a record after an aborted transaction"),
+    ],
+)
+def test_after_a_transaction(
+    operator: Operator,
+    apps: Applications,
+    after: list[tuple[int, bool]],
+    first_unread: int | None,
+) -> None:
+    """The diagnosis of a group says so, and the time lag of the fleet job does."""
+    place = TopicPartition(apps.create_topic(apps.name("orders")), 0)
+    apps.write_transactions(place, (3, True), *after)
+    group = apps.name("payments")
+    operator.commit(group, {place: 3})
+
+    assert {(place, 3): first_unread} == read_first_committed(operator.cluster, [(place, 3)])
+    (found,) = read_first_records(operator.cluster, [(place, 3)], committed=True).values()
+    assert found.found is (first_unread is not None)
+    diagnosis = troubleshoot(ClusterAccess(operator.cluster), group, sample_interval="1s")
+    (row,) = diagnosis.partitions.to_dict("records")
+    if first_unread is None:
+        assert ("caught up", CAUGHT_UP) == (row["verdict"], row["why"])
+    else:
+        assert "no members" == row["verdict"]
+        assert "lag 9, the oldest unread record was written 1 h" in row["why"]
+
+    columns = {"topic": [place.topic], "partition": [0], "committed": [3], "topic_id": [None]}
+
+    def method() -> str:
+        return str(_log_facts(operator.cluster, pd.DataFrame(columns), [60])["time_lag_method"][0])
+
+    # As long as the last marker is a second old, its age is good enough.
+    expected = NOTHING_TO_READ if first_unread is None else BY_RECORD
+    eventually(lambda: method() == expected)

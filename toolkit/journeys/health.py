@@ -1,0 +1,105 @@
+"""How every group of a cluster is, in one word, from two samples a few seconds apart."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from toolkit.journeys.cluster_access import ClusterAccess, over_one_connection
+from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
+from toolkit.kafka_io.read_snapshot import Progress, read_snapshot
+from toolkit.model import Snapshot
+from toolkit.model.rows import Rows
+from toolkit.model.times import parse_duration
+from toolkit.planning.diagnosis.group_health import (
+    Health,
+    group_health,
+    unread_partitions,
+    worst_first,
+)
+
+SAMPLE_INTERVAL, STUCK_AFTER = "2s", "60s"
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierSample:
+    """The first of two samples of a cluster, and when it began, of a clock that only goes on."""
+
+    facts: Snapshot
+    began_s: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HealthReport:
+    """Two samples of a cluster; `facts` is the second one, with the read errors of both."""
+
+    facts: Snapshot
+    rows: Rows  # see `group_health`
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many groups have each word."""
+        place = list(self.rows.columns).index("health")
+        return Counter(str(row[place]) for row in self.rows.rows)
+
+    @property
+    def summary(self) -> str:
+        """How many groups have each word, worst first, in one sentence."""
+        counts = self.counts
+        found = [f"{counts[word]:,} {word}" for word in Health if counts[word]]
+        return f"cluster {self.facts.cluster}: {', '.join(found) or 'no groups'}"
+
+
+@over_one_connection
+def earlier_sample(access: ClusterAccess, groups: Sequence[str] = ()) -> EarlierSample:
+    """Take the first sample of groups, by name and shell pattern, or of all groups."""
+    began_s = time.monotonic()
+    return EarlierSample(_read(access, groups), began_s)
+
+
+@over_one_connection
+def health(
+    access: ClusterAccess,
+    groups: Sequence[str] = (),
+    *,
+    sample_interval: str = SAMPLE_INTERVAL,
+    stuck_after: str = STUCK_AFTER,
+    first: EarlierSample | None = None,
+) -> HealthReport:
+    """
+    Take two samples of groups, `sample_interval` apart, and say how each is; see `group_health`.
+
+    Reads committed offsets, log offsets and members, and not `__consumer_offsets`. `first` is the
+    first sample, if there was one. Raises UsageError and ClusterUnreachable; other read errors are
+    rows in `facts.problems`.
+    """
+    apart_s = parse_duration(sample_interval).total_seconds()
+    stuck_after_s = parse_duration(stuck_after).total_seconds()
+    first = first or earlier_sample(access, groups)
+    access.on_progress(Progress("second sample", 0, 1))
+    time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
+    second = _with_offsets_at(access, _read(access, groups), stuck_after_s)
+    rows = group_health(first.facts, second, stuck_after_s=stuck_after_s)
+    problems = tuple(dict.fromkeys((*first.facts.problems, *second.problems)))
+    return HealthReport(replace(second, problems=problems), rows)
+
+
+def all_rows(reports: Sequence[HealthReport]) -> Rows:
+    """Return the rows of several clusters as one table, worst first."""
+    return worst_first(report.rows.rows for report in reports)
+
+
+def _read(access: ClusterAccess, groups: Sequence[str]) -> Snapshot:
+    return read_snapshot(access.cluster, groups=groups, on_progress=access.on_progress)
+
+
+def _with_offsets_at(access: ClusterAccess, facts: Snapshot, ago_s: float) -> Snapshot:
+    """Add where the logs with unread records stood some time before."""
+    at = facts.taken_at - timedelta(seconds=ago_s)
+    with connected(access.cluster) as connection:
+        at_time, problems = read_offsets_at(connection, dict.fromkeys(unread_partitions(facts), at))
+    return replace(facts, at=at, at_time=at_time, problems=(*facts.problems, *problems))

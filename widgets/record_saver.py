@@ -1,0 +1,43 @@
+"""Save the records that are shown to a file, before the step that skips them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import ipywidgets
+
+from widgets.fragments import NoticeTone, in_html, notice, sheet
+from widgets.live_or_static import LiveOrStatic
+
+
+class RecordSaver(LiveOrStatic):
+    """A file name and a button; `save` writes the records and returns what was saved."""
+
+    def __init__(self, save: Callable[[Path], str], *, name: str, command: str) -> None:
+        """Take the proposed file name, and the command that does the same."""
+        super().__init__()
+        self.save, self.command = save, command
+        self.file = ipywidgets.Text(value=name, description="File", layout={"width": "32em"})
+        self.done = ipywidgets.HTML()
+
+    def live_form(self) -> tuple[ipywidgets.Widget, ...]:
+        """Return the name beside the button, above what was saved."""
+        button = ipywidgets.Button(description="Save these records", icon="save")
+        button.on_click(self.guarded(self.write))
+        return ipywidgets.HBox([self.file, button]), self.done
+
+    def write(self) -> None:
+        """Save to the file that is named."""
+        self.show_error(None)
+        self.done.value = ""
+        self.done.value = notice(self.save(Path(self.file.value)), tone=NoticeTone.GOOD)
+
+    def static_html(self) -> str:
+        """Return the command."""
+        said = "Save these records byte for byte, in a terminal:"
+        return f"{sheet()}<p>{said}</p><pre><code>{in_html(self.command)}</code></pre>"
+
+    def text_form(self) -> str:
+        """Return the command."""
+        return self.command

@@ -14,6 +14,7 @@ from toolkit.journeys.deletable_groups import deletable_groups
 from toolkit.journeys.delete_groups import delete_groups
 from toolkit.journeys.delete_offsets import delete_offsets
 from toolkit.journeys.group_choices import choices
+from toolkit.journeys.health import health
 from toolkit.journeys.lag import lag
 from toolkit.journeys.move import move
 from toolkit.journeys.pause import pause
@@ -68,6 +69,7 @@ class Session(ClusterAccess):
     choices = over_one_connection(choices)
     deletable_groups = over_one_connection(deletable_groups)
     export = over_one_connection(export)
+    health = over_one_connection(health)
     lag = over_one_connection(lag)
     paused = over_one_connection(paused)
     peek = over_one_connection(peek)

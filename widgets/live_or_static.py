@@ -17,6 +17,7 @@ from uuid import uuid4
 import ipywidgets
 from traitlets import HasTraits
 
+from toolkit.report.command_block import copy_script
 from toolkit.report.display import ROLE_KEY, OutputRole, display_output, is_headless
 from toolkit.report.safe_names import visible_lines
 from widgets.fragments import error_notice, sheet
@@ -134,6 +135,6 @@ class LiveOrStatic(HasTraits):
             return self.stored()
         self._put_stored()
         # Not in the widget: where that is gone, what is stored needs the looks.
-        looks = {"text/html": sheet() + OWN_KEYS, "text/plain": ""}
+        looks = {"text/html": sheet() + OWN_KEYS + copy_script(), "text/plain": ""}
         display_output(looks, role=OutputRole.LIVE_ONLY)
         return {**(self.view._repr_mimebundle_() or {}), "text/plain": ""}, LIVE_ONLY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
@@ -38,7 +38,12 @@ class ApplyAction(Protocol):
         """Whether it can be stopped between two steps."""
 
     def __call__(
-        self, reason: str, *, on_step: Callable[[object], None], stopped: Callable[[], str]
+        self,
+        reason: str,
+        *,
+        overrides: Collection[str],
+        on_step: Callable[[object], None],
+        stopped: Callable[[], str],
     ) -> Outcome | None:
         """Return what became of it."""
 
@@ -47,10 +52,11 @@ class ApplyAction(Protocol):
 
 
 class ReviewDefaults(NamedTuple):
-    """The reason and the overrides that the parameters already give."""
+    """The reason and the overrides that the parameters already give, and those to tick here."""
 
     reason: str = ""
     overrides: Sequence[str] = ()
+    offered: Sequence[str] = ()
     reason_is: Literal["required", "optional"] = "required"
 
 
@@ -93,7 +99,7 @@ class PlanReview(LiveOrStatic):
         """Take the plan, what was found about it, and what applies it."""
         super().__init__()
         self.plan, self.findings, self.apply, self.defaults = plan, findings, apply, defaults
-        self.blocked_by = blocking(findings, defaults.overrides, plan=plan)
+        self.ticks = {rule: _tick(rule) for rule in (defaults.offered if apply else ())}
         self.rows = FilterTable(_informative_columns(changes), caption="Every change")
         # One approval, one run: taken in Python, because a button that looks disabled still fires.
         self._token = threading.Semaphore(1)
@@ -110,7 +116,18 @@ class PlanReview(LiveOrStatic):
     @property
     def is_open(self) -> bool:
         """Whether it is to be approved here."""
-        return bool(self.plan.steps and self.apply and not self.blocked_by)
+        lasting = blocking(self.findings, [*self.defaults.overrides, *self.ticks], plan=self.plan)
+        return bool(self.plan.steps and self.apply and not lasting)
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """The rules that somebody ticked to override."""
+        return tuple(rule for rule, tick in self.ticks.items() if tick.value)
+
+    @property
+    def blocked_by(self) -> tuple[Finding, ...]:
+        """What blocks it, after the overrides of the parameters and those that are ticked."""
+        return blocking(self.findings, [*self.defaults.overrides, *self.overrides], plan=self.plan)
 
     @cached_property
     def reason(self) -> ipywidgets.Text:
@@ -139,6 +156,11 @@ class PlanReview(LiveOrStatic):
         return button
 
     @cached_property
+    def found(self) -> ipywidgets.HTML:
+        """What speaks against it."""
+        return ipywidgets.HTML(findings_html(self))
+
+    @cached_property
     def message(self) -> ipywidgets.HTML:
         """What is still missing, and afterwards what became of it."""
         return ipywidgets.HTML()
@@ -155,19 +177,20 @@ class PlanReview(LiveOrStatic):
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         """Return the plan, what speaks against it, and the approval."""
-        findings = ipywidgets.HTML(findings_html(self))
         changes = (self.rows.view,) if len(self.rows.frame) else ()
-        seen = (self.head, *changes, findings)
+        seen = (self.head, *changes, self.found)
         if not self.is_open:
             return seen
         confirmation = ipywidgets.HTML(confirmation_html(self))
         confirmation.add_class("ow-line")
         for box in (self.reason, self.confirmation_input):
             box.observe(self.guarded(self.show_missing), "value")
+        for tick in self.ticks.values():
+            tick.observe(self.guarded(self._show_ticked), "value")
         self.show_missing()
         act = ipywidgets.HBox([self.button, self.background.view])
         act.add_class("ow-bar")
-        inputs = (confirmation, self.reason, self.confirmation_input, act)
+        inputs = (*self.ticks.values(), confirmation, self.reason, self.confirmation_input, act)
         return (*seen, *inputs, self.message, self.follow_ups)
 
     def missing(self) -> str:
@@ -176,8 +199,13 @@ class PlanReview(LiveOrStatic):
             return "Nothing to approve."
         if self.outdated:
             return f"Out of date: {self.outdated}. Run all cells from the top."
+        if rules := sorted({finding.rule for finding in self.blocked_by}):
+            return f"Blocked by {', '.join(rules)}: tick what you override."
         if self.defaults.reason_is == "required" and not is_reason(self.reason.value):
             return "Enter a reason."
+        return self._missing_name()
+
+    def _missing_name(self) -> str:
         one = len(self.plan.group_ids) == 1
         if not self.confirmation_input.value:
             return f"Type the {'group id' if one else 'number of groups'}."
@@ -194,6 +222,12 @@ class PlanReview(LiveOrStatic):
         missing = self.missing()
         self.button.disabled = bool(missing)
         self.message.value = f'<p class="ow-soft" role="status">{missing}</p>' if missing else ""
+
+    def _show_ticked(self) -> None:
+        """Show what blocks it now, and what is still missing."""
+        self.found.value = findings_html(self)
+        self._show_status()
+        self.show_missing()
 
     def approve(self) -> None:
         """Apply the plan in the background, if everything is there and nobody has before."""
@@ -216,7 +250,7 @@ class PlanReview(LiveOrStatic):
         self._show_status()
 
     def _close(self) -> None:
-        for control in (self.button, self.reason, self.confirmation_input):
+        for control in (self.button, self.reason, self.confirmation_input, *self.ticks.values()):
             control.disabled = True
 
     def _show_status(self) -> None:
@@ -234,7 +268,12 @@ class PlanReview(LiveOrStatic):
             done.append(step)
             job.report(done=len(done), total=len(self.plan.steps))
 
-        return self.apply(self.reason.value.strip(), on_step=count, stopped=job.stopped)
+        return self.apply(
+            self.reason.value.strip(),
+            overrides=self.overrides,
+            on_step=count,
+            stopped=job.stopped,
+        )
 
     def _show_outcome(self) -> None:
         """Show what became of it."""
@@ -255,6 +294,15 @@ class PlanReview(LiveOrStatic):
     def text_form(self) -> str:
         """Return what it is about."""
         return f"Plan review: {visible(self.plan.request)}: {summary(self.plan)}"
+
+
+def _tick(rule: str) -> ipywidgets.Checkbox:
+    return ipywidgets.Checkbox(
+        value=False,
+        description=f"Override {rule} (recorded in the audit log)",
+        indent=False,
+        layout={"width": "36rem"},
+    )
 
 
 def _line(description: str, placeholder: str, value: str = "") -> ipywidgets.Text:

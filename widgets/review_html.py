@@ -21,11 +21,14 @@ class ReviewedPlan(Protocol):
 
     plan: Plan
     findings: tuple[Finding, ...]
-    blocked_by: tuple[Finding, ...]
     rows: FilterTable
     background: BackgroundRun
     apply: Any  # None: the parameters have decided
     outdated: str
+
+    @property
+    def blocked_by(self) -> tuple[Finding, ...]:
+        """What blocks it now."""
 
     @property
     def outcome(self) -> Outcome | None:

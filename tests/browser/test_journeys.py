@@ -96,6 +96,14 @@ def test_an_idle_group_is_reset_by_hand(operator: Operator) -> None:
     expect(notebook.review).to_contain_text("awaiting approval")
     assert (before, []) == (operator.committed(group), operator.changes("reset"))
 
+    # The command that is shown can be copied, by keyboard as well: here, to where the reason goes.
+    notice = notebook.page.locator(".ob-notice", has_text="Dry run")
+    notice.get_by_role("button", name="Copy").press("Enter")
+    expect(notice.get_by_role("button", name="Copied")).to_be_visible()
+    reason = notebook.review.locator("input[type=text]").nth(-2)
+    reason.press("Control+V")
+    expect(reason).to_have_value(str(notice.locator("code").text_content()))
+
     notebook.approve("a replay", "nightly-exports")
     expect(notebook.review).to_contain_text("The group id does not match.")
     notebook.force_click()
@@ -291,6 +299,15 @@ def test_groups_are_found_by_keyboard_alone(operator: Operator) -> None:
     )
 
 
+STATE = """async () => {
+    const { context, sessionContext } = jupyterapp.shell.currentWidget;
+    await sessionContext.ready;
+    await Promise.all([sessionContext.session.kernel.info, sessionContext.session.kernel.spec]);
+    await new Promise(done => setTimeout(done));
+    return [context.path, context.model.dirty];
+}"""
+
+
 def test_a_group_is_chosen_where_none_is_named(
     operator: Operator, applications: Callable[[Cluster], Applications]
 ) -> None:
@@ -328,6 +345,10 @@ def test_a_group_is_chosen_where_none_is_named(
     notebook.page.get_by_role("button", name="Open 61_delete_groups").click()
     opened = notebook.page.locator(".jp-Notebook:visible .jp-CodeCell").first
     expect(opened).to_contain_text(f"groups: list[str] = [{name!r}]")
+    # Once its kernel has started, the notebook is still as it is in its file.
+    assert ["61-eu-img-src-y-onerror-alert-delete_groups.ipynb", False] == notebook.page.evaluate(
+        STATE
+    )
     notebook.screenshot("next_step_opened")
     assert [] == alarms
 

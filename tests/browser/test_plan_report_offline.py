@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from applications import Applications
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 from watched_pages import DARK, HOSTILE, Watched
 
 from toolkit.model import Cluster, TopicPartition
@@ -12,6 +12,8 @@ from toolkit.runner.run_notebook import run_notebook
 
 pytestmark = pytest.mark.browser("a report")
 
+BROKEN_WORDS = """[...document.querySelectorAll(".ob-command code span")]
+    .filter(word => word.getClientRects().length > 1).map(word => word.innerText)"""
 NOTEBOOK = Path(__file__).parent.parent.parent / "notebooks" / "50_reset_offsets.ipynb"
 
 
@@ -42,5 +44,30 @@ def test_a_plan_is_shown_whole_and_safe(watched: Watched, report: Path) -> None:
     expect(page.locator(".ob-chart .ytick text").first).to_contain_text(HOSTILE)
     expect(page.locator("main table.ob-data").nth(1)).to_contain_text("the log start")
     assert 0 == page.locator("main img").count()
-    watched.is_one_quiet_file()
     watched.screenshot("plan_report_dark")
+    copied(page, page.locator(".ob-notice .ob-command"))
+    # What a browser has where the page came by HTTP.
+    page.evaluate("delete Navigator.prototype.clipboard")
+    copied(page, page.locator(".ob-notice .ob-command"))
+    watched.is_one_quiet_file()
+    assert [] == page.evaluate(BROKEN_WORDS)
+
+
+def test_a_long_word_of_a_command_is_not_broken(watched: Watched, report: Path) -> None:
+    """On a narrow page a command is broken at its spaces, and a longer word scrolls."""
+    watched.page.set_viewport_size({"width": 320, "height": 800})
+    watched.open(report)
+
+    assert [] == watched.page.evaluate(BROKEN_WORDS)
+    assert 320 == watched.width
+
+
+def copied(page: Page, command: Locator) -> None:
+    """Copy a command by its button, and compare what is pasted."""
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<textarea></textarea>')")
+    command.get_by_role("button", name="Copy").click()
+    expect(command.get_by_role("button", name="Copied")).to_be_visible()
+    box = page.locator("textarea").last
+    box.press("Control+V")
+    expect(box).to_have_value(str(command.locator("code").text_content()))
+    expect(command.get_by_role("button", name="Copy", exact=True)).to_be_visible()

@@ -68,7 +68,7 @@ def test_narrow_terminal_shows_important_columns_and_names_the_others(
 
     assert ["coordinator", "group", "lag", "1", "nightly-export", "5,400"] == written.out.split()
     assert (
-        "not shown: column assignor. To see\neverything, add '| less -S' or --output\ncsv, or use "
+        "not shown: column assignor. To see everything, add '| less -S' or --output csv, or use "
         "a wider terminal\n"
     ) == written.err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -122,6 +123,8 @@ class Coordinator:
     given: dict[str, bytes] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
     last: Any = None  # what was not answered
+    # Which ids are given out decides how many are drawn: each coordinator gives out the same.
+    drawn: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311 - ids
 
     def take(self, step: Any) -> Any:
         """Answer what a recipe yields."""
@@ -216,7 +219,7 @@ class Coordinator:
     def join(self, join: Join) -> JoinResult:
         """Give an id out, or end a rebalance at once: all others have joined."""
         if not join.member_id:
-            self.ours.append(f"{HOLDER_CLIENT_ID}-{uuid.uuid4()}")
+            self.ours.append(f"{HOLDER_CLIENT_ID}-{uuid.UUID(int=self.drawn.getrandbits(128))}")
             return JoinResult(79, self.ours[-1])
         if join.member_id not in self.ours:
             return JoinResult(25)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from applications import Applications, eventually
 from operators import Operator
-from workspaces import Workspace, parameters_of, report, shown_command
+from workspaces import Workspace, parameters_of, report, shown_command, shown_commands
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
@@ -47,7 +47,8 @@ def test_a_stuck_partition_and_its_record(workspace: Workspace, cluster: Cluster
     eventually(lambda: stuck_for(cluster) > PATIENCE)
     patience = f"{PATIENCE.seconds}s"
     result = workspace.run(NOTEBOOK, groups=["fraud-check"], stuck_after=patience, **BRIEFLY)
-    page = unescape(report(result))
+    html = report(result)
+    page = unescape(html)
 
     assert ("done", 1) == (result.status, result.counts["findings"]), result
     assert f"stuck: {SCOPE}" in result.summary
@@ -58,8 +59,7 @@ def test_a_stuck_partition_and_its_record(workspace: Workspace, cluster: Cluster
     assert page.index("Partitions without progress</figcaption>") < places[0]
     assert f"Offset {POISON_OFFSET:,}" in page
     assert "00 ff fe" in page
-    shown = [line for line in page.split("<pre><code>") if line.startswith("offsetbook run")]
-    commands = [parameters_of(line.split("</code>")[0]) for line in shown]
+    commands = [parameters_of(command) for command in shown_commands(html)]
     assert ["40", "40", "50", "40"] == [notebook[:2] for notebook, _ in commands]
     for _, given in commands:
         assert "fraud-check" in given["groups"]

@@ -48,13 +48,13 @@ def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Shown) -
     data, metadata = shown[-1]["data"], shown[-1]["metadata"]
     command = (
         "offsetbook run 90_troubleshoot_group -p cluster=us -p groups=left "
-        "-p &#x27;fleet_file=/etc/my fleet.yaml&#x27;"
+        "-p 'fleet_file=/etc/my fleet.yaml'"
     )
 
     assert {ROLE_KEY: "headline", TONE_KEY: "bad"} == metadata
     assert data["text/html"].index("left") < data["text/html"].index("slow")
     assert "1 d 13 h" in data["text/html"]
-    assert command in data["text/html"]
+    assert command in data["text/plain"]
 
 
 def test_a_healthy_fleet_has_no_next_step(shown: Shown) -> None:

@@ -95,5 +95,5 @@ def test_steps_can_be_copied(shown: Shown) -> None:
 
     assert "<img" not in html
     assert f"group = '{HOSTILE}'\ntopics = ['orders:3']" in unescape(html)
-    assert "<code>offsetbook x</code>" in html
+    assert "<code><span>offsetbook</span> <span>x</span></code>" in html
     assert "<a " not in html  # a report has nowhere to lead

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.safe_names import visible
 from toolkit.runner.parameters import parse_parameters, read_parameters
 
 PARAMETERS = """\
@@ -61,3 +63,15 @@ def test_a_call_without_cluster_or_notebook() -> None:
 
     assert "offsetbook run 30 -p clusters=eu" == run_command(call, {"cluster": "eu"})
     assert "" == run_command(NotebookCall(), {"cluster": "eu"})
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "it's\nhere \\n", "pay\u200bments", "plain"])
+def test_what_is_shown_is_what_a_shell_reads(name: str) -> None:
+    """Every character of a command is visible, and bash reads the name out of it."""
+    command = run_command(NotebookCall("40", {"group": name}), {})
+
+    assert visible(command) == command
+    printed = ["bash", "-c", command.replace("offsetbook run 40 -p", "printf %s")]
+    assert (
+        f"group={name}" == subprocess.run(printed, capture_output=True, check=True).stdout.decode()
+    )

@@ -11,7 +11,7 @@ import pytest
 from toolkit.errors import StateFileError
 from toolkit.runner.parameters import read_parameters
 from toolkit.templates import NOTEBOOKS
-from toolkit.templates.filled_copies import write_filled_copy
+from toolkit.templates.filled_copies import name_of_copy, write_filled_copy
 
 PAUSE = "40_pause_partitions"
 GROUP = "it's <img src=x>/../é"
@@ -20,9 +20,10 @@ FILLED = {"groups": (GROUP,), "topics": ("a:0-2", 'b"\\:1'), "cluster": "us"}
 
 def test_what_is_filled_in_is_what_is_read(tmp_path: Path) -> None:
     """The parameters are filled in, whatever their text; types, help and all other cells stay."""
-    copy = write_filled_copy(PAUSE, FILLED, tmp_path, about=GROUP)
+    copy = write_filled_copy(PAUSE, FILLED, tmp_path)
 
-    assert (tmp_path, "40_pause_partitions-it-s-img-src-x.ipynb") == (copy.parent, copy.name)
+    named = "40-us-it-s-img-src-x-2-topics-pause_partitions.ipynb"
+    assert (tmp_path, named) == (copy.parent, copy.name)
     before = read_parameters(NOTEBOOKS / f"{PAUSE}.ipynb")
     filled = FILLED | {name: [*FILLED[name]] for name in ("groups", "topics")}
     assert [(p.name, p.type, filled.get(p.name, p.default), p.help) for p in before] == [
@@ -37,15 +38,42 @@ def test_what_is_filled_in_is_what_is_read(tmp_path: Path) -> None:
     ast.parse("".join(changed["source"]))
 
 
+@pytest.mark.parametrize(
+    ("notebook", "values", "name"),
+    [
+        ("61_delete_groups", {"cluster": "eu", "groups": ["payments"]}, "61-eu-payments"),
+        (PAUSE, {"cluster": "eu", "group": "payments"}, "40-eu-payments-pause_partitions"),
+        (
+            PAUSE,
+            {"group": "payments", "action": "resume", "topics": ["orders:2"]},
+            "40-payments-orders-2-resume",
+        ),
+        ("50_reset_offsets", {"groups": ["a", "b"], "mode": "to-offset"}, "50-2-groups-to-offset"),
+        (
+            "60_delete_offsets",
+            {"groups": ["a", "b"], "unsubscribed": True, "cluster": "us"},
+            "60-us-2-groups-unsubscribed-delete_offsets",
+        ),
+        ("90_troubleshoot_group", {}, "90-troubleshoot_group"),
+        ("61_delete_groups", {"groups": ["x" * 200], "cluster": "é"}, f"61-{'x' * 24}-delete"),
+    ],
+)
+def test_a_copy_is_told_apart_by_the_first_letters_of_its_name(
+    notebook: str, values: dict[str, object], name: str
+) -> None:
+    """The number of the notebook, the cluster and what is chosen come first."""
+    assert name_of_copy(notebook, values).startswith(name)
+
+
 def test_no_file_is_replaced(tmp_path: Path) -> None:
     """The same copy is written once; beside one that somebody edited there is another."""
-    first = write_filled_copy(PAUSE, FILLED, tmp_path, about="payments")
-    assert first == write_filled_copy(PAUSE, FILLED, tmp_path, about="payments")
+    first = write_filled_copy(PAUSE, FILLED, tmp_path)
+    assert first == write_filled_copy(PAUSE, FILLED, tmp_path)
     first.write_text("edited", "utf-8")
 
-    second = write_filled_copy(PAUSE, FILLED, tmp_path, about="payments")
+    second = write_filled_copy(PAUSE, FILLED, tmp_path)
 
-    assert ("40_pause_partitions-payments.ipynb", "edited") == (first.name, first.read_text())
-    assert "40_pause_partitions-payments-2.ipynb" == second.name
+    assert "edited" == first.read_text()
+    assert f"{first.stem}-2.ipynb" == second.name
     with pytest.raises(StateFileError, match="cannot be written"):
-        write_filled_copy(PAUSE, FILLED, tmp_path / "missing", about="payments")
+        write_filled_copy(PAUSE, FILLED, tmp_path / "missing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,14 +32,21 @@ class Hand:
     plan: Plan
     cancellable: bool = True
     reasons: list[str] = field(default_factory=list)
+    overrides: tuple[str, ...] = ()
     go_on: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
 
     def __call__(
-        self, reason: str, *, on_step: Callable[[object], None], stopped: Callable[[], str]
+        self,
+        reason: str,
+        *,
+        overrides: Collection[str],
+        on_step: Callable[[object], None],
+        stopped: Callable[[], str],
     ) -> Outcome:
         """Wait until the test lets it go on."""
         self.reasons.append(reason)
+        self.overrides = (*overrides,)
         assert self.go_on.wait(10)
         if self.error:
             raise self.error
@@ -144,6 +151,33 @@ def test_a_blocked_plan_cannot_be_applied(plan: Plan) -> None:
     assert [] == hand.reasons
     assert review.button not in review.view.children
     assert "Blocked" in "".join(getattr(child, "value", "") for child in review.view.children)
+
+
+def test_a_rule_is_passed_over_once_it_is_ticked(plan: Plan) -> None:
+    """Until then the button applies nothing, and says what is to be ticked."""
+    review, hand = reviewed(plan, SKIPS, offered=["skips-unread-records"], reason="why")
+    hand.go_on.set()
+    fill(review, "why", "payments")
+    review.button.click()
+
+    assert ([], True) == (hand.reasons, review.button.disabled)
+    assert "Blocked by skips-unread-records: tick" in review.message.value
+    (tick,) = review.ticks.values()
+    tick.set_state({"value": True})
+    assert not review.button.disabled
+    assert "Overridden" in review.found.value
+    review.button.click()
+    assert review.background.wait(10)
+    assert (["why"], ("skips-unread-records",)) == (hand.reasons, hand.overrides)
+
+
+def test_what_is_not_offered_blocks_all_the_same(plan: Plan) -> None:
+    """Beside a rule that nobody can override, there is nothing to tick."""
+    live = Finding("group-live", Severity.BLOCK, "it has members", "payments")
+    review, _ = reviewed(plan, SKIPS, live, offered=["skips-unread-records"])
+
+    assert not review.is_open
+    assert not {*review.ticks.values()} & {*review.view.children}
 
 
 def test_a_rule_that_is_passed_over_does_not_block(plan: Plan) -> None:

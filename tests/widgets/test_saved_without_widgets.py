@@ -13,6 +13,7 @@ from widgets import BackgroundRun, group_picker, lag_chart, pause_board, plan_re
 from widgets.filter_table import FilterTable
 from widgets.live_or_static import LiveOrStatic
 from widgets.next_steps import NextSteps
+from widgets.record_saver import RecordSaver
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FRAME = pd.DataFrame({"cluster": ["eu"], "group": ["payments"], "topic": ["orders"]})
@@ -29,6 +30,7 @@ SHOWN = {
         title="payments",
     ),
     "PlanReview": plan_review(plan_for("payments"), ()),
+    "RecordSaver": RecordSaver(str, name="records.jsonl", command="offsetbook peek --save"),
     "RunPicker": run_picker(
         FRAME.assign(run="run-1", request="reset", reason="", who="ann", result="1 done", at="")
     ),

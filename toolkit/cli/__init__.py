@@ -19,6 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from toolkit.cli.output import echo_error, replace_what_cannot_be_written, without_colour
+from toolkit.cli.stderr_lines import break_long_lines
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 
@@ -221,6 +222,7 @@ def main() -> None:
     # third of the time.
     gc.set_threshold(50_000, 20, 100)
     replace_what_cannot_be_written()
+    break_long_lines()
     try:
         cli(prog_name="offsetbook")
     except ToolkitError as exc:

@@ -9,6 +9,7 @@ from toolkit.errors import UsageError
 
 _LIST = "'offsetbook groups list'"
 _DESCRIBE = "'offsetbook groups describe GROUP' (offsets, lag, members)"
+_HEALTH = "'offsetbook health' (one word for each group, worst first)"
 _DELETE = "'offsetbook delete-groups' (empty groups) or 'offsetbook delete-offsets'"
 _RESET = "'offsetbook reset' (empty groups) or 'offsetbook move' (live groups)"
 _RECORDS = "'offsetbook peek' (the records around a group's committed offsets)"
@@ -24,9 +25,10 @@ _LAB = "'offsetbook lab' (opens JupyterLab) or 'offsetbook run' (runs a notebook
 _HINTS = {
     _LIST: ("list", "ls", "list-groups", "group"),
     _DESCRIBE: (
-        *("describe", "describe-group", "describe-groups", "show", "get", "status", "state"),
+        *("describe", "describe-group", "describe-groups", "show", "get", "state"),
         *("members", "offsets", "committed", "partitions"),
     ),
+    _HEALTH: ("status", "stuck", "overview", "alerts", "top", "monitor"),
     _DELETE: ("delete", "remove", "rm", "drop", "delete-group", "delete-consumer-group"),
     _RESET: (
         *("reset-offsets", "reset-offset", "set-offsets", "alter-offsets", "alter", "seek"),

@@ -207,13 +207,13 @@ def after_a_change() -> Iterator[None]:
 
 
 def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> None:
-    from toolkit.cli.terminal_table import Screen, wrapped
+    from toolkit.cli.terminal_table import Screen
 
     screen = Screen.current(has_colours=not without_colour()) if sys.stdout.isatty() else None
     shown = table_on(screen, table, important=important, is_whole=is_whole)
     click.echo("\n".join([*shown.header, *shown.rows]), color=bool(screen))
     if screen and shown.omitted:
-        click.echo("\n".join(wrapped(shown.omitted, screen.width)), err=True)
+        click.echo(shown.omitted, err=True)
 
 
 def table_on(

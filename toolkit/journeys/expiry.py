@@ -110,7 +110,7 @@ class ExpiryReport:
         found, problems = self.found, self.fleet.frames.problems
         findings = len(found.rows) + len(found.at_risk)
         conclude(self.summary, findings=findings, problems=len(problems))
-        return open_or_show(self.steps, about="expiry")
+        return open_or_show(self.steps)
 
     def show_problems(self) -> None:
         """Show read errors."""

@@ -70,7 +70,7 @@ class FleetUnsubscribed:
     def show_next_steps(self) -> NextSteps | None:
         """Show for each cluster the notebook that deletes what was found there."""
         nothing = ShownStep("Nothing to do", "No live group has unsubscribed offsets.")
-        return open_or_show(self.steps or [nothing], about="unsubscribed")
+        return open_or_show(self.steps or [nothing])
 
     def _step(self, report: UnsubscribedReport) -> ShownStep:
         groups = sorted(map(escape, set(report.rows["group"])))  # a name may match others

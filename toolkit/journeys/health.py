@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from toolkit.journeys.cluster_access import ClusterAccess, over_one_connection
+from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot
@@ -21,6 +22,10 @@ from toolkit.planning.diagnosis.group_health import (
     unread_partitions,
     worst_first,
 )
+from toolkit.report.safe_names import visible_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SAMPLE_INTERVAL, STUCK_AFTER = "2s", "60s"
 
@@ -53,15 +58,34 @@ class HealthReport:
         found = [f"{counts[word]:,} {word}" for word in Health if counts[word]]
         return f"cluster {self.facts.cluster}: {', '.join(found) or 'no groups'}"
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a frame."""
+        import pandas as pd  # noqa: PLC0415 - the command starts without it
 
-@over_one_connection
+        return pd.DataFrame(self.rows.rows, columns=list(self.rows.columns), dtype="object")
+
+    def __repr__(self) -> str:
+        """Return the groups as text."""
+        return visible_lines(f"{self.summary}\n{self.frame.to_string(index=False, max_rows=20)}")
+
+    def _ipython_display_(self) -> None:
+        """Show read errors, and the groups."""
+        from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
+            problems_frame,
+        )
+        from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415 - as above
+
+        show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
+        show_table(self.frame, caption_text=self.summary, empty_text="No groups.")
+
+
 def earlier_sample(access: ClusterAccess, groups: Sequence[str] = ()) -> EarlierSample:
     """Take the first sample of groups, by name and shell pattern, or of all groups."""
     began_s = time.monotonic()
     return EarlierSample(_read(access, groups), began_s)
 
 
-@over_one_connection
 def health(
     access: ClusterAccess,
     groups: Sequence[str] = (),

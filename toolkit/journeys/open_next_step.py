@@ -26,24 +26,24 @@ def shown_step(
     return ShownStep(title, why, call.notebook, {**own, **call.parameters}, command, button)
 
 
-def open_or_show(steps: Sequence[ShownStep], *, about: str) -> NextSteps | None:
+def open_or_show(steps: Sequence[ShownStep]) -> NextSteps | None:
     """
     Show steps, most urgent first, each with its notebook.
 
-    In JupyterLab a button creates a copy of the notebook with the parameters filled in, named after
-    what it is `about`, and opens it.
+    In JupyterLab a button creates a copy of the notebook with the parameters filled in, and opens
+    it.
     """
     if is_headless():
         show_steps(steps)
         return None
-    return buttons_of(steps, about=about)
+    return buttons_of(steps)
 
 
-def buttons_of(steps: Sequence[ShownStep], *, about: str) -> NextSteps:
+def buttons_of(steps: Sequence[ShownStep]) -> NextSteps:
     """Return the buttons of steps, as `open_or_show` shows them in JupyterLab."""
     from widgets.next_steps import NextSteps  # noqa: PLC0415 - only JupyterLab shows widgets
 
     def open_copy(step: ShownStep) -> Path:
-        return write_filled_copy(step.notebook, step.parameters, Path(), about=about)
+        return write_filled_copy(step.notebook, step.parameters, Path())
 
     return NextSteps(steps, open_copy)

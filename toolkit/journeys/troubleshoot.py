@@ -180,7 +180,7 @@ class GroupDiagnosis:
 
     def show_next_steps(self) -> NextSteps | None:
         """Show what to do next, most urgent first; see `open_or_show`."""
-        return open_or_show(self.steps, about=self.group.group_id)
+        return open_or_show(self.steps)
 
     def conclude(self) -> None:
         """End a notebook with the finding, the partitions without progress and the next step."""

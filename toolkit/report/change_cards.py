@@ -16,6 +16,7 @@ from toolkit.planning.frames.review_frame import findings_frame, review_columns
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.report.audit_rows import run_rows
+from toolkit.report.display import is_headless
 from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
 from toolkit.report.safe_names import sentence, visible
@@ -122,6 +123,8 @@ def show_blocked(said: str, overridable: Sequence[str], alternatives: Sequence[s
     if overridable:
         rules = list(overridable)
         way_out = f"If that is intended, set overrides = {rules}; the plan still needs approval."
+        if not is_headless():
+            way_out = f"If that is intended, tick it below, or set overrides = {rules}."
     show_notice(sentence(said), [*map(sentence, alternatives), way_out], tone=NoticeTone.WARN)
 
 

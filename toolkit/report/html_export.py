@@ -104,6 +104,6 @@ def _scripts(page: ReportPage, nonce: str) -> str:
     if page.has_charts:
         library = plotly(frozenset(page.chart_kinds))
         blocks.append(f'<script type="text/plain" id="ob-plotly">{library}</script>')
-    ours = script("tables.js.j2") + script("report.js.j2")
+    ours = script("tables.js.j2") + script("copy.js.j2") + script("report.js.j2")
     blocks.append(f'<script type="module" nonce="{nonce}">{ours}</script>')
     return "\n".join(blocks)

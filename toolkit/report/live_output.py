@@ -6,6 +6,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from toolkit.report.browser_libraries import style
+from toolkit.report.command_block import copy_script
 from toolkit.report.display import capture_outputs, display_output
 
 SORT = '<script type="module">window.offsetbookSortTables?.("");</script>'
@@ -28,6 +29,7 @@ class LiveOutput:
             self._show()
         html = "".join(str(data["text/html"]) for data in taken)
         text = "\n".join(str(data["text/plain"]) for data in taken)
-        looks = f"<style>{style('tables.css')}{style('notices.css')}</style>{SORT}"
+        sheets = f"<style>{style('tables.css')}{style('notices.css')}</style>"
+        looks = f"{sheets}{SORT}{copy_script()}"
         data = {"text/html": html + looks, "text/plain": text}
         display_output(data, display_id=self._name, is_update=is_update)

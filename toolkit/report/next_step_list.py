@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from toolkit.report.command_block import command_block
 from toolkit.report.display import display_output
 from toolkit.report.safe_names import in_html, visible
 
@@ -53,8 +54,7 @@ def step_html(step: ShownStep, *, number: int | None = None) -> str:
 
 
 def _command(step: ShownStep) -> str:
-    command = f"<pre><code>{in_html(step.command)}</code></pre>"
-    return f"<p>Or run in a terminal:</p>{command}" if step.notebook else ""
+    return f"<p>Or run in a terminal:</p>{command_block(step.command)}" if step.notebook else ""
 
 
 def _text(number: int, step: ShownStep) -> str:

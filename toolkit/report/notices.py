@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from toolkit.report.browser_libraries import style
+from toolkit.report.command_block import command_block, copy_script
 from toolkit.report.display import OutputRole, display_output, is_headless
 from toolkit.report.safe_names import in_html, visible
 
@@ -24,11 +25,11 @@ def show_notice(
 ) -> None:
     """Show a title, some sentences and a command to copy; every one of them as text."""
     said = "".join(f"<p>{in_html(line)}</p>" for line in lines if line)
-    code = f"<pre><code>{in_html(command)}</code></pre>" if command else ""
+    code = command_block(command) if command else ""
     head = f'<p class="ob-notice-title">{in_html(title)}</p>'
     html = f'<div class="ob-notice ob-{tone}" role="status">{head}{said}{code}</div>'
     text = "\n".join(visible(part) for part in (title, *lines, command) if part)
     display_output({"text/html": html, "text/plain": text})
     if not is_headless():
-        sheet = f"<style>{style('notices.css')}</style>"
-        display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+        looks = f"<style>{style('notices.css')}</style>{copy_script() if command else ''}"
+        display_output({"text/html": looks, "text/plain": ""}, role=OutputRole.LIVE_ONLY)

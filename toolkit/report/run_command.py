@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from toolkit.report.safe_names import visible
+
 
 @dataclass(frozen=True, slots=True)
 class NotebookCall:
@@ -22,11 +24,11 @@ class NotebookCall:
 
 def run_command(call: NotebookCall, where: Mapping[str, object]) -> str:
     """
-    Return the command that runs a notebook with its parameters, as for a POSIX shell.
+    Return the command that runs a notebook with its parameters, in words that a shell reads.
 
-    `where` has cluster, fleet_file and state, and what replaces a parameter. An empty text or list
-    stands for the default and is left out; None is written as an empty text. Without a notebook
-    the command is "".
+    Each is a `shell_word`. `where` has cluster, fleet_file and state, and what replaces a
+    parameter. An empty text or list stands for the default and is left out; None is written as an
+    empty text. Without a notebook the command is "".
     """
     if not call.notebook:
         return ""
@@ -36,8 +38,28 @@ def run_command(call: NotebookCall, where: Mapping[str, object]) -> str:
     first = {"cluster": where.get("cluster", "")}
     words = ["offsetbook", "run", call.notebook]
     for name, value in (first | asked | {**where, **asked}).items():
-        words += [f"-p {shlex.quote(f'{name}={text}')}" for text in _texts(value)]
+        words += [f"-p {shell_word(f'{name}={text}')}" for text in _texts(value)]
     return " ".join(words)
+
+
+def shell_word(text: str) -> str:
+    """
+    Return a text as one word of a shell, all of whose characters are visible.
+
+    A name with others, which a terminal would obey as soon as they are pasted, is written as
+    $'...': bash, zsh and POSIX of 2024 read it.
+    """
+    if visible(text) == text:
+        return shlex.quote(text)
+    return "$'" + "".join(map(_escaped, text)) + "'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if visible(character) == character:
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 def _texts(value: object) -> list[str]:

@@ -11,27 +11,48 @@ from pathlib import Path
 
 from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.templates import NOTEBOOKS
+from toolkit.templates.kernel_metadata import notebook_text, with_kernel
 
-LONGEST_NAME = 60
+LONGEST_PART = 24
 
 
-def write_filled_copy(
-    notebook: str, values: Mapping[str, object], folder: Path, *, about: str = ""
-) -> Path:
+def write_filled_copy(notebook: str, values: Mapping[str, object], folder: Path) -> Path:
     """
     Write a copy of a notebook with parameters filled in, and return its path.
 
-    It is named after the notebook and what it is `about`, such as a group. No other file is
-    replaced: beside one that differs, the copy gets a number. Raises StateFileError.
+    Its name begins with the notebook's number, the cluster and what is chosen there: JupyterLab's
+    list of files shows some 15 letters of it. No other file is replaced: beside one that differs,
+    the copy gets a number. Raises StateFileError.
     """
     text = _filled((NOTEBOOKS / f"{notebook}.ipynb").read_text("utf-8"), values)
-    stem = f"{notebook}-{re.sub(r'[^A-Za-z0-9._]+', '-', about)}"[:LONGEST_NAME].strip("-.")
+    stem = name_of_copy(notebook, values)
     for path in (folder / f"{stem}{number}.ipynb" for number in _numbers()):
         if not path.exists():
             write_whole(path, text)
         if path.read_text("utf-8") == text:
             return path
     raise AssertionError  # the numbers do not end
+
+
+def name_of_copy(notebook: str, values: Mapping[str, object]) -> str:
+    """Return `61-eu-payments-delete_groups`: of ASCII characters that every file system has."""
+    number, _, task = notebook.partition("_")
+    what = [str(values.get(name, "")) for name in ("run", "action", "mode")]
+    flags = [name for name, value in values.items() if value is True]
+    chosen = [_chosen(values, "group"), _chosen(values, "topic"), *what, *flags]
+    parts = [number, _chosen(values, "cluster"), *chosen, task]
+    return "-".join(filter(None, map(_in_file_name, parts)))
+
+
+def _chosen(values: Mapping[str, object], what: str) -> str:
+    """Return the group or topic that a copy is about, or how many there are."""
+    chosen = values.get(what, values.get(f"{what}s", ()))
+    names = [str(name) for name in chosen] if isinstance(chosen, list | tuple) else [str(chosen)]
+    return names[0] if len(names) == 1 else f"{len(names)}-{what}s" if names else ""
+
+
+def _in_file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text)[:LONGEST_PART].strip("-.")
 
 
 def _numbers() -> Iterator[str]:
@@ -45,7 +66,7 @@ def _filled(notebook: str, values: Mapping[str, object]) -> str:
         if "parameters" in cell["metadata"].get("tags", ()):
             source = "".join(cell["source"])
             cell["source"] = _with_values(source, values).splitlines(keepends=True)
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return with_kernel(notebook_text(content))
 
 
 def _with_values(source: str, values: Mapping[str, object]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.templates import NOTEBOOKS, RUNBOOKS, STARTERS
+from toolkit.templates.kernel_metadata import as_shipped, with_kernel
 
 # What was copied, by path: a file with another digest was edited since.
 COPIED = Path(".offsetbook") / "copied.json"
@@ -74,10 +75,12 @@ def _copy(
     source: Path, path: Path, directory: Path, copied: dict[str, str], *, update: bool
 ) -> CopiedFile:
     target, text = directory / path, source.read_text("utf-8")
+    is_notebook = path.suffix == ".ipynb"
     if not target.exists():
         status, difference = CopyStatus.CREATED, ""
     else:
         old = target.read_text("utf-8", errors="replace")
+        old = as_shipped(old, text) if is_notebook else old
         if old == text:
             copied[str(path)] = _digest(text)
             return CopiedFile(path, CopyStatus.UNCHANGED)
@@ -88,7 +91,7 @@ def _copy(
             return CopiedFile(path, CopyStatus.OUTDATED, difference)
         status = CopyStatus.UPDATED
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, text)
+    write_whole(target, with_kernel(text) if is_notebook else text)
     copied[str(path)] = _digest(text)
     return CopiedFile(path, status, difference)
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelspec import get_kernel_dict
 
 from toolkit.cli.notebooks.init import command
 from toolkit.errors import UsageError
 from toolkit.storage.fleet_file import load_fleet
 from toolkit.templates import NOTEBOOKS, RUNBOOKS
+from toolkit.templates.kernel_metadata import kernel_metadata, notebook_text, with_kernel
 from toolkit.templates.working_copies import COPIED, CopiedFile, CopyStatus, copy_templates
 
 RESET = Path("notebooks/50_reset_offsets.ipynb")
@@ -29,7 +33,7 @@ def invoke(*words: object) -> Result:
 
 
 def test_a_new_directory_has_everything(tmp_path: Path) -> None:
-    """Every notebook and runbook is there, byte for byte, with a fleet file and a .gitignore."""
+    """Every notebook and runbook is there, byte for byte but for the kernel, with a fleet file."""
     done = invoke(tmp_path / "own")
 
     assert done.exit_code == 0
@@ -38,7 +42,8 @@ def test_a_new_directory_has_everything(tmp_path: Path) -> None:
             path for path in source.rglob("*.*") if path.is_file() and path.suffix != ".pyc"
         ):
             copy = tmp_path / "own" / source.name / path.relative_to(source)
-            assert path.read_bytes() == copy.read_bytes()
+            shipped, own = path.read_text("utf-8"), copy.read_text("utf-8")
+            assert own == (with_kernel(shipped) if path.suffix == ".ipynb" else shipped)
     assert "runs/" in (tmp_path / "own" / ".gitignore").read_text("utf-8")
     assert "created" in done.stderr
 
@@ -80,7 +85,7 @@ def test_an_older_version_is_replaced_by_an_update(tmp_path: Path) -> None:
     copy_templates(tmp_path)
     old = tmp_path / RESET
     new = old.read_text("utf-8")
-    was = new.replace("dry_run", "old_name")
+    was = (NOTEBOOKS / RESET.name).read_text("utf-8").replace("dry_run", "old_name")
     record = tmp_path / COPIED
     old.write_text(was, "utf-8")
     copied = record.read_text("utf-8")
@@ -97,6 +102,35 @@ def test_an_older_version_is_replaced_by_an_update(tmp_path: Path) -> None:
     assert new == old.read_text("utf-8")
     assert "+dry_run: bool = True" in update.stdout
     assert CopyStatus.UNCHANGED is status_of(RESET, copy_templates(tmp_path))
+
+
+def test_another_python_is_no_edit(tmp_path: Path) -> None:
+    """A copy that JupyterLab saved on another Python is the same; with another kernel it is not."""
+    copy_templates(tmp_path)
+    copy = tmp_path / RESET
+    shown = json.loads(copy.read_text("utf-8"))
+    shown["metadata"]["language_info"]["version"] = "3.99.0"
+    copy.write_text(notebook_text(shown), "utf-8")
+    assert CopyStatus.UNCHANGED is status_of(RESET, copy_templates(tmp_path, update=True))
+    assert "3.99.0" in copy.read_text("utf-8")
+
+    shown["metadata"]["kernelspec"]["name"] = "of-my-own"
+    copy.write_text(notebook_text(shown), "utf-8")
+    assert CopyStatus.EDITED is status_of(RESET, copy_templates(tmp_path, update=True))
+    copy.write_text("no notebook", "utf-8")
+    assert CopyStatus.EDITED is status_of(RESET, copy_templates(tmp_path, update=True))
+
+
+def test_the_kernel_is_the_one_that_jupyterlab_starts() -> None:
+    """A copy names ipykernel as ipykernel does; JupyterLab changes whatever it names otherwise."""
+    named = kernel_metadata()
+    spec = get_kernel_dict()
+
+    assert IPythonKernel.language_info == named["language_info"]
+    assert (spec["display_name"], spec["language"]) == (
+        named["kernelspec"]["display_name"],
+        named["kernelspec"]["language"],
+    )
 
 
 def _digest(text: str) -> str:

@@ -72,6 +72,25 @@ def test_by_hand_it_is_applied_once(operator: Operator, change: PlannedChange) -
     assert 2 == len(operator.log)
 
 
+def test_a_blocked_plan_is_applied_with_the_override_that_is_ticked(
+    operator: Operator, change: PlannedChange
+) -> None:
+    """The hand passes over what it was offered, which the audit log has; then nothing blocks."""
+    ends = Session(operator.cluster, operator.state).reset(
+        change.plan.group_ids, to=target("to-offset", "9")
+    )
+    decision = decided(ends)
+    assert ("skips-unread-records",) == decision.overrides_offered
+
+    outcome = decision.apply_by_hand("why", overrides=["skips-unread-records"]).outcome
+
+    assert outcome is not None
+    assert outcome.is_done
+    assert {9} == offsets(operator, change)
+    assert ("keeps-committing", "skips-unread-records") == operator.log[0].run.overrides
+    assert (outcome, ()) == (decision.apply().outcome, decision.blocked_by)
+
+
 def test_what_the_parameters_approve_is_not_for_a_hand(
     operator: Operator, change: PlannedChange
 ) -> None:

@@ -162,7 +162,7 @@ PENDING = {P0: LogOffsets(0, 100, last_stable=50)}
     [
         ({"group": STOPPED}, "stopped", "the group has no members; lag 50"),
         ({"group": STOPPED, "stood": RECENT}, "stopped", "no members"),
-        ({"group": STOPPED, "ends": {P0: (60, 100)}}, "stopped", "at most 10 unread records deleted"),
+        ({"group": STOPPED, "ends": {P0: (60, 100)}}, "stopped", "at most 10 unread records"),
         ({"group": live("payments", holder())}, "held", "paused by alice @ laptop"),
         ({"group": live("payments", member("bills"))}, "unsubscribed", "no member subscribes"),
         ({"ends": {P0: (60, 100)}}, "behind", "at most 10 unread records deleted"),

@@ -136,7 +136,7 @@ class ChangeOutcome:
     @property
     def buttons(self) -> NextSteps | None:
         """The buttons that open these notebooks in JupyterLab; None if nothing was applied."""
-        return buttons_of(self.steps, about=self.run_id) if self.steps else None
+        return buttons_of(self.steps) if self.steps else None
 
     def write_conclusion(self) -> None:
         """Tell the runner now, so that a run that is stopped next still names its undo record."""

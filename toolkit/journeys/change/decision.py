@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -85,6 +85,11 @@ class Decision:
         return () if is_final else self.blocked_by
 
     @property
+    def can_be_approved(self) -> bool:
+        """Whether a person can approve it on the card, perhaps with overrides."""
+        return self.wants_approval or bool(self.overrides_offered)
+
+    @property
     def alternatives(self) -> tuple[str, ...]:
         """What does what was asked, where an override cannot."""
         return alternatives(self.blocked_by)
@@ -128,26 +133,28 @@ class Decision:
         self,
         reason: str,
         *,
+        overrides: Collection[str] = (),
         on_step: OnStep = lambda _: None,
         stopped: Callable[[], str] = lambda: "",
     ) -> ChangeOutcome:
         """
         Apply the plan for a person who has just approved it, past the overrides of the parameters.
 
-        `stopped` is asked between two steps for a reason to stop. Raises UsageError if it was
-        applied already, or there is nothing to approve.
+        `overrides` are those that the person has added. `stopped` is asked between two steps for a
+        reason to stop. Raises UsageError if it was applied already, or there is nothing to approve.
         """
         with self._at_work:
             if self._failed:
                 raise self._failed
-            if self._is_taken or not self.wants_approval:
+            if self._is_taken or not self.can_be_approved:
                 raise UsageError("this plan was already applied", hint="make a new plan")
             self._check_current()
-            approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
+            rules = frozenset({*self.parameters.overrides, *overrides})
+            approval = Approval(self.plan.fingerprint, reason, rules)
             with nullcontext() if self.change.live else stop_requested_by(stopped):
                 self._carry_out(approval, on_step)
             self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
-            self.wants_approval = False
+            self.wants_approval, self.blocked_by = False, ()
             return self._outcome
 
     def approved_by_hand(self, reason: str) -> Decision:
@@ -169,8 +176,10 @@ class Decision:
         review = plan_review(
             change.plan,
             change.findings,
-            apply=ManualApproval(self) if self.wants_approval else None,
-            defaults=ReviewDefaults(given.reason, given.overrides, change.cluster.policy.reason),
+            apply=ManualApproval(self) if self.can_be_approved else None,
+            defaults=ReviewDefaults(
+                given.reason, given.overrides, self.overrides_offered, change.cluster.policy.reason
+            ),
             changes=change.review,
         )
         for made_from in (change.made_from, self.made_from):
@@ -250,10 +259,18 @@ class ManualApproval:
         return self.decision.change.live is None
 
     def __call__(
-        self, reason: str, *, on_step: OnStep, stopped: Callable[[], str]
+        self,
+        reason: str,
+        *,
+        overrides: Collection[str],
+        on_step: OnStep,
+        stopped: Callable[[], str],
     ) -> Outcome | None:
         """Apply it, and stop between two steps once `stopped` says why."""
-        return self.decision.apply_by_hand(reason, on_step=on_step, stopped=stopped).outcome
+        applied = self.decision.apply_by_hand(
+            reason, overrides=overrides, on_step=on_step, stopped=stopped
+        )
+        return applied.outcome
 
     def next_steps(self) -> NextSteps | None:
         """Return the buttons of what to do after it; None if nothing was applied."""

@@ -8,6 +8,7 @@ from applications import Applications, eventually
 from operators import Operator
 
 from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.health import health
 from toolkit.journeys.troubleshoot import troubleshoot
 from toolkit.kafka_io.logs.record_times import read_first_committed, read_first_records
 from toolkit.model import TopicPartition
@@ -38,14 +39,17 @@ def test_after_a_transaction(
     operator.commit(group, {place: 3})
 
     assert {(place, 3): first_unread} == read_first_committed(operator.cluster, [(place, 3)])
-    (found,) = read_first_records(operator.cluster, [(place, 3)], committed=True).values()
-    assert found.found is (first_unread is not None)
+    (first,) = read_first_records(operator.cluster, [(place, 3)], committed=True).values()
+    assert first.found is (first_unread is not None)
     diagnosis = troubleshoot(ClusterAccess(operator.cluster), group, sample_interval="1s")
+    found = health(ClusterAccess(operator.cluster), [group], sample_interval="1s").rows
     (row,) = diagnosis.partitions.to_dict("records")
+    word = dict(zip(found.columns, *found.rows, strict=True))
     if first_unread is None:
+        assert ("ok", CAUGHT_UP) == (word["health"], word["why"])
         assert ("caught up", CAUGHT_UP) == (row["verdict"], row["why"])
     else:
-        assert "no members" == row["verdict"]
+        assert "no members" == row["verdict"] == word["verdict"]
         assert "lag 9, the oldest unread record was written 1 h" in row["why"]
 
     columns = {"topic": [place.topic], "partition": [0], "committed": [3], "topic_id": [None]}

@@ -119,7 +119,7 @@ def test_durations_long_and_short(text: str, expected: timedelta) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "'' is not a duration. Try: write P1D, PT12H30M, 90m or 30d"),
+        ("", "'' is not a duration. Try: write 30s, 90m, 12h, 30d or PT12H30M"),
         ("P", "'P' is not a duration"),
         ("PT", "'PT' is not a duration"),
         ("P1DT", "'P1DT' is not a duration"),

@@ -5,19 +5,23 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from toolkit.errors import ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
+from toolkit.kafka_io.logs.record_times import read_first_committed
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot
 from toolkit.model import Snapshot
 from toolkit.model.rows import Rows
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.group_health import (
     Health,
+    doubtful_positions,
     group_health,
     unread_partitions,
     worst_first,
@@ -107,6 +111,10 @@ def health(
     access.on_progress(Progress("second sample", 0, 1))
     time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
     second = _with_offsets_at(access, _read(access, groups), stuck_after_s)
+    if wanted := doubtful_positions(first.facts, second):
+        with suppress(ToolkitError):  # without READ on a topic, all offsets count as records
+            found = read_first_committed(access.cluster, wanted)
+            second = replace(second, first_records=found)
     rows = group_health(first.facts, second, stuck_after_s=stuck_after_s)
     problems = tuple(dict.fromkeys((*first.facts.problems, *second.problems)))
     return HealthReport(replace(second, problems=problems), rows)

@@ -18,12 +18,12 @@ from toolkit.journeys.group_choices import groups_with_lag
 from toolkit.journeys.open_next_step import open_or_show, shown_step
 from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.journeys.peek import PeekPlace, PeekReport, read_around
-from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.names import named, shown_name
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import parse_duration
+from toolkit.operate.first_records import first_unread
 from toolkit.planning.diagnosis.next_steps import next_steps
 from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
 from toolkit.planning.diagnosis.progress_rules import Verdict
@@ -271,27 +271,10 @@ def troubleshoot(
 
 
 def _first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, FirstRecord]:
-    """
-    Look at the first unread record of each partition with lag.
-
-    Where a transaction is open, it is not decided yet whether a record is committed.
-    """
-    behind = [
-        (log, (partition, commit.offset))
-        for commit in facts.commits
-        if (log := facts.logs.get(partition := TopicPartition(commit.topic, commit.partition)))
-        and log.log_end is not None
-        and commit.offset < log.log_end
-    ]
-    found: dict[TopicPartition, FirstRecord] = {}
-    for committed in (True, False):
-        wanted = [place for log, place in behind if (log.last_stable == log.log_end) is committed]
-        try:
-            first = read_first_records(cluster, wanted, committed=committed)
-        except PrerequisiteMissing:  # in `facts.problems`: the commit times were not read either
-            return {}
-        found |= {partition: one for (partition, _), one in first.items()}
-    return found
+    try:
+        return first_unread(cluster, facts)
+    except PrerequisiteMissing:  # in `facts.problems`: the commit times were not read either
+        return {}
 
 
 def _saver(found: PeekReport) -> RecordSaver:

@@ -34,7 +34,7 @@ SHORT = re.compile(
     r"(?:(\d{1,8})w)?(?:(\d{1,8})d)?(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s)?", re.ASCII
 )
 MONTHS_OR_YEARS = re.compile(r"P[^T]*\d[YM].*|\d+(mo|y|M|Y)\w*")
-DURATION_GRAMMAR = "write P1D, PT12H30M, 90m or 30d"
+DURATION_GRAMMAR = "write 30s, 90m, 12h, 30d or PT12H30M"
 LONGEST = timedelta(days=36_500)
 
 

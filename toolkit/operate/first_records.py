@@ -1,4 +1,4 @@
-"""A look at what a plan skips, before it is said how many records that is."""
+"""A look at records: what a plan skips, and what a group has not read yet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from toolkit.errors import ToolkitError
-from toolkit.model import Cluster, Snapshot
+from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.model.records import FirstRecord
 from toolkit.plan import Plan
 from toolkit.planning.changes.skipped_ranges import skipped_ranges
 
@@ -26,3 +27,29 @@ def with_first_records(plan: Plan, facts: Snapshot, cluster: Cluster) -> Snapsho
     with suppress(ToolkitError):
         return replace(facts, first_records=read_first_committed(cluster, wanted))
     return facts
+
+
+def first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, FirstRecord]:
+    """
+    Return the first unread record of each partition with lag, of the snapshot of one group.
+
+    Aborted records count for nothing; where a transaction is open, it is not decided yet which
+    records are committed, and all count. A partition that could not be read is missing. Raises
+    ClusterUnreachable, BrokerRefused, and PrerequisiteMissing.
+    """
+    behind = [
+        (log.last_stable == log.log_end, (place, commit.offset))
+        for commit in facts.commits
+        if (log := facts.logs.get(place := TopicPartition(commit.topic, commit.partition)))
+        and log.log_end is not None
+        and commit.offset < log.log_end
+    ]
+    found: dict[TopicPartition, FirstRecord] = {}
+    for is_settled in (True, False):
+        wanted = [position for settled, position in behind if settled is is_settled]
+        if wanted:
+            from toolkit.kafka_io.logs.record_times import read_first_records  # noqa: PLC0415
+
+            first = read_first_records(cluster, wanted, committed=is_settled)
+            found |= {place: record for (place, _), record in first.items()}
+    return found

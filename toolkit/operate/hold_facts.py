@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
+from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_group_settings
 from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
 from toolkit.model import CaptureMode, Cluster, Group, GroupType
+from toolkit.operate.first_records import first_unread
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings
 from toolkit.planning.holds.recipes import EAGER
 from toolkit.storage.operator import Operator
@@ -36,6 +39,8 @@ def sample_hold_facts(
     known = next((found for found in earlier.groups if found.group_id == group), None)
     with connected(cluster) as connection:
         beside = read_hold_facts(connection, group, known)
+    with suppress(ToolkitError):  # without READ on a topic, nobody knows since when records wait
+        beside = replace(beside, unread=first_unread(cluster, earlier))
     if known is None or not _may_repeat(known, prefer):
         return beside
     time.sleep(APART_S)

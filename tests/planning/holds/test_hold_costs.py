@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,12 +12,14 @@ from held import classic, facts, group, notes, reader, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model import CaptureMode, Group, GroupType, Snapshot
+from toolkit.model import CaptureMode, Group, GroupType, Snapshot, TopicPartition
+from toolkit.model.records import FirstRecord
 from toolkit.plan import Plan
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
 
 COSTS = ["stops", "repeats", "disturbs", "survives", "alternatives"]
+ORDERS = TopicPartition("orders", 0)
 TEN_SECONDS = timedelta(seconds=10)
 
 
@@ -79,6 +82,28 @@ def test_an_eager_group_waits_for_slow_members_and_says_what_they_may_repeat() -
         "their lag of 40 records of orders:0-3"
     )
     assert "all members stop until it polls" in told(plan, "slow-member")
+
+
+@pytest.mark.parametrize(
+    ("unread", "is_slow"),
+    [
+        (None, True),
+        ({ORDERS: FirstRecord(found=True, at=NOON - timedelta(seconds=59))}, True),
+        ({ORDERS: FirstRecord(found=True)}, True),
+        ({ORDERS: FirstRecord(found=True, at=NOON - timedelta(seconds=2))}, False),
+        ({ORDERS: FirstRecord(found=False)}, False),
+        ({}, False),
+    ],
+    ids=["not looked at", "old", "without a time", "has just come", "only markers", "none before"],
+)
+def test_a_member_whose_topic_rests_is_not_slow(
+    unread: Mapping[TopicPartition, FirstRecord] | None, *, is_slow: bool
+) -> None:
+    """It has nothing to commit; what counts is since when a record has waited for it."""
+    now, beside = facts(classic(), age_s=60), HoldFacts(unread=unread)
+    plan = plan_pause(now, group="g", topics=["orders:1"], beside=beside)
+
+    assert is_slow is ("slow-member" in {finding.rule for finding in plan.findings})
 
 
 def test_a_lossless_capture_names_whom_it_may_evict() -> None:

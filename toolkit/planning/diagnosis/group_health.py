@@ -40,9 +40,12 @@ from toolkit.model import (
 )
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.plurals import counted
+from toolkit.model.records import FirstRecord
 from toolkit.model.rows import Kind, Row, Rows
 from toolkit.model.times import format_duration
+from toolkit.planning.changes.skipped_ranges import SHORT
 from toolkit.planning.diagnosis.progress_rules import (
+    NOT_READ,
     GroupSamples,
     PartitionEvidence,
     Verdict,
@@ -111,12 +114,31 @@ def unread_partitions(snapshot: Snapshot) -> set[TopicPartition]:
     return found
 
 
+def doubtful_positions(first: Snapshot, second: Snapshot) -> list[tuple[TopicPartition, int]]:
+    """
+    Return committed offsets after which few offsets follow, perhaps without a record.
+
+    That is so after markers of transactions and aborted records, in a log that stands still.
+    """
+    commits = columns_of(second.commits)
+    found: dict[tuple[TopicPartition, int], None] = {}
+    for _, topic, places in commits.blocks:
+        for place in places:
+            partition = TopicPartition(topic, commits.partitions[place])
+            log, offset = second.logs.get(partition, NO_LOG), commits.offsets[place]
+            stands = log.log_end == log.last_stable == first.logs.get(partition, NO_LOG).log_end
+            if stands and log.log_end is not None and 0 < log.log_end - offset <= SHORT:
+                found[partition, offset] = None
+    return list(found)
+
+
 def group_health(first: Snapshot, second: Snapshot, *, stuck_after_s: float) -> Rows:
     """
     Return one row for each group of the second sample, worst first, then by lag.
 
     `second.at_time` has where logs stood `second.at`, which is `stuck_after_s` before the sample;
-    a partition that is not in it has unread records of unknown age. Columns: cluster, group, health
+    a partition that is not in it has unread records of unknown age. `second.first_records` may have
+    the first record after `doubtful_positions`. Columns: cluster, group, health
     (see `Health`), why, lag (of all partitions, None if unknown), partitions, affected_partitions
     (with that word), worst_topic, worst_partition, verdict (of that partition, see `Verdict`),
     members (None if unknown), state, type.
@@ -233,12 +255,18 @@ class _Judging:
                 position,
                 None if before == UNKNOWN else before,
                 self._first.logs.get(place, NO_LOG).log_end,
+                unread=self._first_unread(place, committed),
                 is_log_empty=log.is_known and log.log_start == log.log_end,
             )
             verdict, why = judge(case, looks)
             is_recent = self._is_recent(case) if lag else None
             health = self._word(case, verdict, group, is_recent=is_recent)
             yield _Judged(health, verdict, why, case, is_recent)
+
+    def _first_unread(self, place: TopicPartition, committed: int | None) -> FirstRecord:
+        if committed is None or (place, committed) not in self._second.first_records:
+            return NOT_READ
+        return FirstRecord(found=self._second.first_records[place, committed] is not None)
 
     def _word(
         self, case: PartitionEvidence, verdict: Verdict, group: Group, *, is_recent: bool | None

@@ -10,6 +10,7 @@ from typing import Self
 
 from toolkit.errors import UsageError
 from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapshot, TopicPartition
+from toolkit.model.records import FirstRecord
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
 from toolkit.planning.holds.claims import partitions_to_claim
@@ -95,13 +96,15 @@ class HoldFacts:
 
     `earlier` is an earlier snapshot, from which the rates are computed. `by` is the user and host
     of the hold; None: unknown. `orphaned` are the partitions of a crashed keeper of theirs,
-    which another keeper takes over.
+    which another keeper takes over. `unread` has the first unread record of each partition that had
+    lag before the snapshot; None: nobody has looked.
     """
 
     settings: HoldSettings = HoldSettings()
     earlier: Snapshot | None = None
     by: tuple[str, str] | None = None
     orphaned: frozenset[TopicPartition] = frozenset()
+    unread: Mapping[TopicPartition, FirstRecord] | None = None
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,23 @@ class HoldContext:
             topics = {partition.topic for partition in self.owners}
         waited = (m for m in self.group.readers if topics & {p.topic for p in m.assignment})
         ages = ((member, self.since_last_commit(member)) for member in waited)
-        return tuple(member for member, age in ages if age is not None and age > WAITS_FOR)
+        return tuple(
+            member
+            for member, age in ages
+            if age is not None and age > WAITS_FOR and self._has_old_unread(member)
+        )
+
+    def _has_old_unread(self, member: Member) -> bool:
+        """
+        Whether a record may have been unread for as long as that.
+
+        A member of a topic that rests commits nothing, and is not slow when a record has just come.
+        """
+        if (unread := self.beside.unread) is None:
+            return True
+        waits_since = self.index.snapshot.taken_at - WAITS_FOR
+        found = [unread[place] for place in member.assignment if place in unread]
+        return any(first.found and (first.at is None or first.at < waits_since) for first in found)
 
     def since_last_commit(self, member: Member) -> timedelta | None:
         """Return how long ago a member with lag last committed; None without lag, or if unknown."""

@@ -101,7 +101,8 @@ class Session(ClusterAccess):
         display_output({"text/html": f"<p>{in_html(text)}</p>", "text/plain": text})
         notices = self.look_back()
         show_notices((notice.words, notice.undo_command(self.where)) for notice in notices)
-        if not is_headless():
+        # Elsewhere than in a notebook nothing is sent before the first question.
+        if self.asked and not is_headless():
             self._show_newest_run(notices)
 
     def _show_newest_run(self, notices: Sequence[RunNotice]) -> None:

@@ -28,7 +28,7 @@ NAME_WIDTH = 48
 SELECTED = "other groups were selected"
 NEXT = "Next: run the cells below, or press Continue."
 # What the list shows of a group besides its name, as far as the frame has it.
-LISTED_COLUMNS = ("state", "type", "members", "lag", "health", "offsets expire about")
+LISTED_COLUMNS = ("health", "state", "type", "members", "lag", "offsets expire about")
 
 
 OnPick = Callable[[tuple[str, ...]], object]
@@ -97,7 +97,11 @@ class GroupPicker(LiveOrStatic):
     @cached_property
     def order(self) -> ipywidgets.Dropdown:
         """What the groups are sorted by."""
-        orders = {"lag": "Lag (largest first)", "members": "Members (most first)"}
+        orders = {
+            "health": "Health (worst first)",
+            "lag": "Lag (largest first)",
+            "members": "Members (most first)",
+        }
         options = [("Group id", "group")]
         options += [(text, column) for column, text in orders.items() if column in self.groups]
         return ipywidgets.Dropdown(options=options, value="group", description="Sort by")

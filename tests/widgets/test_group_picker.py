@@ -87,6 +87,18 @@ def test_the_order_is_of_all_rows(picker: GroupPicker) -> None:
     assert "service-19998-reader" == picker.shown[1]
 
 
+def test_the_worst_groups_come_first(groups: pd.DataFrame) -> None:
+    """Sorted by health, and each line says it in a word."""
+    words = pd.Categorical(["ok"] * COUNT, ["ok", "behind", "stuck"], ordered=True)
+    words[7], words[9] = "behind", "stuck"
+    picker = group_picker(groups.assign(health=words))
+    assert picker.view
+    picker.order.value = "health"
+
+    assert ["service-00009-reader", "service-00007-reader"] == picker.shown[:2]
+    assert ["stuck", "Stable"] == picker.listing.options[0][0].split()[1:3]
+
+
 def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
     """A choice outlives the next search, and a second one adds to it."""
     picker.search.value = "00017"

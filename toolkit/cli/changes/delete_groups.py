@@ -34,7 +34,8 @@ def make(command: CommandTarget, *, empty_for: str | None) -> PlannedChange:
 
 HELP = (
     "Delete empty groups with all their offsets (KIP-229). 'offsetbook undo' restores them, except "
-    "share groups and groups without committed offsets."
+    "share groups and groups without committed offsets. A group that only matches a pattern "
+    "and is live, or protected in the fleet file, is left out."
 )
 planner = Planner("delete-groups", HELP, make, OPTIONS)
 command = change_command(planner)

@@ -27,7 +27,6 @@ ROW_CAP = 2000
 _TEXT_ROWS = 20
 _WIDE = 8  # more columns are written smaller on paper
 _PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
-_LOW = 80  # of two lines
 
 
 _AS_TEXT = ' data-type="html"'  # or the page would try every type on every cell
@@ -186,8 +185,6 @@ def _low_cell(text: str) -> str:
     """Return a cell that makes no row tall, because it may be out of sight: a long one scrolls."""
     if len(text) <= _NAME:
         return f"<td>{in_html(text)}</td>"
-    if len(text) <= _LOW:
-        return _text_cell(text)
     return f'<td class="sentence"><div class="low">{in_html(text)}</div></td>'
 
 

@@ -95,6 +95,11 @@ HEALTH = {
     Verdict.PROGRESSING: Health.BEHIND,
     Verdict.CAUGHT_UP: Health.OK,
 }
+# Verdicts of which the reason is what happened between the samples.
+SEEN_BETWEEN = {
+    *(Verdict.STUCK, Verdict.POSSIBLY_STUCK, Verdict.TRANSACTION, Verdict.NO_MEMBERS),
+    Verdict.PROGRESSING,
+}
 _RANK = {word: rank for rank, word in enumerate(Health)}
 
 
@@ -270,29 +275,35 @@ class _Judging:
         return committed >= found.offset
 
     def _why(self, found: _Judged, group: Group) -> str:
-        """Return the reason in one sentence."""
-        stood = f"committed offset unchanged for {format_duration(self._apart_s)}"
-        verdict, case = found.verdict, found.case
-        if verdict is Verdict.POSSIBLY_STUCK and case:
-            stood = stood if case.moved == 0 else "first committed between the two samples"
-            return f"{stood}; {self._age(found)}"
-        if verdict is Verdict.STUCK:
-            return f"{stood}, although there were unread records"
-        if verdict is Verdict.NO_MEMBERS and group.type is GroupType.SIMPLE:
-            return f"members are never known (assign()); {stood}; {self._age(found)}"
-        if verdict is Verdict.TRANSACTION or (verdict is Verdict.PROGRESSING and found.lag):
-            return f"{found.why}; {self._age(found)}"
-        if verdict in {Verdict.CAUGHT_UP, Verdict.OUT_OF_RANGE} and _has_ended(group):
-            return f"{found.why}; the group has no members"
-        return found.why
+        """Return the reason in one short sentence."""
+        if found.verdict is Verdict.NO_MEMBERS and _has_ended(group):
+            return "no members"
+        if found.case and found.verdict in SEEN_BETWEEN:
+            return f"{self._seen(found.case, found.verdict)}{self._age(found)}"
+        tells_members = found.verdict in {Verdict.CAUGHT_UP, Verdict.OUT_OF_RANGE}
+        return f"{found.why}; no members" if tells_members and _has_ended(group) else found.why
+
+    def _seen(self, case: PartitionEvidence, verdict: Verdict) -> str:
+        """Return what happened between the samples."""
+        if verdict is Verdict.TRANSACTION:
+            return "blocked by an open transaction"
+        if case.moved is None:
+            return "first committed between the two samples"
+        took = format_duration(self._apart_s)
+        if case.moved:
+            way = "on" if case.moved > 0 else "back"
+            return f"moved {way} by {abs(case.moved):,} in {took}"
+        stood = f"no new committed offset in {took}"
+        is_alone = verdict is Verdict.NO_MEMBERS
+        return f"no member is ever listed (assign()); {stood}" if is_alone else stood
 
     def _age(self, found: _Judged) -> str:
-        limit = format_duration(self._stuck_after_s)
+        if not found.lag:
+            return ""
         if found.is_recent is None:
-            return "the age of the unread records is unknown"
-        if found.is_recent:
-            return f"unread records are less than {limit} old"
-        return f"the oldest unread record is more than {limit} old"
+            return "; unread for an unknown time"
+        limit = format_duration(self._stuck_after_s)
+        return f"; unread for {'less' if found.is_recent else 'more'} than {limit}"
 
 
 def _has_ended(group: Group) -> bool:

@@ -15,7 +15,7 @@ from applications import Applications
 from terminal import read_terminal
 
 from toolkit import connect
-from toolkit.model import TopicPartition
+from toolkit.model import Cluster, TopicPartition
 from toolkit.report.display import capture_outputs
 
 Command = Callable[..., "CompletedProcess[str]"]
@@ -146,6 +146,21 @@ def test_a_cluster_that_is_down_does_not_hide_the_other(
     assert 1 == done.stderr.count("error: connecting to cluster us")
     none = offsetbook_here("health", *AT_ONCE, fleet=down)
     assert (1, "") == (none.returncode, none.stdout)
+
+
+def test_clusters_are_one_table(
+    offsetbook_here: Command, fleet_of: Callable[..., Path], cluster: Cluster
+) -> None:
+    """The worst groups of all clusters come first, and each cluster has its counts."""
+    both = fleet_of(eu=cluster.bootstrap_servers, us=cluster.bootstrap_servers)
+    words = (*AT_ONCE, "-g", "nightly-export", "-g", "billing", "-o", "csv")
+    done = offsetbook_here("health", *words, fleet=both)
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+
+    assert ["stopped", "stopped", "unsubscribed", "unsubscribed"] == [r["health"] for r in rows]
+    assert {"eu", "us"} == {row["cluster"] for row in rows[:2]}
+    counts = "1 stopped, 1 unsubscribed"
+    assert [f"cluster {name}: {counts}" for name in ("eu", "us")] == done.stderr.splitlines()
 
 
 def test_a_name_that_no_group_has(offsetbook_main: Command, fleet: Path) -> None:

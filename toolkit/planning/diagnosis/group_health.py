@@ -116,17 +116,21 @@ def unread_partitions(snapshot: Snapshot) -> set[TopicPartition]:
     return found
 
 
-def group_health(first: Snapshot, second: Snapshot, *, stuck_after_s: float) -> Rows:
+def group_health(
+    first: Snapshot, second: Snapshot, *, stuck_after_s: float, apart_s: float | None = None
+) -> Rows:
     """
     Return one row for each group of the second sample, worst first, then by lag.
 
     `second.at_time` has where logs stood `second.at`, which is `stuck_after_s` before the sample;
-    a partition that is not in it has unread records of unknown age. Columns: cluster, group, health
+    a partition that is not in it has unread records of unknown age. `apart_s` is from the end of
+    the first sample to the begin of the second, for which every partition was certainly seen; None
+    for samples that took no time. Columns: cluster, group, health
     (see `Health`), why, lag (of all partitions, None if unknown), partitions, affected_partitions
     (with that word), worst_topic, worst_partition, verdict (of that partition, see `Verdict`),
     members (None if unknown), state, type.
     """
-    judging = _Judging(first, second, stuck_after_s)
+    judging = _Judging(first, second, stuck_after_s, apart_s)
     parts: dict[str, list[GroupTopic]] = defaultdict(list)
     for part in by_group_and_topic(second):
         parts[part.group_id].append(part)
@@ -164,9 +168,12 @@ class _Judged:
 class _Judging:
     """Judges groups from two samples."""
 
-    def __init__(self, first: Snapshot, second: Snapshot, stuck_after_s: float) -> None:
+    def __init__(
+        self, first: Snapshot, second: Snapshot, stuck_after_s: float, apart_s: float | None
+    ) -> None:
         self._first, self._second, self._stuck_after_s = first, second, stuck_after_s
-        self._apart_s = max(0.0, (second.taken_at - first.taken_at).total_seconds())
+        self._taken_apart_s = max(0.0, (second.taken_at - first.taken_at).total_seconds())
+        self._apart_s = self._taken_apart_s if apart_s is None else apart_s
         self._earlier = {(p.group_id, p.topic): p for p in by_group_and_topic(first)}
         self._unread_before = _group_problems(first)
         self._listed_before = {group.group_id for group in first.groups}
@@ -263,7 +270,7 @@ class _Judging:
     def _is_recent(self, case: PartitionEvidence) -> bool | None:
         """Whether every unread record is younger than stuck_after_s; None: it is not known."""
         committed, ended = case.committed or 0, case.earlier_end
-        if ended is not None and committed >= ended and self._apart_s <= self._stuck_after_s:
+        if ended is not None and committed >= ended and self._taken_apart_s <= self._stuck_after_s:
             return True  # written since the first sample
         if case.partition not in self._second.at_time:
             return None
@@ -289,11 +296,10 @@ class _Judging:
             return "blocked by an open transaction"
         if case.moved is None:
             return "first committed between the two samples"
-        took = format_duration(self._apart_s)
         if case.moved:
             way = "on" if case.moved > 0 else "back"
-            return f"moved {way} by {abs(case.moved):,} in {took}"
-        stood = f"no new committed offset in {took}"
+            return f"moved {way} by {abs(case.moved):,}"
+        stood = f"no new committed offset in {format_duration(self._apart_s)}"
         is_alone = verdict is Verdict.NO_MEMBERS
         return f"no member is ever listed (assign()); {stood}" if is_alone else stood
 

@@ -35,10 +35,10 @@ SAMPLE_INTERVAL, STUCK_AFTER = "2s", "60s"
 
 @dataclass(frozen=True, eq=False)
 class EarlierSample:
-    """The first of two samples of a cluster, and when it began, of a clock that only goes on."""
+    """The first of two samples of a cluster, and its end, of a clock that only goes forward."""
 
     facts: Snapshot
-    began_s: float
+    ended_s: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,8 +85,7 @@ class HealthReport:
 
 def earlier_sample(access: ClusterAccess, groups: Sequence[str] = ()) -> EarlierSample:
     """Take the first sample of groups, by name and shell pattern, or of all groups."""
-    began_s = time.monotonic()
-    return EarlierSample(_read(access, groups), began_s)
+    return EarlierSample(_read(access, groups), time.monotonic())
 
 
 def health(
@@ -98,17 +97,18 @@ def health(
     first: EarlierSample | None = None,
 ) -> HealthReport:
     """
-    Take two samples of groups, `sample_interval` apart, and say how each is; see `group_health`.
+    Take two samples of groups and say how each is; see `group_health`.
 
-    Reads committed offsets, log offsets and members, and not `__consumer_offsets`. `first` is the
-    first sample, if there was one. Raises UsageError and ClusterUnreachable; other read errors are
-    rows in `facts.problems`.
+    The second begins `sample_interval` after the end of the first. Reads committed offsets, log
+    offsets and members, and not `__consumer_offsets`. `first` is the first sample, if there was
+    one. Raises UsageError and ClusterUnreachable; other read errors are rows in `facts.problems`.
     """
-    apart_s = parse_duration(sample_interval).total_seconds()
+    interval_s = parse_duration(sample_interval).total_seconds()
     stuck_after_s = parse_duration(stuck_after).total_seconds()
     first = first or earlier_sample(access, groups)
     access.on_progress(Progress("second sample", 0, 1))
-    time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
+    time.sleep(max(0.0, interval_s - (time.monotonic() - first.ended_s)))
+    apart_s = time.monotonic() - first.ended_s
     second = _with_offsets_at(access, _read(access, groups), stuck_after_s)
     if wanted := doubtful_positions(first.facts, second):
         # Loads librdkafka, which a cluster where nothing stands still does not need.
@@ -117,7 +117,7 @@ def health(
         with suppress(ToolkitError):  # without READ on a topic, all offsets count as records
             found = read_first_committed(access.cluster, wanted)
             second = replace(second, first_records=found)
-    rows = group_health(first.facts, second, stuck_after_s=stuck_after_s)
+    rows = group_health(first.facts, second, stuck_after_s=stuck_after_s, apart_s=apart_s)
     problems = tuple(dict.fromkeys((*first.facts.problems, *second.problems)))
     return HealthReport(replace(second, problems=problems), rows)
 

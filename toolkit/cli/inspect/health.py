@@ -30,7 +30,7 @@ FIRST = (
     type=Duration(),
     default="2s",
     show_default=True,
-    help="Time between the two samples.",
+    help="Time between the end of the first sample and the begin of the second.",
 )
 @click.option(
     "--stuck-after",

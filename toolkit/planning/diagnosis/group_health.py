@@ -98,6 +98,11 @@ HEALTH = {
     Verdict.PROGRESSING: Health.BEHIND,
     Verdict.CAUGHT_UP: Health.OK,
 }
+# Verdicts of which the reason is what happened between the samples.
+SEEN_BETWEEN = {
+    *(Verdict.STUCK, Verdict.POSSIBLY_STUCK, Verdict.TRANSACTION, Verdict.NO_MEMBERS),
+    Verdict.PROGRESSING,
+}
 _RANK = {word: rank for rank, word in enumerate(Health)}
 
 
@@ -132,18 +137,22 @@ def doubtful_positions(first: Snapshot, second: Snapshot) -> list[tuple[TopicPar
     return list(found)
 
 
-def group_health(first: Snapshot, second: Snapshot, *, stuck_after_s: float) -> Rows:
+def group_health(
+    first: Snapshot, second: Snapshot, *, stuck_after_s: float, apart_s: float | None = None
+) -> Rows:
     """
     Return one row for each group of the second sample, worst first, then by lag.
 
     `second.at_time` has where logs stood `second.at`, which is `stuck_after_s` before the sample;
     a partition that is not in it has unread records of unknown age. `second.first_records` may have
-    the first record after `doubtful_positions`. Columns: cluster, group, health
+    the first record after `doubtful_positions`. `apart_s` is from the end of the first sample to
+    the begin of the second, for which every partition was certainly seen; None for samples that
+    took no time. Columns: cluster, group, health
     (see `Health`), why, lag (of all partitions, None if unknown), partitions, affected_partitions
     (with that word), worst_topic, worst_partition, verdict (of that partition, see `Verdict`),
     members (None if unknown), state, type.
     """
-    judging = _Judging(first, second, stuck_after_s)
+    judging = _Judging(first, second, stuck_after_s, apart_s)
     parts: dict[str, list[GroupTopic]] = defaultdict(list)
     for part in by_group_and_topic(second):
         parts[part.group_id].append(part)
@@ -181,9 +190,12 @@ class _Judged:
 class _Judging:
     """Judges groups from two samples."""
 
-    def __init__(self, first: Snapshot, second: Snapshot, stuck_after_s: float) -> None:
+    def __init__(
+        self, first: Snapshot, second: Snapshot, stuck_after_s: float, apart_s: float | None
+    ) -> None:
         self._first, self._second, self._stuck_after_s = first, second, stuck_after_s
-        self._apart_s = max(0.0, (second.taken_at - first.taken_at).total_seconds())
+        self._taken_apart_s = max(0.0, (second.taken_at - first.taken_at).total_seconds())
+        self._apart_s = self._taken_apart_s if apart_s is None else apart_s
         self._earlier = {(p.group_id, p.topic): p for p in by_group_and_topic(first)}
         self._unread_before = _group_problems(first)
         self._listed_before = {group.group_id for group in first.groups}
@@ -286,7 +298,7 @@ class _Judging:
     def _is_recent(self, case: PartitionEvidence) -> bool | None:
         """Whether every unread record is younger than stuck_after_s; None: it is not known."""
         committed, ended = case.committed or 0, case.earlier_end
-        if ended is not None and committed >= ended and self._apart_s <= self._stuck_after_s:
+        if ended is not None and committed >= ended and self._taken_apart_s <= self._stuck_after_s:
             return True  # written since the first sample
         if case.partition not in self._second.at_time:
             return None
@@ -298,29 +310,34 @@ class _Judging:
         return committed >= found.offset
 
     def _why(self, found: _Judged, group: Group) -> str:
-        """Return the reason in one sentence."""
-        stood = f"committed offset unchanged for {format_duration(self._apart_s)}"
-        verdict, case = found.verdict, found.case
-        if verdict is Verdict.POSSIBLY_STUCK and case:
-            stood = stood if case.moved == 0 else "first committed between the two samples"
-            return f"{stood}; {self._age(found)}"
-        if verdict is Verdict.STUCK:
-            return f"{stood}, although there were unread records"
-        if verdict is Verdict.NO_MEMBERS and group.type is GroupType.SIMPLE:
-            return f"members are never known (assign()); {stood}; {self._age(found)}"
-        if verdict is Verdict.TRANSACTION or (verdict is Verdict.PROGRESSING and found.lag):
-            return f"{found.why}; {self._age(found)}"
-        if verdict in {Verdict.CAUGHT_UP, Verdict.OUT_OF_RANGE} and _has_ended(group):
-            return f"{found.why}; the group has no members"
-        return found.why
+        """Return the reason in one short sentence."""
+        if found.verdict is Verdict.NO_MEMBERS and _has_ended(group):
+            return "no members"
+        if found.case and found.verdict in SEEN_BETWEEN:
+            return f"{self._seen(found.case, found.verdict)}{self._age(found)}"
+        tells_members = found.verdict in {Verdict.CAUGHT_UP, Verdict.OUT_OF_RANGE}
+        return f"{found.why}; no members" if tells_members and _has_ended(group) else found.why
+
+    def _seen(self, case: PartitionEvidence, verdict: Verdict) -> str:
+        """Return what happened between the samples."""
+        if verdict is Verdict.TRANSACTION:
+            return "blocked by an open transaction"
+        if case.moved is None:
+            return "first committed between the two samples"
+        if case.moved:
+            way = "on" if case.moved > 0 else "back"
+            return f"moved {way} by {abs(case.moved):,}"
+        stood = f"no new committed offset in {format_duration(self._apart_s)}"
+        is_alone = verdict is Verdict.NO_MEMBERS
+        return f"no member is ever listed (assign()); {stood}" if is_alone else stood
 
     def _age(self, found: _Judged) -> str:
-        limit = format_duration(self._stuck_after_s)
+        if not found.lag:
+            return ""
         if found.is_recent is None:
-            return "the age of the unread records is unknown"
-        if found.is_recent:
-            return f"unread records are less than {limit} old"
-        return f"the oldest unread record is more than {limit} old"
+            return "; unread for an unknown time"
+        limit = format_duration(self._stuck_after_s)
+        return f"; unread for {'less' if found.is_recent else 'more'} than {limit}"
 
 
 def _has_ended(group: Group) -> bool:

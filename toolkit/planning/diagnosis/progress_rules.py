@@ -22,10 +22,11 @@ the reason gives what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from toolkit.model import Group, GroupState, Member, TopicPartition
 from toolkit.model.plurals import counted
@@ -53,7 +54,7 @@ Judged = tuple[Verdict, str]
 NOT_READ = FirstRecord(found=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupSamples:
     """
     What two samples say about a whole group; `group` is that of the second.
@@ -69,6 +70,19 @@ class GroupSamples:
     moving_owners: frozenset[str] = frozenset()
     unread_before: str = ""
     hold_unread: str = ""
+
+    @cached_property
+    def paused(self) -> Mapping[TopicPartition, Member]:
+        """The paused partitions, each with its holder."""
+        return self.group.paused if self.group else {}
+
+    @cached_property
+    def subscribed(self) -> frozenset[str] | None:
+        """The topics that members subscribe to; None where there are none, or it is not known."""
+        group = self.group
+        if not group or not group.described or not group.is_live or group.unreadable_subscription:
+            return None
+        return group.subscribed_topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +124,10 @@ def judge(case: PartitionEvidence, looks: GroupSamples) -> Judged:
 def _rules(case: PartitionEvidence, looks: GroupSamples) -> Iterator[Judged]:
     group = looks.group
     # An abandoned topic loses records and may be re-created: that is not an error of the group.
-    if group and _is_unsubscribed(case, group):
+    if looks.subscribed is not None and case.partition.topic not in looks.subscribed:
         yield Verdict.UNSUBSCRIBED, "no member subscribes to the topic"
     yield from _of_the_log(case)
-    if group and (holder := group.paused.get(case.partition)):
+    if holder := looks.paused.get(case.partition):
         yield Verdict.PAUSED, f"paused by {_holder(holder)}"
     if case.moved:
         yield Verdict.PROGRESSING, _movement(case.moved, looks.apart_s)
@@ -147,11 +161,6 @@ def _of_the_log(case: PartitionEvidence) -> Iterator[Judged]:
         yield Verdict.UNKNOWN, "log start and log end offset could not be read"
     if case.position == LOST_RECORDS and not case.moved:
         yield Verdict.OUT_OF_RANGE, f"at most {counted(case.lost, 'unread record')} deleted"
-
-
-def _is_unsubscribed(case: PartitionEvidence, group: Group) -> bool:
-    is_known = group.described and group.is_live and not group.unreadable_subscription
-    return is_known and case.partition.topic not in group.subscribed_topics
 
 
 def _still(case: PartitionEvidence, looks: GroupSamples) -> Judged:

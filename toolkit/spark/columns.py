@@ -78,7 +78,7 @@ MEANING = {
     "worst_partition": "number of that partition",
     "worst_lag": "lag of that partition",
     # Activity.
-    "window_from": "start of the window: a full hour, or the start of the read",
+    "window_from": "start: a full hour, the start of the read, or the group's first record",
     "commits": "offset commits in the window",
     "commits_per_s": "offset commits per second",
     "expirations": "offsets expired by brokers",

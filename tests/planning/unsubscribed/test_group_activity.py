@@ -135,8 +135,8 @@ def activity(*rows: tuple[Any, ...]) -> pd.DataFrame:
         for group, hour, commits, rebalances, complete in rows
     ]
     table = pd.DataFrame(cells, columns=ACTIVITY)
-    moments = pd.Series(pd.to_datetime(table["hour"], utc=True))
-    return table.assign(hour=moments.astype("datetime64[ms, UTC]"))
+    hours = pd.Series(pd.to_datetime(table["hour"], utc=True)).astype("datetime64[ms, UTC]")
+    return table.assign(hour=hours, first_at=hours)
 
 
 def summed(*rows: tuple[Any, ...], partitions: int | None = 1, **more: Any) -> pd.DataFrame:
@@ -167,6 +167,23 @@ def test_a_window_may_begin_within_an_hour() -> None:
     (row,) = summed(("g", 2, 600, 0, True), since=began).itertuples(index=False)
 
     assert (began, 600, 1.0) == (row.window_from, row.commits, row.commits_per_s)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "commits", "rate"), [(10, 600, 1.0), (0.5, 30, 0.5)], ids=["ten", "half a minute"]
+)
+def test_a_young_group_has_its_rate_since_its_first_record(
+    minutes: float, commits: int, rate: float
+) -> None:
+    """The window of a cluster that was started ten minutes ago does not begin an hour ago."""
+    began = NOON + timedelta(hours=2.5) - timedelta(minutes=minutes)
+    rows = activity(("g", 2, commits, 0, True))
+    rows["first_at"] = pd.Series([began], dtype="datetime64[ms, UTC]")
+    since, now = NOON + timedelta(hours=1), NOON + timedelta(hours=2.5)
+    gone = removals().assign(kind=None)
+    (row,) = activity_by_group(rows, gone, since=since, now=now).itertuples(index=False)
+
+    assert (began, rate) == (row.window_from, row.commits_per_s)
 
 
 def test_removals_are_counted_by_kind() -> None:

@@ -24,6 +24,7 @@ CHECK_TAKES_S = 1.0
 # Clients commit each partition every 5 s by default. Ten times as often is rarely needed, and each
 # commit is written, replicated, cleaned and loaded.
 HOT_COMMITS_PER_S = 2.0
+SHORTEST_S = 60.0  # a few commits in a moment are no rate
 
 NOTHING_KNOWN = ""
 OWN_TIME = "the expiry time set by the client"
@@ -79,16 +80,16 @@ def activity_by_group(
     """
     Sum recent activity: one row for each cluster and group, busiest first.
 
-    Reads of `activity` cluster, group, hour, bytes, commits, rebalances and complete; of `removals`
-    cluster, group, removed_at and kind. `since` is the start of the window (window_from): hourly
-    counts start with its hour, so pass the start of an hour, or of the read. removals: those with
+    Reads of `activity` cluster, group, hour, first_at, bytes, commits, rebalances and complete; of
+    `removals` cluster, group, removed_at and kind. `since` is the start of the window: hourly
+    counts start with its hour, so pass the start of an hour, or of the read. window_from: that, or
+    the first record of the group in it; rates are from there on. removals: those with
     an unknown cause. complete: no record was compacted away; otherwise counts are minimums.
     `commits` (cluster, group; one row per partition) gives the number of partitions of a group.
     hot: more than HOT_COMMITS_PER_S commits per partition; null if unknown, with the reason in
     `why`.
     """
     window_from = pd.Timestamp(since)
-    length_s = (pd.Timestamp(now) - window_from).total_seconds()
     wrote = activity[activity["hour"] >= window_from.floor("h")].groupby(KEYS)
     table = wrote[["commits", "rebalances", "bytes"]].sum()
     table["complete"] = wrote["complete"].all()
@@ -100,9 +101,12 @@ def activity_by_group(
     numbers = ["commits", "rebalances", "bytes", *kinds.values()]
     table[numbers] = table[numbers].fillna(0).astype("Int64")
     table["complete"] = table["complete"].astype("boolean")
+    first = wrote["first_at"].min().reindex(table.index)
+    began = first.where(first > window_from, window_from)
+    length_s = (pd.Timestamp(now) - began).dt.total_seconds().clip(lower=SHORTEST_S)
     rate = table["commits"].astype("Float64") / length_s
     table = table.assign(
-        window_from=window_from,
+        window_from=began,
         commits_per_s=rate,
         bytes_per_s=table["bytes"].astype("Float64") / length_s,
     )

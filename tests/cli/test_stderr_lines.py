@@ -30,6 +30,9 @@ def test_a_command_stays_on_one_line() -> None:
     assert f"  to go on:\n  '{command}'\n  does it" == broken_at_spaces(
         f"  to go on: '{command}' does it", 20
     )
+    assert "the group's\nwords, add\n'| less -S'" == broken_at_spaces(
+        "the group's words, add '| less -S'", 12
+    )
 
 
 def test_an_error_at_a_terminal_is_broken_at_spaces(tmp_path: Path) -> None:

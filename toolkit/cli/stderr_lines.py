@@ -10,8 +10,8 @@ from typing import TextIO
 
 import click
 
-# A command that is quoted in a message is one word: it is copied, and a shell would run a part.
-_WORD = re.compile(r"(?:'offsetbook [^']*'|\S)+")
+# What is quoted in a message is one word: of a command that is copied a shell would run a part.
+_WORD = re.compile(r"(?:(?<!\w)'[^']*'|\S)+")
 _COMMAND = "offsetbook "  # a line that begins with it is a command alone
 
 

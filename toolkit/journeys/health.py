@@ -100,8 +100,8 @@ def health(
     Take two samples of groups and say how each is; see `group_health`.
 
     The second begins `sample_interval` after the end of the first. Reads committed offsets, log
-    offsets and members, and not `__consumer_offsets`. `first` is the first sample, if there was
-    one. Raises UsageError and ClusterUnreachable; other read errors are rows in `facts.problems`.
+    offsets and members, and records at `doubtful_positions`, but not `__consumer_offsets`. `first`
+    is the first sample, if there was one. Raises UsageError and ClusterUnreachable; other read errors are rows in `facts.problems`.
     """
     interval_s = parse_duration(sample_interval).total_seconds()
     stuck_after_s = parse_duration(stuck_after).total_seconds()

@@ -57,7 +57,8 @@ def command(scope: CommandScope, *, sample_interval: str, stuck_after: str) -> N
     It is `behind`, and `why` says for how long no progress was seen. Use --sample-interval 65s, or
     'offsetbook groups describe', which shows when each offset was committed.
 
-    Reads committed offsets, log offsets and members; neither Spark nor __consumer_offsets.
+    Reads committed offsets, log offsets and members, and records where it is in doubt whether any
+    is unread; needs neither Spark nor __consumer_offsets.
     Exit code: 0, whatever the words are; 4 if something could not be read.
     """  # noqa: D301 -- \\b is for click: keep these lines as they are
     from toolkit.journeys.health import all_rows

@@ -101,7 +101,8 @@ def health(
 
     The second begins `sample_interval` after the end of the first. Reads committed offsets, log
     offsets and members, and records at `doubtful_positions`, but not `__consumer_offsets`. `first`
-    is the first sample, if there was one. Raises UsageError and ClusterUnreachable; other read errors are rows in `facts.problems`.
+    is the first sample, if there was one. Raises UsageError and ClusterUnreachable; other read
+    errors are rows in `facts.problems`.
     """
     interval_s = parse_duration(sample_interval).total_seconds()
     stuck_after_s = parse_duration(stuck_after).total_seconds()

@@ -50,16 +50,16 @@ def broken_at_spaces(line: str, width: int) -> str:
     """Return a line as several that fit, as far as no word is longer; 0 is no limit."""
     if not width or 2 * len(line) <= width or line.startswith(_COMMAND):
         return line
-    from toolkit.cli.terminal_table import text_width
+    from rich.cells import cell_len
 
-    if text_width(click.unstyle(line)) <= width:
+    if cell_len(click.unstyle(line)) <= width:
         return line
     indent = line[: len(line) - len(line.lstrip())]
     words = _WORD.findall(line)
     lines = [indent + words[0]] if words else [line]
     for word in words[1:]:
         joined = f"{lines[-1]} {word}"
-        if text_width(click.unstyle(joined)) <= width:
+        if cell_len(click.unstyle(joined)) <= width:
             lines[-1] = joined
         else:
             lines.append(indent + word)

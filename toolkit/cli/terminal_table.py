@@ -115,7 +115,7 @@ class _Column:
         """The smallest width at which the column is readable and no word is broken."""
         if not self.may_wrap or self.whole <= PHRASE:
             return self.whole
-        longest = max(text_width(part) for text in self.widths for part in _unbreakable(text))
+        longest = max(_width(part) for text in self.widths for part in _unbreakable(text))
         return min(self.whole, max(longest, PHRASE if self.whole <= NAME else SENTENCE))
 
 
@@ -168,7 +168,7 @@ def _column(
         texts = [text.replace(" UTC", "Z") for text in texts]
     safe = {text: clean(text) for text in set(texts)}
     cells = [safe[text] for text in texts]
-    widths = {text: text_width(text) for text in safe.values()}
+    widths = {text: _width(text) for text in safe.values()}
     is_right = kind in {"number", "change", "duration"}
     title = clean(heading(name, kind))
     return _Column(title, is_right, kind in WORDS, cells, widths, is_painted)
@@ -241,13 +241,12 @@ def _block(
 
 
 def _padded(text: str, column: _Column, paint: str | None) -> str:
-    blank = " " * (column.width - text_width(text))
+    blank = " " * (column.width - _width(text))
     shown = click.style(text, fg=paint) if paint and text else text
     return blank + shown if column.is_right else shown + blank
 
 
-def text_width(text: str) -> int:
-    """Return how many characters of a terminal's line a text takes."""
+def _width(text: str) -> int:
     if text.isascii() or text == MISSING:
         return len(text)
     from rich.cells import cell_len
@@ -260,12 +259,12 @@ def wrapped(text: str, width: int) -> list[str]:
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word
-        if text_width(joined) <= width:
+        if _width(joined) <= width:
             lines[-1] = joined
             continue
         lines += [""] if lines[-1] else []
-        for part in [word] if text_width(word) <= width else _parts(word, width):
-            if text_width(lines[-1]) + text_width(part) > width:
+        for part in [word] if _width(word) <= width else _parts(word, width):
+            if _width(lines[-1]) + _width(part) > width:
                 lines.append("")
             lines[-1] += part
     return lines
@@ -286,7 +285,7 @@ def _heading_parts(name: str) -> list[str]:
 
 def _unbreakable(text: str) -> Iterator[str]:
     for word in text.split(" "):
-        yield from [word] if text_width(word) <= NAME else _parts(word, NAME)
+        yield from [word] if _width(word) <= NAME else _parts(word, NAME)
 
 
 def _parts(word: str, width: int) -> Iterator[str]:
@@ -294,4 +293,4 @@ def _parts(word: str, width: int) -> Iterator[str]:
     from rich.cells import chop_cells
 
     for part in AFTER_SEPARATORS.findall(word):
-        yield from [part] if text_width(part) <= width else chop_cells(part, width)
+        yield from [part] if _width(part) <= width else chop_cells(part, width)

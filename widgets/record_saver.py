@@ -7,7 +7,8 @@ from pathlib import Path
 
 import ipywidgets
 
-from widgets.fragments import NoticeTone, in_html, notice, sheet
+from toolkit.report.command_block import command_block
+from widgets.fragments import NoticeTone, notice, sheet
 from widgets.live_or_static import LiveOrStatic
 
 
@@ -36,7 +37,7 @@ class RecordSaver(LiveOrStatic):
     def static_html(self) -> str:
         """Return the command."""
         said = "Save these records byte for byte, in a terminal:"
-        return f"{sheet()}<p>{said}</p><pre><code>{in_html(self.command)}</code></pre>"
+        return f"{sheet()}<p>{said}</p>{command_block(self.command)}"
 
     def text_form(self) -> str:
         """Return the command."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolkit.errors import UsageError
+from toolkit.report.command_block import command_block
 from widgets.record_saver import RecordSaver
 
 
@@ -27,4 +28,4 @@ def test_a_click_saves_to_the_file_that_is_named() -> None:
         assert bool(why) is bool(saver.error)
         assert (f"saved to {name}" in done.value) is not bool(why)
     assert [Path("first.jsonl"), Path("second.jsonl")] == saved
-    assert "offsetbook peek" in saver.static_html()
+    assert command_block("offsetbook peek") in saver.static_html()

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -39,7 +38,7 @@ from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import ShownStep
 from toolkit.report.notices import NoticeTone
 from toolkit.report.progress_line import progress_line
-from toolkit.report.run_command import NotebookCall
+from toolkit.report.run_command import NotebookCall, shell_word
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
 
@@ -282,10 +281,10 @@ def _saver(found: PeekReport) -> RecordSaver:
     from widgets.record_saver import RecordSaver  # noqa: PLC0415 - only notebooks come here
 
     name = f"records-{re.sub(r'[^A-Za-z0-9.-]+', '_', found.group)[:60]}.jsonl"
-    topics = [f"--topic {quote(f'{p.topic}:{p.partition}')}" for p in found.positions]
+    topics = [f"--topic {shell_word(f'{p.topic}:{p.partition}')}" for p in found.positions]
     words = [
-        f"offsetbook peek --cluster {quote(found.cluster)}",
-        f"--group {quote(shown_name(found.group))}",
+        f"offsetbook peek --cluster {shell_word(found.cluster)}",
+        f"--group {shell_word(shown_name(found.group))}",
         *topics,
         f"--before {found.before} --after {found.after} --save {name}",
     ]

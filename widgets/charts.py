@@ -10,8 +10,9 @@ from typing import Any
 import ipywidgets
 import pandas as pd
 
+from toolkit.model.names import shown_name
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
-from toolkit.report.display import capture_outputs
+from toolkit.report.display import capture_outputs, letter_by_letter
 from toolkit.report.expiry_chart import show_expiry_timeline
 from toolkit.report.lag_charts import show_lag_chart, show_partition_lag_chart
 from toolkit.report.safe_names import visible
@@ -59,7 +60,7 @@ class Chart(LiveOrStatic):
         """Take rows, by which column to choose, what shows some rows, and words for no figure."""
         super().__init__()
         self.rows, self.by, self.show, self.nothing = rows, by, show, nothing
-        self.names = sorted({visible(name) for name in rows[by]})
+        self.names = sorted(set(map(_shown, rows[by])))
 
     @cached_property
     def choice(self) -> ipywidgets.Combobox:
@@ -87,10 +88,11 @@ class Chart(LiveOrStatic):
         """Draw what is chosen."""
         wanted, data = self.choice.value, self.whole
         if wanted:
-            data = self.figure(self.rows[self.rows[self.by].map(visible) == wanted])
+            data = self.figure(self.rows[self.rows[self.by].map(_shown) == wanted])
         if data is None:
             about = f"{in_html(wanted)}: " if wanted else ""
-            data = {"text/html": f"<p>{about}{self.nothing}</p>", "text/plain": self.nothing}
+            html = letter_by_letter(f"<p>{about}{self.nothing}</p>")
+            data = {"text/html": html, "text/plain": self.nothing}
         put = {"output_type": "display_data", "data": data, "metadata": {}}
         self.output.outputs = (put,)
 
@@ -116,6 +118,11 @@ class Chart(LiveOrStatic):
     def text_form(self) -> str:
         """Return what the figure shows."""
         return str(self.whole["text/plain"]) if self.whole else self.nothing
+
+
+def _shown(name: str) -> str:
+    """Return a name as a choice: an empty choice means everything."""
+    return visible(shown_name(name))
 
 
 def _by_group(rows: pd.DataFrame) -> pd.DataFrame:

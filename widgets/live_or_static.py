@@ -18,7 +18,13 @@ import ipywidgets
 from traitlets import HasTraits
 
 from toolkit.report.command_block import copy_script
-from toolkit.report.display import ROLE_KEY, OutputRole, display_output, is_headless
+from toolkit.report.display import (
+    ROLE_KEY,
+    OutputRole,
+    display_output,
+    is_headless,
+    letter_by_letter,
+)
 from toolkit.report.safe_names import visible_lines
 from widgets.fragments import error_notice, sheet
 
@@ -132,7 +138,8 @@ class LiveOrStatic(HasTraits):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]:
         if is_headless():
-            return self.stored()
+            data = self.stored()
+            return {**data, "text/html": letter_by_letter(data["text/html"])}
         self._put_stored()
         # Not in the widget: where that is gone, what is stored needs the looks.
         looks = {"text/html": sheet() + OWN_KEYS + copy_script(), "text/plain": ""}

@@ -65,3 +65,10 @@ def test_own_look_wins(shown: Any) -> None:
     layout = shown.figure["layout"]
     assert layout["height"] == 200
     assert layout["template"]["layout"]["colorway"][0] == "#0072b2"
+
+
+def test_names_are_not_typeset(shown: Any) -> None:
+    """JupyterLab has MathJax: plotly leaves what stands between dollar signs as it is."""
+    show_figure(go.Figure(go.Bar(x=[1], y=["${app}-${env}"])))
+
+    assert {"typesetMath": False} == shown.figure["config"]

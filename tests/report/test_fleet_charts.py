@@ -14,11 +14,15 @@ from toolkit.report.fleet_charts import (
     show_status_chart,
     show_time_lag_chart,
 )
-from toolkit.report.lag_charts import show_lag_chart
+from toolkit.report.lag_charts import (
+    show_lag_chart,
+    show_partition_lag_chart,
+    show_unsubscribed_lag_chart,
+)
 
 MIME = "application/vnd.plotly.v1+json"
 HOSTILE = "<a href='http://evil.invalid'>x</a>"
-T0 = datetime(2026, 3, 1, tzinfo=UTC)
+T0, HOUR = datetime(2026, 3, 1, tzinfo=UTC), timedelta(hours=1)
 
 
 def test_groups_are_counted_by_cluster_and_word(shown: Any) -> None:
@@ -55,6 +59,32 @@ def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Any) -> Non
     assert [[100.0, None, None], [None, 12.0, None]] == trace["customdata"][:2]
     assert "href='http" not in trace["y"][2].replace("&lt;a href", "")
     assert "fine · eu" not in trace["y"]
+
+
+def test_every_group_has_a_name_to_see(shown: Any) -> None:
+    """The empty name is in quotes, and what is invisible is spelt out, in every chart of lag."""
+    names = ["", "pay\u200fments"]
+    rows = pd.DataFrame({"cluster": "eu", "group": names, "topic": "t"})
+    rows["lag"] = pd.array([7, 5], "Int64")
+    show_lag_heat_map(rows)
+    show_lag_chart(rows)
+    show_unsubscribed_lag_chart(rows.assign(subscribed_lag=rows["lag"], unsubscribed_lag=1))
+
+    drawn = [output["data"][MIME]["data"][0]["y"] for output in shown]
+    assert [['"" · eu', "pay\\u200fments · eu"]] * 3 == drawn
+
+
+def test_lag_is_not_called_records(shown: Any) -> None:
+    """Markers and what was compacted away have offsets, and lag counts these."""
+    rows = pd.DataFrame({"cluster": "eu", "group": ["a"], "topic": "t", "partition": 0})
+    rows["lag"], rows["owner"] = pd.array([7], "Int64"), ""
+    show_lag_heat_map(rows)
+    show_lag_chart(rows)
+    show_partition_lag_chart(rows)
+    show_lag_history(pd.concat([rows.assign(taken_at=T0), rows.assign(taken_at=T0 + HOUR)]))
+
+    assert 4 == len(shown)
+    assert "records" not in str([output["data"][MIME] for output in shown])
 
 
 def test_ages_are_counted_up_to_their_ends(shown: Any) -> None:

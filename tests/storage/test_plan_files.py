@@ -98,7 +98,7 @@ steps = st.builds(
     st.sampled_from(GroupType),
     st.none() | st.sampled_from(GroupState),
     st.none() | times,
-    texts,
+    st.none() | texts,
 )
 findings = st.builds(
     Finding,

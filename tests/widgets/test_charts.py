@@ -83,6 +83,29 @@ def test_a_report_draws_the_figure_itself(monkeypatch: pytest.MonkeyPatch) -> No
     assert "Groups with the largest lag (top 1)" in bundle["text/plain"]
 
 
+def test_a_group_without_a_name_can_be_chosen() -> None:
+    """An empty choice means everything, so the empty name stands in quotes."""
+    found = forecast({"group": "", **EMPTY}, {"group": "b", **EMPTY})
+    chart = expiry_timeline(found, now=NOW)
+    assert ['""', "b"] == chart.names
+
+    chart.choice.value = '""'
+
+    assert {'"" · eu'} == {y for trace in drawn(chart)["data"] for y in trace["y"]}
+
+
+def test_a_name_without_a_figure_is_not_typeset() -> None:
+    """The words in place of the figure are an output, which JupyterLab would typeset."""
+    name = r"$\href{https://example.invalid/}{payments}$"
+    chart = lag_chart(LAGS.assign(topic=["orders", "orders", name]))
+    assert chart.view
+
+    chart.choice.value = name
+
+    (put,) = chart.output.outputs
+    assert put["data"]["text/html"].startswith('<div class="mathjax_ignore">')
+
+
 def test_a_bar_a_partition_of_one_group() -> None:
     """The most behind is on top, equals in their order, each with its number and who reads it."""
     chart = lag_chart(PARTITIONS)

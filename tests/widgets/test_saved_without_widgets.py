@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import pytest
 from IPython.display import display
@@ -60,3 +62,13 @@ def test_the_widget_is_never_alone(name: str) -> None:
     assert [(True, True)] == [
         (bool(data["text/html"].strip()), bool(data["text/plain"].strip())) for data in static
     ]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_a_headless_run_stores_is_not_typeset(name: str, monkeypatch: Any) -> None:
+    """JupyterLab opens the notebook of a run, and would typeset names such as `${app}-${env}`."""
+    monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
+
+    html = SHOWN[name]._repr_mimebundle_()["text/html"]
+
+    assert html.startswith('<div class="mathjax_ignore">')

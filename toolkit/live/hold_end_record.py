@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from toolkit.model import GroupState
+from toolkit.model.names import shown_name
 from toolkit.plan import (
     Action,
     Change,
@@ -32,7 +33,7 @@ def record_end(path: Path, record: HoldRecord, words: str, at: datetime) -> None
     state = path.parents[2]
     plan = Plan(
         intent=Intent.RESUME,
-        request=f"end of the hold of run {record.run_id} on {record.group_id}",
+        request=f"end of the hold of run {record.run_id} on {shown_name(record.group_id)}",
         cluster=record.cluster.name,
         cluster_id=record.cluster_id,
         made_at=at,

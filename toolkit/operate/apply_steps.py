@@ -71,7 +71,7 @@ def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
     batch: dict[str, Step] = {}
     size = 1
     for step in steps:
-        if len(batch) == size or step.group_id in batch or (step.needs and step.needs in batch):
+        if len(batch) == size or step.group_id in batch or step.needs in batch:
             yield list(batch.values())
             batch, size = {}, min(2 * size, LARGEST_BATCH)
         batch[step.group_id] = step
@@ -153,11 +153,9 @@ class _StepExecutor:
         """Return why a step's request is not sent."""
         self.ended = self.ended or self.stopped()
         held = before[step.group_id]
-        if self.ended or (step.needs and step.needs in self.unfinished):
-            return not_tried(
-                step,
-                self.ended or (f"skipped, because the step for group {step.needs} was not done"),
-            )
+        if self.ended or step.needs in self.unfinished:
+            why = f"skipped, because the step for group {step.needs_text} was not done"
+            return not_tried(step, self.ended or why)
         if isinstance(held, str):
             return not_tried(step, f"its committed offsets could not be read: {held}")
         if step.action is Action.MOVE and step.type is GroupType.STREAMS:

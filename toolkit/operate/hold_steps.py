@@ -27,6 +27,7 @@ from toolkit.model import (
     Problem,
     TopicPartition,
 )
+from toolkit.model.names import shown_name
 from toolkit.model.times import parse_duration
 from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
@@ -261,7 +262,8 @@ class HoldExecutor:
                 is_last = time.monotonic() > give_up_at or bool(self.stopped())
                 if isinstance(shown, Problem):
                     if is_last:
-                        raise BrokerRefused(f"{shown.what} of group {group_id}: {shown.why}")
+                        about = f"{shown.what} of group {shown_name(group_id)}"
+                        raise BrokerRefused(f"{about}: {shown.why}")
                 elif is_last or all((partition in shown) == held for partition in wanted):
                     return shown
                 time.sleep(LOOK_EVERY_S)

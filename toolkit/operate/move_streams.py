@@ -23,6 +23,7 @@ from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.operate.watch_move import NOT_SEEN, WATCH_S, with_results
 from toolkit.plan import ChangeStatus, Position, Result, Step, StepOutcome
 from toolkit.planning.holds.continuation import is_written_over
@@ -178,7 +179,7 @@ def _watch(
 def _describe(move: _Move) -> StreamsFacts:
     facts: StreamsFacts = move.channel.ask(DescribeStreams())
     if facts.error:
-        raise BrokerRefused(f"describing group {move.step.group_id}: {facts.why}")
+        raise BrokerRefused(f"describing group {shown_name(move.step.group_id)}: {facts.why}")
     return facts
 
 

@@ -21,6 +21,7 @@ from toolkit.kafka_io.groups.describe_groups import read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.live.hold_end_record import record_end
 from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.storage.hold_files import (
     HoldRecord,
@@ -46,7 +47,7 @@ class OrphanedHold(NamedTuple):
         """The hold and its state as text, with unescaped names."""
         record = self.record
         what = " ".join(map(str, scopes_of(self.still_held or record.held)))
-        begun = f"the hold of run {record.run_id} on {record.group_id}, {what},"
+        begun = f"the hold of run {record.run_id} on {shown_name(record.group_id)}, {what},"
         if self.still_held:
             return (
                 f"{begun} has lost its keeper process. To keep the pause, pause the same "

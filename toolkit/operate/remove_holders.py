@@ -14,6 +14,7 @@ from toolkit.kafka_io.membership.streams import LeaveStreams
 from toolkit.live.application_view import TOLD_WITHIN_S, until_resumed
 from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import Cluster, GroupType
+from toolkit.model.names import shown_name
 from toolkit.plan import Step
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 
@@ -31,7 +32,7 @@ def remove_holders(cluster: Cluster, step: Step, holders: Collection[str]) -> No
     with GroupChannel(cluster, step.group_id) as channel:
         refused = list(remove.get(step.type, _from_classic)(channel, sorted(holders)))
     if refused:
-        raise BrokerRefused(f"releasing partitions of {step.group_id}: {refused[0]}")
+        raise BrokerRefused(f"releasing partitions of {shown_name(step.group_id)}: {refused[0]}")
 
 
 def _from_classic(channel: GroupChannel, holders: list[str]) -> Iterator[str]:

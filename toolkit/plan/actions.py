@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from toolkit.model import Commit, GroupState, GroupType, TopicPartition
+from toolkit.model.names import shown_name
 
 
 class Intent(StrEnum):
@@ -74,7 +75,12 @@ class Step:
     type: GroupType
     state: GroupState | None  # None: the group did not exist
     last_commit_at: datetime | None = None  # the group's latest commit, by the broker's clock
-    needs: str = ""  # the group whose steps must be done first
+    needs: str | None = None  # the group whose steps must be done first
+
+    @property
+    def needs_text(self) -> str:
+        """What files and the fingerprint say of `needs`; "" for None."""
+        return "" if self.needs is None else shown_name(self.needs)
 
     @property
     def creates(self) -> bool:

@@ -77,7 +77,7 @@ class Plan:
         for step in self.steps:
             # A live group advances during the review; the approval covers the request.
             state = None if step.action in ON_LIVE_GROUPS else step.state
-            head = (step.group_id, step.action, step.type, state, step.needs)
+            head = (step.group_id, step.action, step.type, state, step.needs_text)
             # Partitions and positions are tuples, which JSON writes as lists.
             changes = self._approved(step.changes)
             digest.update(json.dumps((head, changes)).encode())

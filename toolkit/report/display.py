@@ -48,6 +48,11 @@ def capture_outputs() -> Iterator[list[dict[str, Any]]]:
         _collected.reset(before)
 
 
+def letter_by_letter(html: str) -> str:
+    """Return HTML for an output of JupyterLab that is not typeset there."""
+    return f'<div class="{AS_IT_IS}">{html}</div>'
+
+
 def display_output(
     data: dict[str, Any],
     *,
@@ -68,7 +73,7 @@ def display_output(
         taken.append(data)
         return
     if html := data.get("text/html"):
-        data = {**data, "text/html": f'<div class="{AS_IT_IS}">{html}</div>'}
+        data = {**data, "text/html": letter_by_letter(html)}
     # Slow to import, and only notebooks come here.
     from IPython.display import display  # noqa: PLC0415
 

@@ -8,14 +8,13 @@ from datetime import datetime
 import pandas as pd
 import plotly.graph_objects as go
 
-from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.planning.expiry.expiry_rules import Confidence
 from toolkit.report.colours import BAD, CAUTION, SERIES
 from toolkit.report.colours import UNKNOWN as GREY
 from toolkit.report.figures import show_figure
-from toolkit.report.safe_names import plain
+from toolkit.report.safe_names import group_label, plain
 
 ROW_PX = 28
 FRAME_PX = 190
@@ -80,10 +79,7 @@ def _marked(rows: pd.DataFrame, now: datetime, *, at_risk: bool = False) -> pd.D
     why = rows["expiry_why"] if not at_risk else "protected only by active members"
     return pd.DataFrame(
         {
-            "label": [
-                plain(f"{shown_name(group)} · {cluster}")
-                for group, cluster in zip(rows["group"], rows["cluster"], strict=True)
-            ],
+            "label": list(map(group_label, rows["group"], rows["cluster"])),
             "kind": AT_RISK[0] if at_risk else kind,
             "at": rows[column].where(rows[column] > start, start),
             "topic": rows["topic"],

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from toolkit.model.names import shown_name
 from toolkit.planning.lag.status_rules import ERR, HELD, OK, UNSUBSCRIBED, WARN
 from toolkit.report.colours import SERIES, series_colours, status_colour
 from toolkit.report.figures import show_figure
-from toolkit.report.safe_names import plain
+from toolkit.report.safe_names import group_label, plain
 
 BAR_PX, FRAME_PX = 26, 150
 UNKNOWN = "unknown"
@@ -70,7 +69,7 @@ def show_lag_heat_map(partitions: pd.DataFrame, *, top_n: int = 20) -> None:
         return
     rows = pd.DataFrame(
         {
-            "group": behind["group"] + " · " + behind["cluster"],
+            "group": list(map(group_label, behind["group"], behind["cluster"])),
             "topic": behind["topic"],
             "lag": behind["lag"].astype("float64"),
         }
@@ -81,15 +80,15 @@ def show_lag_heat_map(partitions: pd.DataFrame, *, top_n: int = 20) -> None:
     figure = go.Figure(
         go.Heatmap(
             x=[plain(name) for name in table.columns],
-            y=[plain(name) for name in table.index],
+            y=list(table.index),
             z=np.log10(table.to_numpy()).tolist(),
             customdata=table.to_numpy().tolist(),
             colorbar={
-                "title": "records",
+                "title": "lag (offsets)",
                 "tickvals": list(ticks),
                 "ticktext": [f"{10**power:,}" for power in ticks],
             },
-            hovertemplate="%{y}<br>%{x}<br>%{customdata:,.0f} records<extra></extra>",
+            hovertemplate="%{y}<br>%{x}<br>lag %{customdata:,.0f}<extra></extra>",
         )
     )
     figure.update_layout(
@@ -153,7 +152,7 @@ def show_lag_history(history: pd.DataFrame, *, top_n: int = 8) -> None:
         title=f"Lag over time (top {len(lines)} groups)",
         height=FRAME_PX + 260,
         xaxis={"title": "time, UTC", "type": "date"},
-        yaxis={"title": "records", "rangemode": "tozero"},
+        yaxis={"title": "lag (offsets)", "rangemode": "tozero"},
     )
     show_figure(figure)
 
@@ -162,13 +161,13 @@ def _line(history: pd.DataFrame, cluster: str, group: str, place: int) -> go.Sca
     rows = history[(history["cluster"] == cluster) & (history["group"] == group)]
     rows = rows.sort_values("taken_at")
     return go.Scatter(
-        name=plain(f"{shown_name(group)} · {cluster}"),
+        name=group_label(group, cluster),
         x=[f"{at:%Y-%m-%d %H:%M:%S}" for at in rows["taken_at"]],
         # Where a run has no lag the line is broken.
         y=[None if pd.isna(lag) else int(lag) for lag in rows["lag"]],
         mode="lines+markers",
         line={"dash": DASHES[place // len(SERIES) % len(DASHES)]},
-        hovertemplate="%{y:,} records",
+        hovertemplate="lag %{y:,}",
     )
 
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from toolkit.report.colours import SERIES, UNUSED, series_colours
 from toolkit.report.figures import show_figure
-from toolkit.report.safe_names import plain
+from toolkit.report.safe_names import group_label, plain
 
 BAR_PX = 26
 FRAME_PX = 130
@@ -60,7 +60,7 @@ def show_partition_lag_chart(partitions: pd.DataFrame, *, top_n: int = 30) -> No
             cliponaxis=False,
             customdata=[plain(owner or "no owner") for owner in rows["owner"]],
             orientation="h",
-            hovertemplate="%{y}<br>lag %{x:,} records<br>%{customdata}<extra></extra>",
+            hovertemplate="%{y}<br>lag %{x:,}<br>%{customdata}<extra></extra>",
         )
         for topic, rows in worst.groupby("topic", sort=False)
     ]
@@ -109,8 +109,8 @@ def show_unsubscribed_lag_chart(by_group: pd.DataFrame, *, top_n: int = 20) -> N
     )
 
 
-def _labels(rows: pd.DataFrame) -> pd.Series[str]:
-    return rows["group"] + " · " + rows["cluster"]
+def _labels(rows: pd.DataFrame) -> list[str]:
+    return list(map(group_label, rows["group"], rows["cluster"]))
 
 
 def _show_bars(bars: list[go.Bar], *, title: str, rows: int, labels: Sequence[str] = ()) -> None:
@@ -125,7 +125,7 @@ def _show_bars(bars: list[go.Bar], *, title: str, rows: int, labels: Sequence[st
         title=title,
         barmode="stack",
         height=FRAME_PX + BAR_PX * rows,
-        xaxis={"title": "records", "rangemode": "tozero"},
+        xaxis={"title": "lag (offsets)", "rangemode": "tozero"},
         showlegend=len(bars) > 1,
         legend={"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "traceorder": "normal"},
         yaxis={"type": "category", "ticklabelstandoff": 6, **(order if labels else by_length)},

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from html import escape
 
+from toolkit.model.names import shown_name
+
 # Control characters, and the invisible ones with which one name can pass for another.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _ENTITY = re.compile(r"&(?=#?\w+;)")
@@ -42,6 +44,11 @@ def plain(name: object) -> str:
     anywhere. Once is enough: applied twice, the escapes show.
     """
     return without_tags(_ENTITY.sub("&amp;", visible(name)))
+
+
+def group_label(group: str, cluster: str) -> str:
+    """Return the plotly label of a group in a fleet."""
+    return plain(f"{shown_name(group)} · {cluster}")
 
 
 def without_tags(text: str) -> str:

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.model.names import named
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document
@@ -164,7 +165,7 @@ def _step(fields: JsonFields) -> Step:
         type=fields.choice("type", GroupType),
         state=fields.optional("state", lambda name: fields.choice(name, GroupState)),
         last_commit_at=fields.optional("last_commit_at", fields.time),
-        needs=fields.text("needs"),
+        needs=named(needs) if (needs := fields.text("needs")) else None,
     )
 
 

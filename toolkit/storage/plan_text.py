@@ -112,7 +112,7 @@ def _step_head(step: Step) -> dict[str, object]:
         "type": step.type,
         "state": step.state,
         "last_commit_at": step.last_commit_at and utc_text(step.last_commit_at),
-        "needs": step.needs,
+        "needs": step.needs_text,
     }
 
 

@@ -55,7 +55,7 @@ def step(
     *changes: Change,
     group: str = "g",
     state: GroupState | None = GroupState.EMPTY,
-    needs: str = "",
+    needs: str | None = None,
 ) -> Step:
     """Return a step about a classic group."""
     return Step(group, action, changes, GroupType.CLASSIC, state, needs=needs)
@@ -239,25 +239,36 @@ RENAME = plan(
 )
 
 
-def test_a_rename_is_undone_backwards() -> None:
-    """The old group is back before the new one goes, and the same holds for undoing that."""
-    undo = plan_undo(RENAME, facts_of({"new": {ORDERS: AT_10}}))
-    again = plan_undo(undo, facts_of({"old": {ORDERS: AT_10}}))
+def renamed(old: str) -> Plan:
+    """Return the plan of a rename to `new`."""
+    made, gone = RENAME.steps
+    return replace(RENAME, steps=(made, replace(gone, group_id=old)))
 
-    assert [(Action.COMMIT, "old", ""), (Action.DELETE_GROUP, "new", "old")] == [
+
+@pytest.mark.parametrize("old", ["old", ""])
+def test_a_rename_is_undone_backwards(old: str) -> None:
+    """The old group is back before the new one goes, and the same holds for undoing that."""
+    undo = plan_undo(renamed(old), facts_of({"new": {ORDERS: AT_10}}))
+    again = plan_undo(undo, facts_of({old: {ORDERS: AT_10}}))
+
+    assert [(Action.COMMIT, old, None), (Action.DELETE_GROUP, "new", old)] == [
         (one.action, one.group_id, one.needs) for one in undo.steps
     ]
-    assert [(Action.COMMIT, "new", ""), (Action.DELETE_GROUP, "old", "new")] == [
+    assert [(Action.COMMIT, "new", None), (Action.DELETE_GROUP, old, "new")] == [
         (one.action, one.group_id, one.needs) for one in again.steps
     ]
 
 
-def test_the_new_group_of_a_rename_stays_while_the_old_one_cannot_come_back() -> None:
+@pytest.mark.parametrize(("old", "shown"), [("old", "old"), ("", '""')])
+def test_the_new_group_of_a_rename_stays_while_the_old_one_cannot_come_back(
+    old: str, shown: str
+) -> None:
     """Otherwise its offsets would be nowhere."""
-    undo = plan_undo(RENAME, facts_of({"new": {ORDERS: AT_10}, "old": {ORDERS: AT_30}}))
+    undo = plan_undo(renamed(old), facts_of({"new": {ORDERS: AT_10}, old: {ORDERS: AT_30}}))
 
     assert () == undo.steps
     assert [("moved-since", "block"), ("kept", "note")] == rules(undo)
+    assert f"kept, because {shown} cannot be restored" == undo.findings[-1].why
 
 
 def test_a_live_group_is_not_put_back_but_loses_what_nobody_reads() -> None:
@@ -373,7 +384,7 @@ def test_a_rename_is_undone_in_order_where_a_topic_was_recreated() -> None:
     # The broker dropped what was committed of the topic that was deleted.
     undo = plan_undo(done, replace(facts_of({"new": {PAYMENTS: AT_10}}), topic_ids={"orders": "x"}))
 
-    assert [("old", ""), ("new", "old")] == [(one.group_id, one.needs) for one in undo.steps]
+    assert [("old", None), ("new", "old")] == [(one.group_id, one.needs) for one in undo.steps]
     assert ["comes-back-simple", "topic-recreated"] == sorted(f.rule for f in undo.findings)
 
 

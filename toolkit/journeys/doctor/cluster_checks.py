@@ -17,6 +17,7 @@ from toolkit.kafka_io.cluster.controller_clock import read_clock_difference
 from toolkit.kafka_io.cluster.permissions import read_permissions
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
+from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 
 CLUSTERS_AT_ONCE = 16
@@ -140,7 +141,8 @@ def _paused_row(cluster: Cluster, told: Told) -> CheckRow:
         unread = f"not known of all groups: {why}"
     if not held:
         return unknown(cluster.name, check, unread) if unread else ok(cluster.name, check, "none")
-    finding = f"{counted(sum(map(len, held.values())), 'partition')} of {', '.join(sorted(held))}"
+    groups = ", ".join(map(shown_name, sorted(held)))
+    finding = f"{counted(sum(map(len, held.values())), 'partition')} of {groups}"
     finding = "; ".join(filter(None, [finding, unread]))
     notes = [member.hold_note for paused in held.values() for member in paused.values()]
     if any(note and note.until and note.until < facts.taken_at for note in notes):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from toolkit.errors import FleetFileError, ToolkitError
 from toolkit.journeys.doctor.check_row import CheckRow, error, ok, unknown, warn
+from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.operate.orphaned_holds import holds_without_keeper
 from toolkit.storage import fleet_file as fleet_files
@@ -123,7 +124,7 @@ def _holds_row(state: Path) -> CheckRow:
     except (ToolkitError, OSError):
         return unknown(STATE, check, "hold files cannot be read")
     if left:
-        groups = ", ".join(sorted({record.group_id for record in left}))
+        groups = ", ".join(map(shown_name, sorted({record.group_id for record in left})))
         hint = (
             "'offsetbook paused-partitions' shows what is still held; 'offsetbook resume' ends it"
         )

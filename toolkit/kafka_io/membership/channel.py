@@ -23,6 +23,7 @@ from toolkit.kafka_io.membership.classic import DescribeClassic, Join
 from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.unanswered_join import UnansweredJoin
 from toolkit.model import HOLDER_CLIENT_ID, Cluster
+from toolkit.model.names import shown_name
 
 GIVE_UP_AFTER_S = 30.0
 PAUSE_S = 0.2
@@ -195,6 +196,6 @@ class GroupChannel:
             if found.error_code != ErrorCode.NONE:
                 kind = ClusterUnreachable if found.error_code in ASK_AGAIN else BrokerRefused
                 why = reason(found.error_code, "Describe")
-                raise kind(f"finding the coordinator of group {self.group_id}: {why}")
+                raise kind(f"finding the coordinator of group {shown_name(self.group_id)}: {why}")
             self._coordinator = int(found.node_id)
         return self._coordinator

@@ -22,6 +22,7 @@ from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, fin
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.kafka_io.groups.listing import group_state
 from toolkit.model import Group, GroupState, GroupType
+from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 
 # After this the coordinator removes a member of ours that could not leave; no broker by default
@@ -65,13 +66,12 @@ def reset_classic_retention(connection: Connection, group: Group) -> None:
     """
     if group.type is not GroupType.CLASSIC:
         raise Blocked(
-            f"cannot reset retention of group {group.group_id} by joining: it is not a classic "
-            "group",
+            f"{_cannot(group)} by joining: it is not a classic group",
             hint="commit its offsets again instead",
         )
     if group.protocol_type not in PROTOCOLS:
         raise Blocked(
-            f"cannot reset retention of group {group.group_id}: joining a group of protocol type "
+            f"{_cannot(group)}: joining a group of protocol type "
             f"{group.protocol_type!r} could disturb its members",
             hint="start one of its own members briefly",
         )
@@ -83,11 +83,15 @@ def reset_classic_retention(connection: Connection, group: Group) -> None:
         member.leave()
     if member.company:
         raise Blocked(
-            f"cannot reset retention of group {group.group_id}: another member joined",
+            f"{_cannot(group)}: another member joined",
             hint=(
                 "do nothing: the group is live now, and offsets of subscribed topics do not expire"
             ),
         )
+
+
+def _cannot(group: Group) -> str:
+    return f"cannot reset retention of group {shown_name(group.group_id)}"
 
 
 class _RejoiningMember:
@@ -107,7 +111,7 @@ class _RejoiningMember:
         if state is GroupState.EMPTY and found.protocol_type == self._group.protocol_type:
             return
         raise Blocked(
-            f"cannot reset retention of group {self._group.group_id}: it is {state} and has "
+            f"{_cannot(self._group)}: it is {state} and has "
             f"{counted(len(found.members), 'member')}",
             hint="make a new plan: the group has changed",
         )
@@ -171,5 +175,6 @@ class _RejoiningMember:
     def _refuse(self, code: int) -> None:
         if code != ErrorCode.NONE:
             raise BrokerRefused(
-                f"resetting retention of group {self._group.group_id}: {reason(code, 'Read')}"
+                f"resetting retention of group {shown_name(self._group.group_id)}: "
+                f"{reason(code, 'Read')}"
             )

@@ -28,6 +28,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.model import TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import Position
 
 TRANSACTION_KEY = 1
@@ -132,7 +133,8 @@ class OffsetsTransaction:
             later = is_worth_retrying(code) or code == ErrorCode.CONCURRENT_TRANSACTIONS
             if not later or time.monotonic() > give_up_at:
                 raise BrokerRefused(
-                    f"{type(request).__name__.removesuffix('Request')} for group {self._group_id} "
+                    f"{type(request).__name__.removesuffix('Request')} for group "
+                    f"{shown_name(self._group_id)} "
                     f"with transactional id {self.transactional_id}: {reason(code, 'Read')}"
                 )
             time.sleep(RETRY_PAUSE_S)

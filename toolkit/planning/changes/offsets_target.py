@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import UsageError
 from toolkit.model import Group, TopicPartition
+from toolkit.model.names import shown_name
 from toolkit.plan import Finding, Position, Severity
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace
 from toolkit.planning.selection.partition_selection import TopicScope, ranges, scopes_of
@@ -59,7 +60,7 @@ class FromOffsets(Target):
         if others:
             count = sum(len(self.rows[name]) for name in others)
             more = ", ..." if len(others) > 5 else ""
-            names = f"{', '.join(others[:5])}{more}"
+            names = f"{', '.join(map(shown_name, others[:5]))}{more}"
             why = f"{count:,} rows are for groups that are not selected: {names}; skipped"
             yield Finding("other-groups", Severity.NOTE, why)
         for name in sorted(asked):

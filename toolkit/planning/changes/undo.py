@@ -13,6 +13,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from toolkit.model import Group, GroupType, Snapshot
+from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
 from toolkit.planning.changes import topic_recreated
 from toolkit.planning.changes.delete_offsets import deletion_refusal
@@ -51,12 +52,12 @@ def plan_undo(
         return _undo_hold(done, snapshot, request)
     facts = Facts.of(snapshot)
     then = done.topic_ids if done.cluster_id == snapshot.cluster_id else {}
-    undone = {step.needs: step.group_id for step in done.steps if step.needs}
+    undone = {step.needs: step.group_id for step in done.steps if step.needs is not None}
     parts: list[Part] = []
     for step in reversed(done.steps):
-        needs = undone.get(step.group_id, "")
-        if any(_stops(part, needs) for part in parts):
-            why = f"kept, because {needs} cannot be restored"
+        needs = undone.get(step.group_id)
+        if needs is not None and any(_stops(part, needs) for part in parts):
+            why = f"kept, because {shown_name(needs)} cannot be restored"
             parts.append(note("kept", why, step.group_id))
             continue
         waits = any(isinstance(part, Step) and part.group_id == needs for part in parts)
@@ -124,7 +125,6 @@ def _stops(part: Part, group_id: str) -> bool:
         isinstance(part, Finding)
         and part.severity is Severity.BLOCK
         and part.rule != topic_recreated.RULE  # the changes stay in the plan
-        and bool(group_id)
         and part.group_id == group_id
     )
 

@@ -207,7 +207,8 @@ class CheckContext:
                     unknown.append(f"what {shown_name(group.group_id)} subscribes to: {why}")
         if Needs.HOLD_FACTS in needs and self.applying:
             held = {step.group_id for step in self._of(Action.HOLD)}
-            unknown += [f"the settings of {name}" for name in sorted(held - self.beside.keys())]
+            unread = sorted(held - self.beside.keys())
+            unknown += [f"the settings of {shown_name(name)}" for name in unread]
         return unknown
 
     def _of(self, action: Action) -> Iterator[Step]:

@@ -29,7 +29,8 @@ def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     patterns = set(allowed) - case.groups.keys()  # the others are names of groups
     for name in case.plan.group_ids if allowed else ():
         if name not in allowed and not any(fnmatchcase(name, pattern) for pattern in patterns):
-            told = f"not covered by the standing approval, which allows {', '.join(allowed)}"
+            entries = ", ".join(map(shown_name, allowed))
+            told = f"not covered by the standing approval, which allows {entries}"
             yield Objection(told, name)
 
 
@@ -45,7 +46,7 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
         seen = _confirmed_sighting(case, case.seen.empty.get(name))
         unused = last_use_of(group, commits, seen) if group else None
         if unused is None:
-            unknown.append(f"when {name} was last used")
+            unknown.append(f"when {shown_name(name)} was last used")
         elif case.now - unused.since < days * DAY:
             told = f"{(case.now - unused.since) / DAY:.1f} days by {unused.source}"
             yield Objection(

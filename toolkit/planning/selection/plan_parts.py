@@ -77,7 +77,7 @@ class Facts:
             yield block("unreadable", why, group_id, partition)
 
     def step(
-        self, group_id: str, action: Action, changes: Iterable[Change], *, needs: str = ""
+        self, group_id: str, action: Action, changes: Iterable[Change], *, needs: str | None = None
     ) -> Step:
         """Return a step on the group's current state; a missing group will be a simple group."""
         group = self.groups.get(group_id)

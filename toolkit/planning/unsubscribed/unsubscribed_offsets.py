@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from toolkit.errors import NotFound
 from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.model.commit_columns import columns_of
+from toolkit.model.names import shown_name
 from toolkit.model.rows import WORDS, Kind, Row, Rows
 from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 
@@ -144,7 +145,7 @@ class _Found:
         subscribed, why = self.group.subscribed_topics, _why(self.group)
         rows: list[Row] = []
         for part in (part for part in self.parts if part.topic not in subscribed):
-            others = ", ".join(sorted(readers.get(part.topic, ())))
+            others = ", ".join(map(shown_name, sorted(readers.get(part.topic, ()))))
             cells = zip(part.partitions, part.offsets, part.places, part.lags, strict=True)
             rows += (
                 (

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cached_property
-from glob import escape
 from typing import Any
 
 import ipywidgets
 import pandas as pd
 from traitlets import Tuple
 
-from toolkit.model.names import shown_name
+from toolkit.model.names import ExactName, named, shown_name
 from toolkit.model.plurals import counted
 from toolkit.report.made_from import end_plans
 from toolkit.report.safe_names import visible
@@ -69,7 +68,7 @@ class GroupPicker(LiveOrStatic):
     @property
     def patterns(self) -> tuple[str, ...]:
         """The chosen names for where patterns are names as well: each matches only itself."""
-        return tuple(map(escape, self.picked))
+        return tuple(ExactName(named(name)) for name in self.picked)
 
     @cached_property
     def search(self) -> ipywidgets.Text:

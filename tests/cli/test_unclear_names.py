@@ -146,3 +146,23 @@ def test_a_picker_tells_names_apart(operator: Operator) -> None:
     picker.choose(['""'])
     (name,) = picker.picked
     assert {""} == {*session.sample(name).partitions["group"]}
+
+
+def test_a_name_is_no_pattern_of_another(
+    operator: Operator, apps: Applications, fleet: Path, offsetbook_main: Command
+) -> None:
+    """A group whose name is how a pattern would be written for another one is not taken for it."""
+    topic = TopicPartition(apps.create_topic(apps.name("orders"), records=9), 0)
+    odd, beside = apps.name("odd*"), apps.name("odd[*]")
+    operator.commit(odd, {topic: 3})
+    operator.commit(beside, {topic: 7})
+    session = Session(operator.cluster, operator.state)
+
+    diagnosed = session.sample(odd)
+    copied = session.copy(CopyRequest(odd, apps.name("copy")))
+    words = ("--bootstrap-server", operator.cluster.bootstrap_servers, "--describe", "--group", odd)
+    described = offsetbook_main("consumer-groups", *words, fleet=fleet)
+
+    assert [3] == [*diagnosed.partitions["committed"]]
+    assert [3] == [change.after.offset for _, change in copied.plan.changes if change.after]
+    assert (0, True) == (described.returncode, odd in described.stdout), described.stderr

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model.names import MISSING, TOOL_MISSING, named, shown_name
+from toolkit.model.groups import names_meant
+from toolkit.model.names import MISSING, TOOL_MISSING, ExactName, named, shown_name, typed_name
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,13 @@ def test_what_is_shown_can_be_written(name: str) -> None:
     """There is always something to see, no two names look alike, and each can be typed."""
     assert name == named(shown_name(name))
     assert shown_name(name).strip() not in {"", MISSING, TOOL_MISSING}
+
+
+@pytest.mark.parametrize("name", ["pay*", "[a]", "a?", "payments", "", " a*", MISSING])
+def test_an_exact_name_is_no_pattern(name: str) -> None:
+    """It means this group alone, or none, as an object of Python and as a text that is typed."""
+    others = {"payments", "a", "ab", "pay[*]", "[[]a]", "a[?]", " a[*]", "None"} - {name}
+    exact = ExactName(name)
+    for written in (exact, typed_name(exact)):
+        assert [name] == names_meant(written, {*others, name})
+        assert [] == names_meant(written, others)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from toolkit.model.names import ExactName
+from toolkit.report.next_step_list import ShownStep
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible
 from toolkit.runner.parameters import parse_parameters, read_parameters
@@ -75,3 +77,15 @@ def test_what_is_shown_is_what_a_shell_reads(name: str) -> None:
     assert (
         f"group={name}" == subprocess.run(printed, capture_output=True, check=True).stdout.decode()
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("", '""'), ("pay*", '"pay*"'), (" a", '" a"'), ("payments", "payments")]
+)
+def test_a_step_chooses_exactly_its_group(name: str, text: str) -> None:
+    """A group's name is written so that the notebook reads it as this name, and no pattern."""
+    call = NotebookCall("90_troubleshoot_group", {"groups": [ExactName(name)]})
+    step = ShownStep("Next", "", call.notebook, call.parameters)
+
+    assert {"groups": [text]} == step.parameters
+    assert f"groups={text}" in shlex.split(run_command(call, {}))

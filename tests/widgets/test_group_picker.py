@@ -5,6 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from toolkit.model import Group, GroupState, GroupType, select_groups
+from toolkit.model.names import shown_name
 from widgets.group_picker import MOST, GroupPicker, group_picker
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -126,6 +128,19 @@ def test_names_are_handed_over_as_they_are(groups: pd.DataFrame) -> None:
     picker.use_button.click()
     assert [(HOSTILE,)] == told
     assert "<img" not in picker.count.value
+
+
+@pytest.mark.parametrize("name", ["pay*", " a*", "", "[a]"])
+def test_what_is_chosen_is_exactly_that_group(name: str) -> None:
+    """Also beside a group whose name is how a pattern would be written for it."""
+    names = [name, *(other for other in ("pay[*]", " a[*]", "[[]a]", "a", "payments"))]
+    listed = [Group(one, GroupType.CLASSIC, GroupState.EMPTY) for one in names]
+    picker = group_picker(pd.DataFrame({"group": names}))
+
+    picker.choose([shown_name(name)])
+
+    chosen, missing = select_groups(listed, picker.patterns)
+    assert ([name], []) == ([group.group_id for group in chosen], missing)
 
 
 def test_an_error_of_the_callable_is_seen(groups: pd.DataFrame) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
+from toolkit.model.names import ExactName
 
 if TYPE_CHECKING:
     from toolkit.journeys.cluster_access import ClusterAccess
@@ -46,7 +47,7 @@ def only_group(command: CommandTarget) -> str:
     if len(set(command.groups)) != 1:
         hint = "--group NAME, one call for each group"
         raise UsageError("a pause is of exactly one group", hint=hint)
-    return command.groups[0]
+    return ExactName(command.groups[0])
 
 
 def is_watched(command: CommandTarget) -> bool:

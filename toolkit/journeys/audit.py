@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.model.names import named
 from toolkit.model.plurals import counted
 from toolkit.model.rows import Rows
 from toolkit.report.audit_rows import change_rows, run_rows
@@ -37,12 +38,13 @@ class AuditReport:
     @cached_property
     def entries(self) -> tuple[AuditEntry, ...]:
         """The entries of these runs, oldest first."""
+        groups = {*self.groups, *map(named, self.groups)}
         return tuple(
             entry
             for entry in read(self.state)
             if self.cluster in {"", entry.cluster}
             and entry.run.run_id.startswith(self.run)
-            and (not self.groups or set(self.groups) & {step.group_id for step in entry.steps})
+            and (not groups or groups & {step.group_id for step in entry.steps})
         )
 
     @cached_property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from glob import escape
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_topics, without_missing
@@ -15,7 +14,7 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.model import Snapshot
-from toolkit.model.names import named
+from toolkit.model.names import ExactName, named
 from toolkit.planning.changes.copy import plan_copy, plan_rename
 from toolkit.planning.changes.copy_to_mirror import (
     ByOffset,
@@ -59,7 +58,7 @@ class CopyRequest:
     @property
     def source(self) -> str:
         """The name of the group that is copied."""
-        return named(str(self.group))
+        return str(self.group)
 
     @property
     def target(self) -> str:
@@ -103,14 +102,14 @@ def rename(access: ClusterAccess, group: str, *, to_group: str) -> PlannedChange
 
 
 def _read_pair(access: ClusterAccess, group: str, to_group: str) -> Snapshot:
-    return without_missing(_read_source(access, group, escape(to_group)), {to_group})
+    return without_missing(_read_source(access, group, ExactName(to_group)), {to_group})
 
 
 def _read_source(access: ClusterAccess, group: str, *others: str) -> Snapshot:
     """Read a group with all partitions of its topics: some may have no committed offset."""
-    first = read_topics(access, [escape(group)])
+    first = read_topics(access, [ExactName(group)])
     committed = {commit.topic for commit in first.commits}
-    return read_topics(access, [escape(group), *others], topics=committed)
+    return read_topics(access, [ExactName(group), *others], topics=committed)
 
 
 def _to_mirror(access: ClusterAccess, mirror: ClusterAccess, request: CopyRequest) -> PlannedChange:
@@ -118,7 +117,7 @@ def _to_mirror(access: ClusterAccess, mirror: ClusterAccess, request: CopyReques
     # The source first: what it commits in between only makes the mirror's group start earlier.
     here = _read_source(access, pair.source)
     mirrored = {pair.mirrored(partition).topic for partition in here.logs}
-    there = read_topics(mirror, [escape(pair.target)], topics=mirrored)
+    there = read_topics(mirror, [ExactName(pair.target)], topics=mirrored)
     by_time = request.by == BY_TIME
     way = _by_time((access, mirror), request, pair, here) if by_time else ByOffset()
     plan = plan_copy_between(here, there, pair=pair, by=way, topics=request.topics)
@@ -149,7 +148,7 @@ def _by_time(
 def _call(request: CopyRequest, *, source: str = "", mirror: str = "") -> NotebookCall:
     asked = {
         "cluster": source,
-        "groups": [request.group],
+        "groups": [ExactName(request.source)],
         "to_group": request.to_group,
         "to_cluster": mirror,
         "by": "" if request.by == BY_TIME else request.by,

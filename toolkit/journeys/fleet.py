@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from toolkit.errors import require_all
 from toolkit.journeys.cluster_access import find_clusters
-from toolkit.model.names import shown_name
+from toolkit.model.names import ExactName, shown_name
 from toolkit.model.plurals import counted
 from toolkit.planning.lag.group_summary import worst_first
 from toolkit.planning.lag.status_rules import ERR, WARN
@@ -116,9 +116,9 @@ class FleetReport:
         )
 
     def _diagnose(self, cluster: str, group: str) -> ShownStep:
-        values = {"cluster": cluster, "groups": [group], "fleet_file": self.fleet_file}
+        values = {"cluster": cluster, "groups": [ExactName(group)], "fleet_file": self.fleet_file}
         values = {name: value for name, value in values.items() if value}
-        call = NotebookCall("90_troubleshoot_group", {"groups": [group]})
+        call = NotebookCall("90_troubleshoot_group", {"groups": [ExactName(group)]})
         return ShownStep(
             title=f"Next: diagnose group {shown_name(group)}, then the others in this order",
             why="It shows the stuck partitions, their records and what to do. It only reads.",

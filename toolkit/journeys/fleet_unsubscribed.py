@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.unsubscribed import UnsubscribedReport
 from toolkit.journeys.unsubscribed import unsubscribed as of_cluster
 from toolkit.model import Cluster, Problem
+from toolkit.model.names import ExactName
 from toolkit.model.plurals import counted
 from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report.conclusion import conclude
@@ -73,7 +73,7 @@ class FleetUnsubscribed:
         return open_or_show(self.steps or [nothing])
 
     def _step(self, report: UnsubscribedReport) -> ShownStep:
-        groups = sorted(map(escape, set(report.rows["group"])))  # a name may match others
+        groups = sorted(map(ExactName, set(report.rows["group"])))
         where = {"cluster": report.facts.cluster, "fleet_file": self.fleet_file}
         asked = {"groups": groups, "unsubscribed": True}
         return ShownStep(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from glob import escape
 
 from toolkit.journeys.change.change_facts import read_facts
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.reset import RequestedTarget, reset_call, resolve_target
+from toolkit.model.names import ExactName
 from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.planning.changes.first_commits import check_position
 from toolkit.planning.changes.move import MoveRequest, plan_move
@@ -46,9 +46,9 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     where = resolve_target(access, to)
     request = MoveRequest(where, name, tuple(topics), new_topics, terms.prefer)
     beside = sample_hold_facts(access.cluster, name, prefer=terms.prefer)
-    facts = read_facts(access, [escape(name)], topics=topics, target=where)
+    facts = read_facts(access, [ExactName(name)], topics=topics, target=where)
     asked = {"live": terms.prefer, "commit_missing": commit_missing}
-    call = reset_call([name], to, topics, new_topics=new_topics, **asked)
+    call = reset_call([ExactName(name)], to, topics, new_topics=new_topics, **asked)
     if any(found.group_id == name and not found.is_live for found in facts.groups):
         plan = plan_reset(facts, where, groups=[name], topics=topics, new_topics=new_topics)
         return PlannedChange(access=access, plan=plan, facts=facts, call=call)

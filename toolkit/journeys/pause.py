@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from glob import escape
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_facts
@@ -12,7 +11,7 @@ from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.live.keeper import RESUMED, TIME_OVER
-from toolkit.model.names import shown_name
+from toolkit.model.names import ExactName, shown_name
 from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.operate.keeper_handle import follow
 from toolkit.operate.orphaned_holds import still_withheld
@@ -54,7 +53,7 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
         check_position(commit_missing)
     parse_topics(topics or ())  # before anything is read
     asked = {
-        "groups": [group],
+        "groups": [ExactName(group)],
         "topics": topics or (),
         "prefer": prefer,
         "pause_for": pause_for or None,
@@ -62,7 +61,7 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
     }
     call = NotebookCall("40_pause_partitions", asked)
     if topics is None:
-        facts = read_facts(access, [escape(group)])
+        facts = read_facts(access, [ExactName(group)])
         words = f"pause nothing of {shown_name(group)} yet"
         place = facts.cluster, facts.cluster_id
         plan = Plan(Intent.PAUSE, words, *place, facts.taken_at, ())
@@ -71,7 +70,7 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
         sample_hold_facts(access.cluster, group, prefer=terms.prefer),
         orphaned=still_withheld(access.cluster, group, access.state),
     )
-    facts = read_facts(access, [escape(group)], topics=topics)
+    facts = read_facts(access, [ExactName(group)], topics=topics)
     plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
+from toolkit.model.names import ExactName
 from toolkit.model.rows import Rows
 from toolkit.planning.holds.paused_rows import paused_rows
 from toolkit.report.made_from import end_plans
@@ -91,7 +91,7 @@ def paused(access: ClusterAccess, groups: str | Sequence[str] = ()) -> PausedRep
     Raises ClusterUnreachable; other read errors are rows in `facts.problems`.
     """
     if isinstance(groups, str):
-        groups = [escape(groups)] if groups else ()
+        groups = [ExactName(groups)] if groups else ()
     facts = read_snapshot(
         access.cluster, groups=groups, offsets=False, on_progress=access.on_progress
     )
@@ -135,10 +135,9 @@ class PauseBoardSource:
         from toolkit.planning.lag.lag import with_lag  # noqa: PLC0415 - as above
 
         with self.access.connections.in_use():
-            snapshot = read_snapshot(self.access.cluster, groups=[self.group])
+            snapshot = read_snapshot(self.access.cluster, groups=[ExactName(self.group)])
         offsets = with_lag(offsets_frame(snapshot))
         paused = find_paused(snapshot, self.access.state)
-        # A group may have a name that matches others.
         ours = (frame[frame["group"] == self.group] for frame in (offsets, paused))
         self._before = tiles_frame(*ours, earlier=self._before)
         return self._before

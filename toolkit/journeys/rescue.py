@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from glob import escape
 from typing import TYPE_CHECKING
 
 from toolkit.journeys.change.change_facts import read_topics
@@ -14,6 +13,7 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.model import Snapshot
+from toolkit.model.names import ExactName
 from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.rescue import plan_rescue
 from toolkit.report.run_command import NotebookCall
@@ -35,7 +35,7 @@ def rescue(
     names = list(groups)
     if not names and forecast is not None:
         here = forecast.loc[forecast["cluster"] == access.cluster.name, "group"]
-        names = sorted(map(escape, here.unique()))  # a group's name may match others
+        names = sorted(map(ExactName, here.unique()))
         if not names:
             return _nothing(access)
     choice = GroupChoice.of(names)

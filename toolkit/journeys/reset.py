@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from glob import escape
 from pathlib import Path
 
 from toolkit.errors import NotFound, UsageError
@@ -15,7 +14,7 @@ from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot, TopicPartition
-from toolkit.model.names import shown_name
+from toolkit.model.names import ExactName, shown_name
 from toolkit.plan import Position
 from toolkit.planning.changes.datetime_target import PastEnd
 from toolkit.planning.changes.offsets_target import FromOffsets, from_offsets
@@ -136,7 +135,7 @@ def resolve_target(access: ClusterAccess, to: RequestedTarget | Target) -> Targe
         )
     if not isinstance(where, FromGroup):
         return where
-    facts = read_topics(access, [escape(where.group)])
+    facts = read_topics(access, [ExactName(where.group)])
     rows: dict[tuple[str | None, TopicPartition], int | Position] = {
         (None, TopicPartition(c.topic, c.partition)): Position.of(c)
         for c in facts.commits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from glob import escape
 from pathlib import Path
 
 from toolkit.errors import NotFound
@@ -12,6 +11,7 @@ from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot, select_groups
+from toolkit.model.names import ExactName
 from toolkit.planning.changes.restore import plan_restore
 from toolkit.storage.offsets_files import SavedOffsets, read_offsets, saved_offsets
 
@@ -50,7 +50,7 @@ def restore(
     found = saved if isinstance(saved, SavedOffsets) else read_offsets(saved)
     names = {commit.group_id for commit in found.commits} | set(() if into is None else (into,))
     facts = read_topics(
-        access, [*map(escape, sorted(names))], topics={commit.topic for commit in found.commits}
+        access, [*map(ExactName, sorted(names))], topics={commit.topic for commit in found.commits}
     )
     plan = plan_restore(facts, found, groups=groups, topics=topics, into=into)
     return PlannedChange(access=access, plan=plan, facts=facts)

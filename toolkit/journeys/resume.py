@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from glob import escape
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_facts
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model.names import ExactName
 from toolkit.planning.changes.pause import plan_resume
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.run_command import NotebookCall
@@ -38,7 +38,7 @@ def resume_own(pause: CheckedPlan) -> PlannedChange:
 def _resume(
     access: ClusterAccess, group: str, topics: Sequence[str], *, by: Operator | None
 ) -> PlannedChange:
-    facts = read_facts(access, [escape(group)], topics=topics)
+    facts = read_facts(access, [ExactName(group)], topics=topics)
     plan = plan_resume(facts, group=group, topics=topics, by=by)
     asked = {"action": "resume", "groups": [group], "topics": topics}
     call = NotebookCall("40_pause_partitions", asked)

@@ -19,7 +19,7 @@ from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.journeys.peek import PeekPlace, PeekReport, read_around
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
-from toolkit.model.names import named, shown_name
+from toolkit.model.names import shown_name
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import parse_duration
 from toolkit.operate.first_records import first_unread
@@ -231,7 +231,7 @@ def sample(access: ClusterAccess, group: str | Sequence[str]) -> FirstSample:
 
     Raises UsageError if not one group is named, NotFound if there is none of that name.
     """
-    group = named(one_group(group, "a diagnosis"))
+    group = one_group(group, "a diagnosis")
     began_s = time.monotonic()
     facts, found = read_one_group(access.cluster, group, commit_times=True)
     return FirstSample(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 from typing import NamedTuple
 
 from toolkit.errors import NotFound
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot
+from toolkit.model.names import ExactName
 
 
 class OneGroup(NamedTuple):
@@ -23,7 +23,7 @@ def read_one_group(cluster: Cluster, name: str, *, commit_times: bool = False) -
 
     Raises NotFound where there is none, and says so where not every group could be listed.
     """
-    facts = read_snapshot(cluster, groups=[glob.escape(name)], commit_times=commit_times)
+    facts = read_snapshot(cluster, groups=[ExactName(name)], commit_times=commit_times)
     for group in facts.groups:
         if group.group_id == name:
             return OneGroup(facts, group)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
-from glob import escape
 from typing import NamedTuple
 
 from toolkit.kafka_io.client.connection import Connection
@@ -200,7 +199,7 @@ def _ignored(policy: Policy, chosen: Sequence[Group], given: Sequence[str]) -> s
     return {
         name
         for name in (group.group_id for group in (chosen if policy.ignored_groups else ()))
-        if policy.ignores(name) and named_ones.isdisjoint((name, escape(name)))
+        if policy.ignores(name) and name not in named_ones
     }
 
 

@@ -17,9 +17,9 @@ from toolkit.model.groups import (
     HoldNote,
     Member,
     Subscription,
-    is_pattern,
     select_groups,
 )
+from toolkit.model.names import is_pattern
 from toolkit.model.offsets import Commit, EpochEnd, LogOffsets, TimedOffset, TopicPartition
 from toolkit.model.snapshot import (
     HELD_PARTITIONS,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from toolkit.model.names import named
+from toolkit.model.names import is_pattern, named
 from toolkit.model.offsets import TopicPartition
 
 
@@ -165,30 +165,29 @@ class Group:
         )
 
 
-def is_pattern(name: str) -> bool:
-    """Whether a name can be read as a shell pattern."""
-    return any(sign in name for sign in "*?[")
-
-
 def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[Group], list[str]]:
     """
     Return the groups that are meant by the names, and the names that mean none.
 
-    A name that a group has means that group alone, also where it is written in double quotes, as
-    `""` for the empty name; any other is a shell pattern, in which `[*]` matches only a `*`. No
-    names means all groups.
+    See `names_meant`; no names means all groups.
     """
     by_name = {group.group_id: group for group in groups}
     if not wanted:
         return list(by_name.values()), []
-    chosen: dict[str, Group] = {}
-    missing = []
-    for name in wanted:
-        names = {name} & by_name.keys()
-        if not names:
-            names = {named(name)} & by_name.keys()
-        if not names and is_pattern(name):
-            names = {group_id for group_id in by_name if fnmatchcase(group_id, name)}
-        chosen.update((match, by_name[match]) for match in sorted(names))
-        missing += [] if names else [name]
-    return list(chosen.values()), missing
+    meant = [(name, names_meant(name, by_name)) for name in wanted]
+    chosen = dict.fromkeys(match for _, matches in meant for match in matches)
+    return [by_name[name] for name in chosen], [name for name, matches in meant if not matches]
+
+
+def names_meant(name: str, known: Collection[str]) -> list[str]:
+    """
+    Return which of the known names of groups a name means, in order.
+
+    A name that a group has means that group alone, also where it is written in double quotes, as
+    `""` for the empty name; any other is a shell pattern, in which `[*]` matches only a `*`. An
+    `ExactName` is no pattern.
+    """
+    for exact in (name, named(name)):
+        if exact in known:
+            return [exact]
+    return sorted(one for one in known if fnmatchcase(one, name)) if is_pattern(name) else []

@@ -24,9 +24,27 @@ def shown_name(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
+class ExactName(str):
+    """The name of a group as it is: neither a pattern nor in quotes, whatever it looks like."""
+
+    __slots__ = ()
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name can be read as a shell pattern."""
+    return not isinstance(name, ExactName) and any(sign in name for sign in "*?[")
+
+
+def typed_name(name: str) -> str:
+    """Return the text that chooses exactly this group; what is no `ExactName` is one already."""
+    if not isinstance(name, ExactName):
+        return name
+    return json.dumps(name, ensure_ascii=False) if is_pattern(str(name)) else shown_name(name)
+
+
 def named(text: str) -> str:
     """Return the name that is written: the text, or what a text in double quotes stands for."""
-    if text[:1] == '"':
+    if text[:1] == '"' and not isinstance(text, ExactName):
         with suppress(ValueError):
             if isinstance(name := json.loads(text), str):
                 return name

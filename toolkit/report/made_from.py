@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from toolkit.report.run_command import typed_names
+
 RAN_AGAIN = "a cell above was run again"
 
 
@@ -50,7 +52,7 @@ class AskedParameters:
 
     def chosen_below(self, asked: Mapping[str, object]) -> dict[str, object]:
         """Return what a plan was asked with other than the parameters cell has it."""
-        plain = {n: [*v] if isinstance(v, tuple) else v for n, v in asked.items() if v}
+        plain = {n: typed_names(v) if isinstance(v, tuple) else v for n, v in asked.items() if v}
         return {n: v for n, v in plain.items() if n in self.given and v != self.given[n]}
 
 

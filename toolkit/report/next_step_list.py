@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from toolkit.report.command_block import command_block
 from toolkit.report.display import display_output
+from toolkit.report.run_command import typed_names
 from toolkit.report.safe_names import in_html, visible
 
 
@@ -15,7 +16,8 @@ class ShownStep:
     """
     One step; `parameters` are those of the notebook that are to be filled in.
 
-    With a `button` the step is this button alone where it can be clicked.
+    With a `button` the step is this button alone where it can be clicked. Exact names among the
+    parameters become texts that choose exactly these groups.
     """
 
     title: str
@@ -24,6 +26,12 @@ class ShownStep:
     parameters: Mapping[str, object] = field(default_factory=dict)
     command: str = ""
     button: str = ""
+
+    def __post_init__(self) -> None:
+        """Write names so that a notebook reads them as they are."""
+        given = self.parameters.items()
+        texts = {name: typed_names(v) if isinstance(v, list) else v for name, v in given}
+        object.__setattr__(self, "parameters", texts)  # it is frozen
 
 
 def show_steps(steps: Sequence[ShownStep]) -> None:

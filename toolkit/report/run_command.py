@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from toolkit.model.names import typed_name
 from toolkit.report.safe_names import visible
 
 
@@ -62,11 +63,17 @@ def _escaped(character: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
+def typed_names(value: list[str] | tuple[str, ...]) -> list[str]:
+    """Return a parameter's texts, each name so that it chooses exactly its group."""
+    return list(map(typed_name, value))
+
+
 def _texts(value: object) -> list[str]:
     """Return the texts that `offsetbook run` reads as a value; none for a default."""
     if isinstance(value, bool):
         return [str(value).lower()]
     if isinstance(value, list | tuple):
         # One text would be split at commas, and a name may hold some.
-        return [*value, ""] if len(value) == 1 and "," in value[0] else list(value)
+        items = typed_names(value)
+        return [*items, ""] if len(items) == 1 and "," in items[0] else items
     return [""] if value is None else [str(value)] if value != "" else []

@@ -131,7 +131,7 @@ def test_a_rename_copies_everything_and_then_deletes() -> None:
     plan = plan_rename(facts(OLD), source="old", target="new")
 
     made, gone = plan.steps
-    assert (Action.COMMIT, "new", True, "") == (
+    assert (Action.COMMIT, "new", True, None) == (
         made.action,
         made.group_id,
         made.creates,

@@ -120,6 +120,17 @@ def test_an_offset_that_stays_is_no_change() -> None:
     assert ((), ()) == (plan.steps, plan.findings)
 
 
+@pytest.mark.parametrize("target", [ToOffset(50), ToCurrent(), ShiftBy(0)])
+def test_metadata_of_a_deleted_topic_does_not_stay(target: Target) -> None:
+    """The log has no such leader epoch: the same number is an offset of another log now."""
+    commit = replace(AT_50, leader_epoch=7)
+    plan = plan_reset(facts(commit, log=WITH_EPOCHS), target, groups=["g"])
+
+    (change,) = changes(plan)
+    assert (Position(50, 7, "mine"), Position(50, 4)) == (change.before, change.after)
+    assert change.why.endswith("the topic was re-created; commit metadata cleared")
+
+
 WHOLE = LogOffsets(0, 100, 100)
 WITH_EPOCHS = LogOffsets(0, 100, 100, (EpochEnd(0, 40), EpochEnd(4, 100)))
 

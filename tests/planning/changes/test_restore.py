@@ -51,6 +51,15 @@ def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
     return snapshot(*groups, commits=commits, logs=dict.fromkeys((ORDERS, AUDIT), (5, 40)))
 
 
+def test_a_name_in_quotes_is_found() -> None:
+    """The empty name, which cannot be told from no name, is written in quotes here as well."""
+    saved = replace(SAVED, commits=(Commit("", *ORDERS, 10), Commit("g", *ORDERS, 10)))
+    plan = plan_restore(facts(), saved, groups=['""'])
+
+    assert ("",) == plan.group_ids
+    assert [("new-group", "note")] == rules(plan)
+
+
 def test_a_restore_is_exact() -> None:
     """Offset, leader epoch and metadata go back; what is there already is no change."""
     now = (Commit("g", *ORDERS, 30, 4, "other"), Commit("g", *AUDIT, 20))

@@ -11,7 +11,7 @@ from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import topics_option
 from toolkit.errors import UsageError
-from toolkit.model.names import shown_name
+from toolkit.model.names import ExactName, shown_name
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -50,8 +50,8 @@ def make(
     """Plan a copy within a cluster, or to a mirror."""
     from toolkit.journeys.copy import CopyRequest, copy
 
-    # A request reads names as people write them.
-    source, target = shown_name(_source(command)), shown_name(target)
+    # A request reads the other name as people write it.
+    source, target = ExactName(_source(command)), shown_name(target)
     request = CopyRequest(source, target, topics, way["by"], way["prefix"])
     with opened(command) as access:
         return copy(access, request, mirror=mirror)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from glob import escape
 from typing import TYPE_CHECKING, Any
 
 from toolkit.model import Snapshot
+from toolkit.model.names import ExactName
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.group_choice import GroupChoice
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def named(groups: Iterable[str]) -> tuple[str, ...]:
     """Return names to read by: for the tool, `pay*` is a name."""
-    return tuple(escape(name) for name in groups)
+    return tuple(map(ExactName, groups))
 
 
 def exactly(snapshot: Snapshot, names: Sequence[str]) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from glob import escape
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import NO_SUCH_GROUP, Snapshot
+from toolkit.model.names import ExactName
 from toolkit.plan import Plan
 from toolkit.planning.changes.datetime_target import ToDatetime
 from toolkit.planning.changes.offsets_target import FromOffsets
@@ -54,12 +54,11 @@ def read_plan_snapshot(
 ) -> Snapshot:
     """Read the groups and topics of a plan that was made before."""
     topics = {change.partition.topic for _, change in plan.changes}
-    facts = read_topics(access, [*map(escape, plan.group_ids)], topics=topics, at=at)
+    facts = read_topics(access, [*map(ExactName, plan.group_ids)], topics=topics, at=at)
     return without_missing(facts, {step.group_id for step in plan.steps if step.creates})
 
 
 def without_missing(facts: Snapshot, groups: Collection[str]) -> Snapshot:
     """Return facts in which it is no problem that some groups do not exist: they will be made."""
-    new = {*groups, *map(escape, groups)}  # as they were read by
-    kept = [p for p in facts.problems if p.what != NO_SUCH_GROUP or p.group_id not in new]
+    kept = [p for p in facts.problems if p.what != NO_SUCH_GROUP or p.group_id not in groups]
     return replace(facts, problems=tuple(kept))

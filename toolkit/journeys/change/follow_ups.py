@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from glob import escape
 
 from toolkit.journeys.open_next_step import shown_step
 from toolkit.model import Snapshot
-from toolkit.model.names import shown_name
+from toolkit.model.names import ExactName, shown_name
 from toolkit.plan import Intent, Plan
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.next_step_list import ShownStep
@@ -24,7 +23,7 @@ def undo_call(run_id: str) -> NotebookCall:
 
 def resume_call(group: str) -> NotebookCall:
     """Return the notebook that resumes all that is paused in a group."""
-    return NotebookCall("40_pause_partitions", {"action": "resume", "groups": [group]})
+    return NotebookCall("40_pause_partitions", {"action": "resume", "groups": [ExactName(group)]})
 
 
 def follow_ups(
@@ -54,10 +53,10 @@ def follow_ups(
 
 
 def _next(plan: Plan, where: Mapping[str, object], *, is_held: bool) -> ShownStep:
-    groups = [*plan.group_ids]
+    groups = list(map(ExactName, plan.group_ids))
     if is_held:
         topics = [str(scope) for scope in scopes_of(c.partition for _, c in plan.changes)]
-        asked = {"groups": [*map(escape, groups)], "topics": topics}
+        asked = {"groups": groups, "topics": topics}
         call = NotebookCall("50_reset_offsets", asked)
         why = "Offsets of paused partitions can be moved although the group is live."
         return shown_step("Next: move offsets", why, call, where, button="Next: move their offsets")

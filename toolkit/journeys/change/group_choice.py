@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, replace
-from glob import escape
 
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import Group, Snapshot, select_groups
-from toolkit.model.names import shown_name
+from toolkit.model.names import ExactName, named, shown_name
 
 
 def one_group(groups: str | Sequence[str], what: str) -> str:
     """
-    Return the only group of some, which may be given by its name alone.
+    Return the name of the only group of some, which may be given alone, and in quotes.
 
     `what` can be of one group only, such as "a pause". Raises UsageError for none and for several.
     """
     names = [groups] if isinstance(groups, str) else [*groups]
-    if not any(names):
+    if not any(name or isinstance(name, ExactName) for name in names):
         hint = "select one above, or set the parameter groups"
         raise UsageError("no group selected", hint=hint)
     if len(names) > 1:
@@ -27,7 +26,7 @@ def one_group(groups: str | Sequence[str], what: str) -> str:
             f"{what} is of one group, and groups has {len(names)}: {told}",
             hint="set groups to one of them",
         )
-    return names[0]
+    return named(names[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class GroupChoice:
     @property
     def to_read(self) -> tuple[str, ...]:
         """The names and patterns by which the groups are read; none means all."""
-        return tuple(escape(name) for name in self.names) if self.exact else self.names
+        return tuple(map(ExactName, self.names)) if self.exact else self.names
 
     def narrow(self, facts: Snapshot, *, only: Collection[str] | None = None) -> ChosenGroups:
         """
@@ -69,11 +68,8 @@ class GroupChoice:
             chosen, _ = select_groups(facts.groups, self.names)
             return ChosenGroups(replace(facts, groups=tuple(chosen)), self.names)
         if not self.all_idle:
-            # None of the names is a pattern, also where no group has it.
             names = dict.fromkeys(self.names)
-            there = {group.group_id for group in facts.groups}
-            exact = (name if name in there else escape(name) for name in names)
-            return ChosenGroups(_of(facts, names), tuple(exact))
+            return ChosenGroups(_of(facts, names), tuple(map(ExactName, names)))
         meant = [
             group
             for group in facts.groups

@@ -170,9 +170,10 @@ def _after(
         return land(wanted, place.log)
     landed, clamped = land(Position(wanted), place.log)
     if held and held.offset == landed.offset:
-        return held, clamped
-    after, cleared = moved_to(landed.offset, held, place.log)
-    return after, "; ".join(filter(None, [clamped, cleared]))
+        after, why = land(held, place.log)
+    else:
+        after, why = moved_to(landed.offset, held, place.log)
+    return after, "; ".join(filter(None, [clamped, why]))
 
 
 def _offset(wanted: int | Position) -> int:

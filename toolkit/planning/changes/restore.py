@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from fnmatch import fnmatchcase
 from typing import Protocol
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Snapshot, TopicPartition
+from toolkit.model.groups import names_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.changes.clamp import land
@@ -174,9 +174,6 @@ def _choose(saved: Collection[str], wanted: Sequence[str]) -> tuple[list[str], l
     """Return the saved groups that match a name, and the names without a match."""
     if not wanted:
         return sorted(saved), []
-    matches = {
-        name: [name] if name in saved else [one for one in saved if fnmatchcase(one, name)]
-        for name in wanted
-    }
+    matches = {name: names_meant(name, saved) for name in wanted}
     chosen = {one for found in matches.values() for one in found}
     return sorted(chosen), [name for name, found in matches.items() if not found]

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from toolkit.model import Group, TopicPartition
+from toolkit.model.names import ExactName
 from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.selection.partition_selection import scopes_of
 
@@ -42,7 +43,7 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
     ]
     if found[Verdict.POSSIBLY_STUCK]:
         why = "It distinguishes a slow commit from a stuck partition."
-        values = {"groups": [group.group_id], "sample_interval": "2m"}
+        values = {"groups": [ExactName(group.group_id)], "sample_interval": "2m"}
         steps.append(
             NextStep("Sample again over a longer interval", why, "90_troubleshoot_group", values)
         )
@@ -61,7 +62,7 @@ def _stuck(
         "The group keeps consuming the other partitions after a short interruption; no consumer "
         "is restarted. Without an approval it is a dry run that shows the impact.",
         "40_pause_partitions",
-        {"groups": [group_id], "topics": topics},
+        {"groups": [ExactName(group_id)], "topics": topics},
     )
     rows = partitions.set_index(["topic", "partition"])["committed"]
     for partition in stuck[:MOST_FIRST_STEPS]:
@@ -73,7 +74,7 @@ def _stuck(
             "group will not read it again.",
             "50_reset_offsets",
             {
-                "groups": [group_id],
+                "groups": [ExactName(group_id)],
                 "topics": [f"{partition.topic}:{partition.partition}"],
                 "mode": "to-offset",
                 "value": str(committed + 1),
@@ -84,7 +85,7 @@ def _stuck(
         "Then resume the partitions",
         "The members continue from the new offset.",
         "40_pause_partitions",
-        {"action": "resume", "groups": [group_id], "topics": topics},
+        {"action": "resume", "groups": [ExactName(group_id)], "topics": topics},
     )
 
 
@@ -94,7 +95,7 @@ def _outside(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[Ne
             "Clamp its offsets to the log",
             "The offsets are out of range; consumers would fall back to auto.offset.reset.",
             "50_reset_offsets",
-            {"groups": [group_id], "topics": _topics(partitions), "mode": "to-current"},
+            {"groups": [ExactName(group_id)], "topics": _topics(partitions), "mode": "to-current"},
         )
 
 
@@ -116,7 +117,7 @@ def _paused(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[Nex
             f"Resume {', '.join(_topics(partitions))} when the reason for the pause is gone",
             "They are paused; the table of paused partitions shows by whom and why.",
             "40_pause_partitions",
-            {"action": "resume", "groups": [group_id], "topics": _topics(partitions)},
+            {"action": "resume", "groups": [ExactName(group_id)], "topics": _topics(partitions)},
         )
 
 
@@ -126,7 +127,7 @@ def _left_over(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[
             "Delete unsubscribed offsets",
             "No member subscribes to these topics; their lag grows until the offsets expire.",
             "60_delete_offsets",
-            {"groups": [group_id], "topics": sorted({p.topic for p in partitions})},
+            {"groups": [ExactName(group_id)], "topics": sorted({p.topic for p in partitions})},
         )
 
 
@@ -136,13 +137,13 @@ def _unread(group: Group, cluster: str) -> Iterator[NextStep]:
             "Check when its offsets expire",
             "The offsets of a group without members expire, unless they are rescued.",
             "30_expiry_forecast",
-            {"clusters": [cluster], "groups": [group.group_id]},
+            {"clusters": [cluster], "groups": [ExactName(group.group_id)]},
         )
         yield NextStep(
             "Delete the group",
             "Only if no consumer will use it again. Its committed offsets are saved first.",
             "61_delete_groups",
-            {"groups": [group.group_id]},
+            {"groups": [ExactName(group.group_id)]},
         )
 
 

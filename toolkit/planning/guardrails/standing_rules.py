@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
-from toolkit.model.names import shown_name
+from toolkit.model.names import named, shown_name
 from toolkit.model.plurals import counted
 from toolkit.model.sightings import Sighting
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
@@ -26,9 +26,10 @@ SEEN_WITHIN = MAX_PLAN_AGE
 def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     """A standing approval for some groups is none for others."""
     allowed = case.limits.groups if case.limits else ()
+    names = {*allowed, *map(named, allowed)}
     patterns = set(allowed) - case.groups.keys()  # the others are names of groups
     for name in case.plan.group_ids if allowed else ():
-        if name not in allowed and not any(fnmatchcase(name, pattern) for pattern in patterns):
+        if name not in names and not any(fnmatchcase(name, pattern) for pattern in patterns):
             entries = ", ".join(map(shown_name, allowed))
             told = f"not covered by the standing approval, which allows {entries}"
             yield Objection(told, name)

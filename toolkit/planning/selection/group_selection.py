@@ -7,7 +7,6 @@ consumer would overwrite the change.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 
 from toolkit.errors import UsageError
@@ -119,7 +118,6 @@ def no_such_group(name: str, snapshot: Snapshot) -> Finding:
     """Return the finding that no group matches a name, or that this is unknown."""
     unlisted = snapshot.listing_problem
     why = snapshot.why_missing(name)
-    name = re.sub(r"\[([*?[])\]", r"\1", name)  # as it was written before it was escaped
     if unlisted:
         why = f"not found, but the group list is incomplete: {unlisted}"
         return Finding("unreadable", Severity.BLOCK, why, name)

@@ -31,6 +31,7 @@ from toolkit.journeys.undo import undo
 from toolkit.journeys.unsubscribed import unsubscribed
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.model.names import shown_name
+from toolkit.report.display import show_frames_letter_by_letter
 from toolkit.report.made_from import AskedParameters
 from toolkit.storage.audit import newest_run
 from toolkit.storage.operator import Operator
@@ -148,6 +149,7 @@ def connect(
         name = read_undo_record(folder, run).cluster
     session = Session.named(name, fleet_file, state)
     session.asked = asked
+    show_frames_letter_by_letter()
     # A saved plan may be for a mirror, and its source be gone.
     if asked and not asked.values.get("plan_file"):
         session.require_answer()

@@ -236,8 +236,8 @@ class PauseBoard(LiveOrStatic):
         )
         cut = f" Showing the first {MOST:,} of {len(self.frame):,}." * (len(self.frame) > MOST)
         rule = (
-            f"Lagging: {LAGGING_FROM} or more unread records, or unread records and no progress "
-            f"between two refreshes.{cut}"
+            f"Lagging: a lag of {LAGGING_FROM} or more, or lag and no progress between two "
+            f"refreshes.{cut}"
         )
         return (
             f'<div class="ow-head"><span class="ow-title">Partitions of {in_html(self.title)}'

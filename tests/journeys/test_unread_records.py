@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from applications import Applications, eventually
 from operators import Operator
 
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.journeys.health import health
+from toolkit.journeys.health import earlier_sample, health
 from toolkit.journeys.troubleshoot import troubleshoot
 from toolkit.kafka_io.logs.record_times import read_first_committed, read_first_records
-from toolkit.model import TopicPartition
+from toolkit.model import Problem, TopicPartition
 from toolkit.planning.lag.time_lag import BY_RECORD, NOTHING_TO_READ
 from toolkit.spark.log_facts import _log_facts
 
@@ -60,3 +62,17 @@ def test_after_a_transaction(
     # As long as the last marker is a second old, its age is good enough.
     expected = NOTHING_TO_READ if first_unread is None else BY_RECORD
     eventually(lambda: method() == expected)
+
+
+def test_a_read_error_goes_with_its_group(operator: Operator, apps: Applications) -> None:
+    """A group that could not be read at first, and ended, is left out of both samples."""
+    group = apps.name("payments")
+    operator.commit(group, {TopicPartition(apps.create_topic(apps.name("orders")), 0): 0})
+    access = ClusterAccess(operator.cluster)
+    first = earlier_sample(access, [group])
+    errors = [Problem("members", "no answer", name) for name in (group, "ended")]
+    first = replace(first, facts=replace(first.facts, problems=tuple(errors)))
+
+    found = health(access, [group], sample_interval="1s", first=first)
+
+    assert (errors[0],) == found.facts.problems

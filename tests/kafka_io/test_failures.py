@@ -14,8 +14,11 @@ from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import rows_of, tasks_of
 
 from toolkit.cli import cli
+from toolkit.cli.reading import FleetReading
 from toolkit.errors import NotFound
+from toolkit.journeys.lag import LagReport
 from toolkit.kafka_io import read_snapshot as snapshot_module
+from toolkit.kafka_io.logs import log_offsets
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -51,24 +54,31 @@ def test_topic_deleted_under_a_live_group(apps: Any) -> None:
     assert [(p.what, p.topic, p.partition, p.why) for p in snapshot.problems] == [
         ("log offsets", gone, 0, "the topic does not exist")
     ]
+    assert () == snapshot.read_errors
     assert positions(snapshot, group) == {(gone, 0): NO_COMMIT, (kept, 0): "in range"}
 
 
-def test_topic_deleted_while_reading(apps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "step"), [(snapshot_module, "read_log_offsets"), (log_offsets, "ask_leaders")]
+)
+def test_topic_deleted_while_reading(
+    apps: Any, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
+) -> None:
     """A topic that goes between its commits and its log ends costs its rows their lag only."""
     gone, kept = apps.create_topic(apps.name("gone")), apps.create_topic(apps.name("kept"))
     group = apps.name("reader")
     apps.commit(group, {TopicPartition(gone, 0): 0, TopicPartition(kept, 0): 0})
-    read = snapshot_module.read_log_offsets
+    read = getattr(module, step)
 
     def delete_first(*args: Any) -> Any:
         apps.delete_topic(gone)
         return read(*args)
 
-    monkeypatch.setattr(snapshot_module, "read_log_offsets", delete_first)
+    monkeypatch.setattr(module, step, delete_first)
     snapshot = read_snapshot(apps.cluster, groups=[group])
 
     assert [(p.topic, p.why) for p in snapshot.problems] == [(gone, "the topic does not exist")]
+    assert 0 == FleetReading([LagReport(snapshot)]).exit_code()
     assert positions(snapshot, group) == {(gone, 0): LOG_UNKNOWN, (kept, 0): "in range"}
 
 

@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from IPython.core.interactiveshell import InteractiveShell
 
 from toolkit.model import Problem
 from toolkit.report import show_problems, show_table
 from toolkit.report.display import display_output
 from toolkit.report.safe_names import in_html
 from toolkit.report.tables import ROW_CAP
+from toolkit.session import connect
 
 Shown = list[dict[str, Any]]
 
@@ -227,3 +229,12 @@ def test_plain_text_cannot_write_escape_sequences(shown: Shown) -> None:
     assert "a\\x1b]0;owned\\x07" in table
     assert "b\\u202e" in table
     assert "first\\x1b[2J\nsecond" == other
+
+
+def test_frames_of_a_notebook_are_not_typeset(shell: InteractiveShell) -> None:
+    """After a cluster was opened, a frame at the end of a cell is marked as nothing for MathJax."""
+    frame = pd.DataFrame({"group": [r"$\href{https://example.invalid/}{payments}$"]})
+    connect("broker.invalid:9092")
+    bundle, _ = shell.display_formatter.format(frame)
+
+    assert bundle["text/html"].startswith('<div class="mathjax_ignore">')

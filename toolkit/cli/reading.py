@@ -11,7 +11,7 @@ from toolkit.cli.options import CommandScope
 from toolkit.cli.output import echo_error, printable_name
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound, ToolkitError
-from toolkit.model import NO_SUCH_GROUP, select_groups
+from toolkit.model import select_groups
 
 if TYPE_CHECKING:
     from toolkit.journeys.cluster_access import ClusterAccess
@@ -46,7 +46,7 @@ class FleetReading(Generic[Report]):
         """0 when everything was read, 4 when only a part was, else the first error's."""
         if not self.reports:
             return self.errors[0].exit_code
-        unread = [p for s in self.snapshots for p in s.problems if p.what != NO_SUCH_GROUP]
+        unread = any(snapshot.read_errors for snapshot in self.snapshots)
         return 4 if self.errors or self.missing or unread else 0
 
 

@@ -138,7 +138,7 @@ class FleetReport:
         )
 
     def show_lag(self, *, top_n: int = 20) -> None:
-        """Show the groups and topics with the most lag, in records and in time, and its history."""
+        """Show the groups and topics with the most lag, in offsets and in time, and its history."""
         show_lag_chart(self.frames.groups, top_n=top_n)
         show_lag_heat_map(self.frames.partitions, top_n=top_n)
         show_time_lag_chart(self.frames.partitions)

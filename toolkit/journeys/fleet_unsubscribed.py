@@ -144,7 +144,7 @@ def unsubscribed(
     unread = {name: exc for name, exc in failed.items() if not isinstance(exc, NotFound)}
     if not reports:
         raise next(iter((unread or failed).values()))
-    frames = [problems_frame(r.facts.problems, cluster=r.facts.cluster) for r in reports]
+    frames = [problems_frame(r.facts.read_errors, cluster=r.facts.cluster) for r in reports]
     frames += [
         problems_frame([Problem("cluster", str(exc))], cluster=name) for name, exc in unread.items()
     ]

@@ -119,7 +119,9 @@ def health(
             found = read_first_committed(access.cluster, wanted)
             second = replace(second, first_records=found)
     rows = group_health(first.facts, second, stuck_after_s=stuck_after_s, apart_s=apart_s)
-    problems = tuple(dict.fromkeys((*first.facts.problems, *second.problems)))
+    there = {None, *(group.group_id for group in second.groups)}
+    earlier = (problem for problem in first.facts.problems if problem.group_id in there)
+    problems = tuple(dict.fromkeys((*earlier, *second.problems)))
     return HealthReport(replace(second, problems=problems), rows)
 
 

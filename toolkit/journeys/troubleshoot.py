@@ -183,7 +183,7 @@ class GroupDiagnosis:
 
     def conclude(self) -> None:
         """End a notebook with the finding, the partitions without progress and the next step."""
-        conclude(self.summary, findings=len(self.stuck), problems=len(self.facts.problems))
+        conclude(self.summary, findings=len(self.stuck), problems=len(self.facts.read_errors))
         worst = self.partitions[self.partitions["verdict"].isin(VERDICTS_IN_SUMMARY)]
         tone = NoticeTone.WARN if len(worst) else NoticeTone.GOOD
         show_headline(

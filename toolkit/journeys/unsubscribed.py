@@ -47,7 +47,7 @@ class UnsubscribedReport:
             f"{self.facts.cluster}: {counted(len(rows), 'unsubscribed offset')} in "
             f"{counted(rows['group'].nunique(), 'group')}, whose lag of {rows['lag'].sum():,} they "
             f"will not read; {counted(len(left_out), 'group')} skipped, "
-            f"{counted(len(self.facts.problems), 'read error')}."
+            f"{counted(len(self.facts.read_errors), 'read error')}."
         )
 
     def __repr__(self) -> str:

@@ -15,6 +15,10 @@ HELD_PARTITIONS = "held partitions"  # `Problem.what` if a hold is hidden
 HIDDEN_COMMITS = "offsets of hidden topics"  # `Problem.what` if ACLs may hide some
 NOT_MATCHED = "no group matches this name"
 NO_SUCH_GROUP = "group"  # `Problem.what` if a named group does not exist
+# `Problem.why` of a log that is not there; where nobody named it that is an answer, and no error.
+NO_TOPIC = "the topic does not exist"
+NO_PARTITION = "the partition does not exist"
+MISSING_LOG = frozenset({NO_TOPIC, NO_PARTITION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,15 @@ class Snapshot:
     first_records: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)
     ignored: int = 0  # groups that `ignored_groups` of the fleet file leaves out
     listed: frozenset[str] = frozenset()  # all groups, where a few names have none
+
+    @property
+    def read_errors(self) -> tuple[Problem, ...]:
+        """The problems, but for names without a group and topics that were deleted meanwhile."""
+        return tuple(
+            problem
+            for problem in self.problems
+            if problem.what != NO_SUCH_GROUP and problem.why not in MISSING_LOG
+        )
 
     def why_missing(self, name: str) -> str:
         """Return that no group has a name, with the name that is most like it, if any is."""

@@ -48,6 +48,20 @@ def capture_outputs() -> Iterator[list[dict[str, Any]]]:
         _collected.reset(before)
 
 
+def show_frames_letter_by_letter() -> None:
+    """Have frames that a cell of this notebook shows not be typeset: pandas' own class is old."""
+    jupyter = sys.modules.get("IPython")
+    if shell := jupyter.get_ipython() if jupyter else None:
+        html = shell.display_formatter.formatters["text/html"]
+        for module in ("pandas.core.frame", "pandas"):  # pandas 2, pandas 3
+            html.for_type_by_name(module, "DataFrame", _frame_html)
+
+
+def _frame_html(frame: Any) -> str | None:
+    html: str | None = frame._repr_html_()
+    return html and letter_by_letter(html)
+
+
 def letter_by_letter(html: str) -> str:
     """Return HTML for an output of JupyterLab that is not typeset there."""
     return f'<div class="{AS_IT_IS}">{html}</div>'

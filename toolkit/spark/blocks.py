@@ -22,6 +22,8 @@ from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS
 from toolkit.model import HELD_PARTITIONS, Policy
+from toolkit.model.names import shown_name
+from toolkit.model.snapshot import MISSING_LOG
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.lag.group_summary import group_summary
 from toolkit.planning.lag.lag import with_lag
@@ -242,13 +244,13 @@ def _of_commits(facts: pd.DataFrame, judging: EvaluationRules) -> dict[str, pd.D
         "leftovers": find_unused_offsets(
             partitions, now=now, unused_group_days=judging.unused_group_days
         ),
-        "problems": pd.concat([_log_problems(partitions), _hold_problems(facts)]),
+        "problems": pd.concat([log_problems(partitions), _hold_problems(facts)]),
     }
 
 
-def _log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
-    """Say for each topic whose log offsets could not be read, why."""
-    unread = partitions[partitions["log_problem"] != ""]
+def log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
+    """Say for each topic that exists and whose log offsets could not be read, why."""
+    unread = partitions[~partitions["log_problem"].isin(["", *MISSING_LOG])]
     unread = unread.drop_duplicates(["cluster", "topic", "log_problem"])
     said = "log offsets of topic " + unread["topic"] + ": " + unread["log_problem"]
     return unread[["cluster"]].assign(problem=said)
@@ -257,7 +259,13 @@ def _log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
 def _hold_problems(facts: pd.DataFrame) -> pd.DataFrame:
     """Say for each group whose paused partitions could not be read, why."""
     unread = facts[facts["hold_unread"].notna()].drop_duplicates(["cluster", "group"])
-    said = HELD_PARTITIONS + " of group " + unread["group"] + ": " + unread["hold_unread"]
+    said = (
+        HELD_PARTITIONS
+        + " of group "
+        + unread["group"].map(shown_name)
+        + ": "
+        + unread["hold_unread"]
+    )
     return unread[["cluster"]].assign(problem=said)
 
 

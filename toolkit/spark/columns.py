@@ -53,8 +53,8 @@ MEANING = {
     "member_state": "alive and committing, alive and silent, alive and idle (caught up), or gone; "
     "null if unknown",
     "trend": "catching up, falling behind or steady, without a threshold; null if unknown",
-    "consumed_per_s": "consumed records per second",
-    "produced_per_s": "produced records per second",
+    "consumed_per_s": "consumed offsets per second",
+    "produced_per_s": "produced offsets per second",
     "catch_up_s": "estimated seconds until lag is 0; null if never or unknown",
     # Expiry.
     "expires_at": (

@@ -1,7 +1,7 @@
 """
 Everything about the committed offsets of a fleet, in one Spark job.
 
-Lag in records and in seconds, status, expiry, leftovers and activity of every group of every
+Lag in offsets and in seconds, status, expiry, leftovers and activity of every group of every
 cluster; with a history, also what happened between the runs.
 """
 

@@ -79,7 +79,7 @@ def test_an_eager_group_waits_for_slow_members_and_says_what_they_may_repeat() -
     assert "paused within about 17 s" in told(plan, "stops")
     assert told(plan, "repeats").endswith(
         "poll at least every 15 s; of those that may not, a @ /10.0.0.1, b @ /10.0.0.1, at most "
-        "their lag of 40 records of orders:0-3"
+        "their lag of 40 offsets of orders:0-3"
     )
     assert "all members stop until it polls" in told(plan, "slow-member")
 

@@ -252,7 +252,7 @@ def test_reasons_carry_their_numbers() -> None:
         "same offset for 1 min 16 s; lag 4,000, oldest unread record is 5 min old"
         in stalled["status_why"]
     )
-    assert "50.0 records/s produced, 10.0 consumed" in behind["status_why"]
+    assert "50.0 offsets/s produced, 10.0 consumed" in behind["status_why"]
     assert "group has had no members for 30 s" == left["status_why"]
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot
+from toolkit.model.snapshot import NO_TOPIC
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
@@ -22,7 +23,6 @@ from toolkit.planning.unsubscribed.unused_offsets import (
     LAST_COMMIT,
     OUR_READINGS,
     OWN_RECORD,
-    TOPIC_GONE,
     UNSUBSCRIBED,
     find_unused_offsets,
 )
@@ -155,9 +155,9 @@ def test_the_last_commit_of_a_group_with_members_is_only_a_bound() -> None:
 def test_offsets_of_topics_that_are_gone() -> None:
     """Each offset of a topic that does not exist is a row; another problem is no evidence."""
     table = found(
-        {**LIVE, "subscribed": True, "log_problem": TOPIC_GONE, "lag": None},
+        {**LIVE, "subscribed": True, "log_problem": NO_TOPIC, "lag": None},
         {**LIVE, "subscribed": True, "log_problem": "it has no leader", "lag": None},
-        {**LIVE, "subscribed": True, "log_problem": TOPIC_GONE, "committed": None},
+        {**LIVE, "subscribed": True, "log_problem": NO_TOPIC, "committed": None},
     )
 
     assert [(0, DELETED_TOPIC)] == list(zip(table["partition"], table["kind"], strict=True))
@@ -165,7 +165,7 @@ def test_offsets_of_topics_that_are_gone() -> None:
 
 def test_one_offset_may_be_left_over_for_two_reasons() -> None:
     """A topic that is gone and that nobody subscribes to is listed under both."""
-    table = found({**LIVE, "log_problem": TOPIC_GONE})
+    table = found({**LIVE, "log_problem": NO_TOPIC})
 
     assert {UNSUBSCRIBED, DELETED_TOPIC} == set(table["kind"])
 

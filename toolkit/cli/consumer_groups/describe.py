@@ -57,7 +57,7 @@ def run(given: dict[str, Any]) -> int:
         click.echo(f"error: {_not_found(name, cluster)}", err=True)
     for name in shares:
         click.echo(f"error: {_has_no_offsets(name)}", err=True)
-    return PARTLY if missing or shares or snapshot.problems else 0
+    return PARTLY if missing or shares or snapshot.read_errors else 0
 
 
 def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagReport:

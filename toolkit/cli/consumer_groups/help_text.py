@@ -57,7 +57,7 @@ Intentional differences from the Kafka tool:
   Metadata       Commit metadata is cleared where the offset changes, and kept
                  where it stays, unless --clear-metadata is given (the Kafka
                  tool always clears it).
-  LAG            Counts existing records only: from the log start offset if
+  LAG            Counts offsets of the log only: from the log start offset if
                  the committed offset is before it; - if it is past the log
                  end offset.
   --pause        KIP-1249 on current brokers: a background process joins the

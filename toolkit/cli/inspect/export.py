@@ -59,4 +59,4 @@ def command(*, form: str, out: Path, force: bool, **given: Any) -> None:
         count = f"{len(saved.commits):,} offsets of {len(saved.types):,} groups"
         click.echo(f"{count} are in {name_of(out)}", err=True)
     write_problems([facts])
-    sys.exit(PARTLY if facts.problems else 0)
+    sys.exit(PARTLY if facts.read_errors else 0)

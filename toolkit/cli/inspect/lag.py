@@ -48,10 +48,10 @@ FIRST = (
 )
 def command(scope: CommandScope, *, by: str, commit_times: bool, interval: str | None) -> None:
     """
-    Show lag in records, largest first. Partitions without a committed offset have none.
+    Show lag in offsets, largest first. Partitions without a committed offset have none.
 
     With --watch, lag_change is the change of the lag since the reading before, and consumed_per_s
-    how many records per second the committed offsets advanced. A terminal shows the last reading,
+    by how many offsets per second the group advanced. A terminal shows the last reading,
     in place, and keeps it after Ctrl-C. Anywhere else readings are appended: CSV with one heading
     and taken_at in each row, JSON as one array for each reading, tables under their time. A reading
     that fails is reported, and the next one is tried. Ctrl-C ends with exit code 0.

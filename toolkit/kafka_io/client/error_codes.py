@@ -48,7 +48,7 @@ ASK_AGAIN = frozenset(
     }
 )
 
-# A partition has another leader, or one that does not know its log end yet.
+# A partition has another leader, or one that does not know its log end yet, or was deleted.
 LEADER_MOVED = frozenset(
     {
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -56,6 +56,7 @@ LEADER_MOVED = frozenset(
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
 

@@ -16,6 +16,7 @@ from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.error_codes import LEADER_MOVED, ErrorCode, reason
 from toolkit.model import TopicPartition
+from toolkit.model.snapshot import NO_PARTITION, NO_TOPIC
 
 PARTITIONS_PER_REQUEST = 1000
 TOPICS_PER_REQUEST = 1000
@@ -53,11 +54,7 @@ def topic_id(topic: Any) -> str:
 
 def topic_reason(code: int) -> str:
     """Say why a topic could not be described."""
-    return (
-        "the topic does not exist"
-        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else reason(code, "Describe")
-    )
+    return NO_TOPIC if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else reason(code, "Describe")
 
 
 def find_leaders(
@@ -65,7 +62,7 @@ def find_leaders(
 ) -> tuple[dict[TopicPartition, LogLeader], dict[TopicPartition, str]]:
     """Return the leader of each partition that has one, and in words why the others have none."""
     leaders: dict[TopicPartition, LogLeader] = {}
-    without = dict.fromkeys(partitions, "the partition does not exist")
+    without = dict.fromkeys(partitions, NO_PARTITION)
     by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
     for partition in without:
         by_topic[partition.topic].append(partition)

@@ -154,7 +154,7 @@ class ToOffset(Target):
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy(Target):
-    """Shift the committed offset by a number of records; negative moves it back."""
+    """Shift the committed offset by a number; negative moves it back."""
 
     records: int
     why: str = field(init=False)  # once, for a million partitions

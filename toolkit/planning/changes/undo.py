@@ -14,11 +14,12 @@ from enum import StrEnum
 
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.model.names import shown_name
+from toolkit.model.snapshot import MISSING_LOG
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
 from toolkit.planning.changes import topic_recreated
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
-from toolkit.planning.selection.partition_selection import MISSING, scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import (
     Facts,
     Part,
@@ -176,7 +177,7 @@ def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change
         if moved is not IfMoved.RESTORE:
             return block("moved-since", why, group_id, partition)
     problem = facts.index.log_problem(partition)
-    if before and problem and problem.why in MISSING:
+    if before and problem and problem.why in MISSING_LOG:
         return block("missing-partition", problem.why, group_id, partition)
     outside = before and facts.outside_log(partition, before.offset)
     return Change(partition, holds, before, f"{why}; {outside}" if outside else why)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.model import GroupState, GroupType
-from toolkit.planning.selection.partition_selection import NO_TOPIC
+from toolkit.model.snapshot import NO_TOPIC
 
 Flags = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.object_]

@@ -41,7 +41,7 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
 
     `times` has the timestamps of records by partition and offset, as far as known. Columns: group,
     action, topic, partition, before, after (Int64, null without a committed offset), distance
-    (Int64, records, back is negative), before_time, after_time (UTC, of the record there, null if
+    (Int64, back is negative), before_time, after_time (UTC, of the record there, null if
     there is none), time_distance, metadata (what happens to it: "", "kept", "set", "changed" or
     "removed"), why.
     """

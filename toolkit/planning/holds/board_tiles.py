@@ -10,7 +10,7 @@ TILE_COLUMNS = (
     *("topic", "partition", "state", "lag", "committed", "owner"),
     *("no_progress", "paused_by", "host", "paused_until", "reason"),
 )
-LAGGING_FROM = 20  # records; fewer are normal in a busy partition
+LAGGING_FROM = 20  # offsets; fewer are normal in a busy partition
 
 
 class TileState(StrEnum):

@@ -262,14 +262,14 @@ class HoldContext:
         return self.index.commits.get(self.group.group_id, {})
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return the number of unread records; None if unknown."""
+        """Return the offsets to the log end; None if unknown."""
         commit, log = self.commits.get(partition), self.index.snapshot.logs.get(partition)
         if commit is None or log is None or log.log_end is None:
             return None
         return max(0, log.log_end - max(commit.offset, log.log_start or 0))
 
     def rate(self, partition: TopicPartition) -> float | None:
-        """Return the larger of production and consumption rate in records/s; None if unknown."""
+        """Return the larger of production and consumption rate in offsets/s; None if unknown."""
         earlier, now = self.beside.earlier, self.index.snapshot
         if earlier is None:
             return None

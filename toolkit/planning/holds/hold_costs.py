@@ -175,7 +175,7 @@ def _seldom_polled(case: HoldContext, found: Costs) -> str:
     told = f" and poll at least every {format_duration(WAITS_FOR)}"
     if not case.evicted:
         return told
-    most = "their lag" if found.repeats is None else f"their lag of {found.repeats:,} records"
+    most = "their lag" if found.repeats is None else f"their lag of {found.repeats:,} offsets"
     names, where = name_members(case.evicted), in_short(list(case.at_risk))
     return f"{told}; of those that may not, {names}, at most {most} of {where}"
 

@@ -1,1 +1,1 @@
-"""Lag in records and in seconds, trend and status."""
+"""Lag in offsets and in seconds, trend and status."""

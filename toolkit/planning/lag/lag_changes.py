@@ -18,8 +18,8 @@ def with_changes(table: Callable[[Snapshot], Rows], now: Snapshot, before: Snaps
     """
     Return the rows that `table` makes of a reading, with what changed since the one before.
 
-    `table` is `group_rows` or `partition_rows`. After the column lag: lag_change (records), and
-    consumed_per_s, the records by which committed offsets advanced, per second; negative after a
+    `table` is `group_rows` or `partition_rows`. After the column lag: lag_change, and
+    consumed_per_s, by how much committed offsets advanced per second; negative after a
     reset. None where one of the two readings lacks the fact.
     """
     rows = table(now)

@@ -79,7 +79,7 @@ def with_status(
     status is a value of the table above. member_state: "alive and committing", "alive and silent"
     (lag, but no commits), "alive and idle" (caught up), "gone", null if unknown and for commits
     without members. trend: "catching up", "falling behind", "steady", null without a known earlier
-    log end offset that commits reach back to. Rates are records per second; catch_up_s is the
+    log end offset that commits reach back to. Rates are offsets per second; catch_up_s is the
     estimated time until caught up, null if never or unknown.
     """
     chosen = rules or StatusRules()
@@ -214,7 +214,7 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
         facts.falls_behind,
         WARN,
         lambda i: (
-            f"falling behind: {facts.pace.produced_per_s[i]:,.1f} records/s produced, "
+            f"falling behind: {facts.pace.produced_per_s[i]:,.1f} offsets/s produced, "
             f"{facts.pace.consumed_per_s[i]:,.1f} consumed"
         ),
     )

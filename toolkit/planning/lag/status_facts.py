@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.model import GroupState, GroupType
+from toolkit.model.snapshot import NO_TOPIC
 from toolkit.planning.lag.commit_series import CommitSeries, Flags, Floats, Whole, age_s
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS
 from toolkit.planning.lag.status_rules import (
@@ -30,7 +31,6 @@ from toolkit.planning.lag.trend import (
     unseen_by_commits_s,
     whole,
 )
-from toolkit.planning.selection.partition_selection import NO_TOPIC
 
 Texts = npt.NDArray[np.object_]
 TEXT_COLUMNS = ("state", "position", "log_problem")

@@ -7,7 +7,7 @@ increase it. Without look-ups: when the log passed the committed offset, from ea
 offsets. If the record was read: its own timestamp.
 
 On an idle topic, a caught-up group has zero time lag; with unread records it grows. It is null in
-four cases, of which `time_lag_why` names one: the lag in records is unknown; the first unread
+four cases, of which `time_lag_why` names one: the lag is unknown; the first unread
 record has no timestamp (producers send -1 or 0) and none before it has; records have timestamps too
 far in the future; and where the record must be read and was not: at the last offset of a log, where
 look-ups cannot distinguish a record from a transaction marker, and before the first timestamp. Just
@@ -41,7 +41,7 @@ MOST_MARKERS = 20
 LAST_OFFSET = np.iinfo(np.int64).max
 NEVER_MS = 2**62
 
-NO_LAG = "the lag in records is unknown"
+NO_LAG = "the lag is unknown"
 NO_TIMESTAMP = "the first unread record has no timestamp"
 IN_THE_FUTURE = "the timestamps of the records are in the future"
 NOT_READ = "the first unread record was not read, and time look-ups cannot date it"

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from toolkit.errors import UsageError
 from toolkit.model import TopicPartition
 from toolkit.model.names import did_you_mean
+from toolkit.model.snapshot import MISSING_LOG, NO_PARTITION
 from toolkit.plan import Finding, Severity
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
@@ -31,11 +32,7 @@ LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 NUMBERS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 MOST_PARTITIONS = 100_000  # of one topic; a larger range is a typing error
 
-# Texts of read errors for missing logs.
-NO_TOPIC = "the topic does not exist"
-NO_PARTITION = "the partition does not exist"
-NO_LEADER = "it has no leader"
-MISSING = frozenset({NO_TOPIC, NO_PARTITION})
+NO_LEADER = "it has no leader"  # why a log could not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +224,7 @@ def _unknown_log(
 ) -> Finding:
     """Return what blocks where a log could not be read, by the words in which reading said why."""
     about = (Severity.BLOCK, why, group_id, topic, partition)
-    if why in MISSING:
+    if why in MISSING_LOG:
         return Finding("no-such-partition" if is_mistake else "missing-partition", *about)
     return Finding("no-leader" if why == NO_LEADER else "unreadable", *about)
 

@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 
 from toolkit.model import GroupState, GroupType
+from toolkit.model.snapshot import NO_TOPIC
 from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason_for
 
 UNSUBSCRIBED = "unsubscribed"
 DELETED_TOPIC = "deleted topic"
 EMPTY_GROUP = "empty group"
-
-TOPIC_GONE = "the topic does not exist"  # the broker's answer, as in log_problem
 
 BY_MEMBERS = "the members' subscriptions"
 BY_BROKER = "the broker"
@@ -100,7 +99,7 @@ def _no_member_subscribes(members: Any) -> str:
 
 
 def _of_deleted_topics(partitions: pd.DataFrame) -> pd.DataFrame:
-    is_gone = (partitions["log_problem"] == TOPIC_GONE) & partitions["committed"].notna()
+    is_gone = (partitions["log_problem"] == NO_TOPIC) & partitions["committed"].notna()
     rows = partitions[is_gone.to_numpy(bool)]
     return rows.assign(
         kind=DELETED_TOPIC, since=_no_time(rows), source=BY_BROKER, why="topic does not exist"

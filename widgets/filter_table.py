@@ -7,6 +7,7 @@ from functools import cached_property
 import ipywidgets
 import pandas as pd
 
+from toolkit.report.frame_text import frame_text
 from toolkit.report.table_columns import table_columns
 from widgets.fragments import sheet, table
 from widgets.live_or_static import LiveOrStatic
@@ -102,4 +103,4 @@ class FilterTable(LiveOrStatic):
 
     def text_form(self) -> str:
         """Return the first rows as text."""
-        return f"{self.caption}\n{self.shown.to_string(index=False)}"
+        return f"{self.caption}\n{frame_text(self.shown)}"

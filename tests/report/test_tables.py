@@ -238,3 +238,14 @@ def test_frames_of_a_notebook_are_not_typeset(shell: InteractiveShell) -> None:
     bundle, _ = shell.display_formatter.format(frame)
 
     assert bundle["text/html"].startswith('<div class="mathjax_ignore">')
+
+
+def test_text_tells_a_name_from_a_missing_one(shown: Shown) -> None:
+    """As text, a group called None or nan is what it is called, and no group is a dash."""
+    groups = ["", "None", "nan", None]
+    show_table(pd.DataFrame({"group": groups, "topic": ["None", None, "t", "t"]}))
+
+    lines = shown[-1]["data"]["text/plain"].splitlines()
+    assert [['""', "None"], ["None", "–"], ["nan", "t"], ["–", "t"]] == [
+        line.split() for line in lines[1:]
+    ]

@@ -13,6 +13,7 @@ from toolkit.model.plurals import counted
 from toolkit.model.rows import Rows
 from toolkit.report.audit_rows import change_rows, run_rows
 from toolkit.report.conclusion import conclude
+from toolkit.report.frame_text import frame_text
 from toolkit.report.safe_names import visible_lines
 from toolkit.storage.audit import AuditEntry, has_log, is_harmless, read, unfinished, verify
 from toolkit.storage.state_folder import open_to_others, state_dir
@@ -195,7 +196,7 @@ class AuditReport:
 
     def __repr__(self) -> str:
         """Return the finding and the runs as text."""
-        return visible_lines(f"{self.summary}\n{self.runs.to_string(index=False, max_rows=20)}")
+        return visible_lines(f"{self.summary}\n{frame_text(self.runs, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show the integrity of the log, its runs and their changes."""

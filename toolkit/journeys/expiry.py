@@ -21,6 +21,7 @@ from toolkit.model.times import parse_duration
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group, select_expiring
 from toolkit.report.conclusion import conclude
 from toolkit.report.expiry_chart import show_expiry_timeline
+from toolkit.report.frame_text import frame_text
 from toolkit.report.next_step_list import ShownStep
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
@@ -156,7 +157,7 @@ class ExpiryReport:
 
     def __repr__(self) -> str:
         """Return the finding and the groups as text."""
-        return visible_lines(f"{self.summary}\n{self.groups.to_string(index=False, max_rows=20)}")
+        return visible_lines(f"{self.summary}\n{frame_text(self.groups, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show what was not read, the timeline, and every part of the forecast."""

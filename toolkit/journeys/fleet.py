@@ -24,6 +24,7 @@ from toolkit.report.fleet_charts import (
     show_status_chart,
     show_time_lag_chart,
 )
+from toolkit.report.frame_text import frame_text
 from toolkit.report.headline import show_headline
 from toolkit.report.lag_charts import show_lag_chart
 from toolkit.report.next_step_list import ShownStep
@@ -181,9 +182,7 @@ class FleetReport:
 
     def __repr__(self) -> str:
         """Return the finding and the groups as text."""
-        return visible_lines(
-            f"{self.summary}\n{self.frames.groups.to_string(index=False, max_rows=20)}"
-        )
+        return visible_lines(f"{self.summary}\n{frame_text(self.frames.groups, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show read errors, health and lag."""

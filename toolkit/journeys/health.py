@@ -25,6 +25,7 @@ from toolkit.planning.diagnosis.group_health import (
     unread_partitions,
     worst_first,
 )
+from toolkit.report.frame_text import frame_text
 from toolkit.report.safe_names import visible_lines
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class HealthReport:
 
     def __repr__(self) -> str:
         """Return the groups as text."""
-        return visible_lines(f"{self.summary}\n{self.frame.to_string(index=False, max_rows=20)}")
+        return visible_lines(f"{self.summary}\n{frame_text(self.frame, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show read errors, and the groups."""

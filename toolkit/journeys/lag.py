@@ -14,6 +14,7 @@ from toolkit.model.commit_columns import columns_of
 from toolkit.model.rows import Rows
 from toolkit.planning.lag.lag_changes import with_changes
 from toolkit.planning.lag.lag_rows import group_rows, partition_rows
+from toolkit.report.frame_text import frame_text
 from toolkit.report.safe_names import visible_lines
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class LagReport:
 
     def __repr__(self) -> str:
         """Return the groups as text."""
-        return visible_lines(str(self.by_group.to_string(index=False, max_rows=20)))
+        return visible_lines(frame_text(self.by_group, max_rows=20))
 
     def _ipython_display_(self) -> None:
         """Show read errors, and the groups with the largest lag."""

@@ -15,6 +15,7 @@ from toolkit.model import Snapshot
 from toolkit.model.names import ExactName
 from toolkit.model.rows import Rows
 from toolkit.planning.holds.paused_rows import paused_rows
+from toolkit.report.frame_text import frame_text
 from toolkit.report.made_from import end_plans
 from toolkit.report.safe_names import visible_lines
 from toolkit.storage.hold_files import has_live_keeper, hold_path
@@ -69,9 +70,7 @@ class PausedReport:
 
     def __repr__(self) -> str:
         """Return the paused partitions as text."""
-        return visible_lines(
-            self.rows.to_string(index=False) if len(self.rows) else "Nothing is paused."
-        )
+        return visible_lines(frame_text(self.rows) if len(self.rows) else "Nothing is paused.")
 
     def _ipython_display_(self) -> None:
         """Show by whom, since when and until when each partition is paused."""

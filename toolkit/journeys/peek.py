@@ -19,6 +19,7 @@ from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_fram
 from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.selection.partition_selection import parse_topics
+from toolkit.report.frame_text import frame_text
 from toolkit.report.record_cards import show_record_cards
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems
@@ -89,7 +90,7 @@ class PeekReport:
     def __repr__(self) -> str:
         """Return the records as text."""
         shown = self.frame(most_characters=60)[["topic", "partition", "offset", "place", "value"]]
-        return visible_lines(str(shown.to_string(index=False, max_rows=20)))
+        return visible_lines(frame_text(shown, max_rows=20))
 
     def _ipython_display_(self) -> None:
         """Show the records, and what could not be read."""

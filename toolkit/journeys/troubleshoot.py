@@ -34,6 +34,7 @@ from toolkit.planning.frames.snapshot_frames import (
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
+from toolkit.report.frame_text import frame_text
 from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import ShownStep
 from toolkit.report.notices import NoticeTone
@@ -79,9 +80,7 @@ class FirstSample:
 
     def __repr__(self) -> str:
         """Return the group and its members as text."""
-        return visible_lines(
-            "\n".join(f.to_string(index=False) for f in (self.group_row, self.members))
-        )
+        return visible_lines("\n".join(frame_text(f) for f in (self.group_row, self.members)))
 
     def _ipython_display_(self) -> None:
         """Show the group and its members."""
@@ -195,9 +194,7 @@ class GroupDiagnosis:
 
     def __repr__(self) -> str:
         """Return the finding and the partitions as text."""
-        return visible_lines(
-            f"{self.summary}\n{self.partitions[COLUMNS].to_string(index=False, max_rows=20)}"
-        )
+        return visible_lines(f"{self.summary}\n{frame_text(self.partitions[COLUMNS], max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show read errors, the partitions, and which of them are paused."""

@@ -15,6 +15,7 @@ from toolkit.planning.unsubscribed.unsubscribed_offsets import (
     find_unsubscribed,
     uncheckable_reason,
 )
+from toolkit.report.frame_text import frame_text
 from toolkit.report.safe_names import visible_lines
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class UnsubscribedReport:
 
     def __repr__(self) -> str:
         """Return the finding and the offsets as text."""
-        return visible_lines(f"{self.summary}\n{self.rows.to_string(index=False, max_rows=20)}")
+        return visible_lines(f"{self.summary}\n{frame_text(self.rows, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show read errors, and what was found."""

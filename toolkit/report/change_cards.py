@@ -17,6 +17,7 @@ from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.report.audit_rows import run_rows
 from toolkit.report.display import is_headless
+from toolkit.report.frame_text import frame_text
 from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
 from toolkit.report.safe_names import sentence, visible
@@ -73,7 +74,7 @@ def _show_partitions(facts: Snapshot) -> None:
 
 def change_text(plan: Plan, findings: Sequence[Finding], review: pd.DataFrame) -> str:
     """Return the same as text for a prompt."""
-    table = review[list(review_columns(plan.intent))].to_string(index=False, max_rows=20)
+    table = frame_text(review[list(review_columns(plan.intent))], max_rows=20)
     told = [f"{f.severity}: {f.rule}: {f.why}" for f in findings]
     head = f"{plan.request} on {plan.cluster}: {summary(plan)}"
     parts = [head, *([table] if len(review) else []), *told, f"Fingerprint: {plan.fingerprint}"]

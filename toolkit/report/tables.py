@@ -20,6 +20,7 @@ from toolkit.report.browser_libraries import STYLED_COLUMNS, table_script, table
 from toolkit.report.cell_text import cell_texts, heading
 from toolkit.report.display import OutputRole, display_output, is_headless
 from toolkit.report.frame_cells import cell_values, column_kind
+from toolkit.report.frame_text import frame_text
 from toolkit.report.safe_names import in_html, visible
 from toolkit.report.table_columns import TableColumns, table_columns
 
@@ -100,7 +101,7 @@ def table_bundle(
         html = f'<figure class="ob-table">{title}{said}</figure>'
         return {"text/html": html, "text/plain": f"{visible(caption_text)}\n{empty_text}".strip()}
     shown = frame.head(ROW_CAP)
-    text = shown.head(_TEXT_ROWS).to_string(index=False)
+    text = frame_text(shown.head(_TEXT_ROWS))
     cut, left_out = _cut_notice(len(frame)), visible(columns.note)
     notice = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
     note = f'<p class="ob-left-out">{in_html(left_out)}</p>' if left_out else ""

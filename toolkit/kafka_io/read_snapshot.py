@@ -36,8 +36,6 @@ from toolkit.model.commit_columns import columns_of
 from toolkit.model.names import named
 from toolkit.model.snapshot import NOT_MATCHED
 
-FEW_MISSING = 5  # names for which it is worth to look what was meant
-
 
 class Progress(NamedTuple):
     """How far a read has come, for whoever shows it."""
@@ -136,7 +134,7 @@ class _Groups(NamedTuple):
     problems: list[Problem]
     missing: list[str]
     ignored: int
-    listed: frozenset[str]  # where a few are missing
+    listed: frozenset[str]
 
 
 def _read_groups(
@@ -154,14 +152,13 @@ def _read_groups(
         refused = [problem for problem in refused if problem.group_id not in ended]
         missing += sorted(ended & {*given, *map(named, given)})
     problems += [Problem(NO_SUCH_GROUP, NOT_MATCHED, group_id=name) for name in missing]
-    is_told = 0 < len(missing) <= FEW_MISSING
     return _Groups(
         described,
         commits,
         [*problems, *refused, *undescribed],
         missing,
         len(ignored),
-        frozenset(group.group_id for group in listed) - ended if is_told else frozenset(),
+        frozenset(group.group_id for group in listed) - ended,
     )
 
 

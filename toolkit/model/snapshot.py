@@ -14,6 +14,7 @@ UNREAD_OFFSETS_TOPIC = "commit times"  # `Problem.what` if `__consumer_offsets` 
 HELD_PARTITIONS = "held partitions"  # `Problem.what` if a hold is hidden
 HIDDEN_COMMITS = "offsets of hidden topics"  # `Problem.what` if ACLs may hide some
 NOT_MATCHED = "no group matches this name"
+FEW_MISSING = 5  # names for which it is worth to look what was meant
 NO_SUCH_GROUP = "group"  # `Problem.what` if a named group does not exist
 # `Problem.why` of a log that is not there; where nobody named it that is an answer, and no error.
 NO_TOPIC = "the topic does not exist"
@@ -56,7 +57,7 @@ class Snapshot:
     # The first committed record at or after an offset, where a look was made; None: there is none.
     first_records: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)
     ignored: int = 0  # groups that `ignored_groups` of the fleet file leaves out
-    listed: frozenset[str] = frozenset()  # all groups, where a few names have none
+    listed: frozenset[str] = frozenset()  # the names of all groups
 
     @property
     def read_errors(self) -> tuple[Problem, ...]:
@@ -69,7 +70,9 @@ class Snapshot:
 
     def why_missing(self, name: str) -> str:
         """Return that no group has a name, with the name that is most like it, if any is."""
-        return f"{NOT_MATCHED}{did_you_mean(name, self.listed)}"
+        missing = sum(problem.what == NO_SUCH_GROUP for problem in self.problems)
+        meant = did_you_mean(name, self.listed) if missing <= FEW_MISSING else ""
+        return f"{NOT_MATCHED}{meant}"
 
     @property
     def listing_problem(self) -> str:

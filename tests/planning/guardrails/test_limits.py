@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from guardrail_cases import facts
+from guardrail_examples import standing
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import Policy
 from toolkit.plan.approvals import Limits
+from toolkit.planning.guardrails.standing_rules import group_not_allowed
 
 NEEDED = ["max_groups=1", "max_partitions=2"]
 
@@ -71,3 +74,16 @@ def test_limits_only_narrow(ours: tuple[int, ...], fleets: tuple[int, ...]) -> N
     narrow = Limits(*ours).narrow(policy)
 
     assert tuple(map(min, ours, fleets)) == tuple(getattr(narrow, name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("entry", "listed", "is_allowed"),
+    [("[fg]", {"g"}, True), ("[fg]", {"g", "[fg]"}, False), ('"g"', {"g"}, True)],
+)
+def test_an_allowed_name_is_that_of_a_group(
+    *, entry: str, listed: set[str], is_allowed: bool
+) -> None:
+    """It is a pattern only where no group has it as its name, whether the plan is of it or not."""
+    case = standing(facts(listed=frozenset(listed)), groups=(entry,))
+
+    assert is_allowed != any(group_not_allowed(case))

@@ -27,7 +27,8 @@ def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     """A standing approval for some groups is none for others."""
     allowed = case.limits.groups if case.limits else ()
     names = {*allowed, *map(named, allowed)}
-    patterns = set(allowed) - case.groups.keys()  # the others are names of groups
+    # The others are names of groups.
+    patterns = set(allowed) - case.groups.keys() - case.facts.listed
     for name in case.plan.group_ids if allowed else ():
         if name not in names and not any(fnmatchcase(name, pattern) for pattern in patterns):
             entries = ", ".join(map(shown_name, allowed))

@@ -68,7 +68,7 @@ def test_own_look_wins(shown: Any) -> None:
 
 
 def test_names_are_not_typeset(shown: Any) -> None:
-    """JupyterLab has MathJax: plotly leaves what stands between dollar signs as it is."""
+    """Plotly is told to leave what stands between dollar signs, whatever else the page loads."""
     show_figure(go.Figure(go.Bar(x=[1], y=["${app}-${env}"])))
 
     assert {"typesetMath": False} == shown.figure["config"]

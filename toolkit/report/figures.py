@@ -34,7 +34,7 @@ def show_figure(figure: go.Figure) -> None:
     shown["data"] = [_without_tags_in_data(trace) for trace in shown["data"]]
     layout = _without_links(shown["layout"])
     # The figure's own choices win; plotly's default template is 7 kB of every figure.
-    # JupyterLab has MathJax, with which plotly would typeset a name such as ${app}-${env}.
+    # Where a page has a global MathJax, plotly would typeset a name such as ${app}-${env}.
     shown["config"] = {"typesetMath": False}
     shown["layout"] = {"template": template(), **{k: layout[k] for k in layout if k != "template"}}
     display_output({"application/vnd.plotly.v1+json": shown, "text/plain": describe(shown)})

@@ -317,6 +317,6 @@ def _line(description: str, placeholder: str, value: str = "") -> ipywidgets.Tex
 
 def _informative_columns(changes: pd.DataFrame) -> pd.DataFrame:
     """Return the changes without the group where there is one."""
-    wanted = ("group", "topic", "partition", "before", "after", "distance", "time_distance", "why")
-    shown = changes[[column for column in wanted if column in changes]]
+    wanted = ("group", "topic", "partition", "before", "after", "distance", "time_distance")
+    shown = changes[[column for column in (*wanted, "metadata", "why") if column in changes]]
     return shown.drop(columns="group") if len(shown["group"].unique()) == 1 else shown

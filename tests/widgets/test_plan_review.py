@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from IPython.utils.capture import capture_output
 from plans_for_review import outcome_of, plan_for
 
 from toolkit.errors import Blocked
-from toolkit.plan import Finding, Outcome, Plan, Severity
+from toolkit.plan import Finding, Outcome, Plan, Position, Severity
 from toolkit.report.next_step_list import ShownStep
 from widgets.next_steps import NextSteps
 from widgets.plan_review import PlanReview, ReviewDefaults, plan_review
@@ -251,3 +251,12 @@ def test_what_is_stored_says_what_became_of_the_plan(plan: Plan) -> None:
     ):
         assert word in output.data["text/html"]
         assert "orders" in output.data["text/plain"] + output.data["text/html"]
+
+
+def test_metadata_that_changes_is_seen(plan: Plan) -> None:
+    """Also where nothing else does, as where an undo brings it back."""
+    (step,) = plan.steps
+    change = step.changes[0]._replace(before=Position(7), after=Position(7, None, "done: 9"))
+    review = plan_review(replace(plan, steps=(replace(step, changes=(change,)),)), ())
+
+    assert "<td>set</td>" in review.rows.static_html()

@@ -15,6 +15,7 @@ from toolkit.planning.frames.review_frame import (
     FINDING_COLUMNS,
     REVIEW_COLUMNS,
     findings_frame,
+    review_columns,
     review_frame,
 )
 
@@ -132,3 +133,10 @@ def test_findings_as_rows() -> None:
         frame.iloc[1]
     )
     assert list(FINDING_COLUMNS) == list(findings_frame([], cluster="eu").columns)
+
+
+@pytest.mark.parametrize("intent", [*Intent])
+def test_people_see_what_becomes_of_metadata(intent: Intent) -> None:
+    """Where an offset is committed or removed, so is its metadata, perhaps that alone."""
+    holds = intent in {Intent.PAUSE, Intent.RESUME}
+    assert holds != ("metadata" in review_columns(intent))

@@ -30,7 +30,10 @@ _COLUMNS_OF = {
     **dict.fromkeys((Intent.DELETE_OFFSETS, Intent.DELETE_GROUPS), _DELETED),
     **dict.fromkeys((Intent.COPY, Intent.RENAME, Intent.RESTORE, Intent.RESCUE), _COMMITTED),
 }
-_MOVED = ("group", "topic", "partition", "before", "after", "distance", "time_distance", "why")
+_MOVED = (
+    *("group", "topic", "partition", "before", "after", "distance", "time_distance"),
+    *("metadata", "why"),
+)
 FINDING_COLUMNS = ("cluster", "severity", "rule", "group", "topic", "partition", "why")
 
 

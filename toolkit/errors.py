@@ -40,7 +40,11 @@ class ToolkitError(Exception):
         """`problem`: what failed and why; `hint`: what to try."""
         self.problem = _one_line(problem)
         self.hint = _one_line(hint)
-        super().__init__(f"{self.problem}. Try: {self.hint}" if self.hint else self.problem)
+        super().__init__(
+            f"{self.problem}{'' if self.problem.endswith('?') else '.'} Try: {self.hint}"
+            if self.hint
+            else self.problem
+        )
 
     def _render_traceback_(self) -> list[str]:
         """Return the message only: IPython shows it instead of a traceback."""

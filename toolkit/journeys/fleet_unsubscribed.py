@@ -79,7 +79,7 @@ class FleetUnsubscribed:
         return ShownStep(
             f"Delete the unsubscribed offsets on {report.facts.cluster}",
             "If their groups do not read these topics again. The offsets are saved first, and the "
-            "groups stay live.",
+            "groups stay live; to put the offsets back, a group must have no members.",
             DELETE,
             {name: value for name, value in where.items() if value} | asked,
             run_command(NotebookCall(DELETE, asked), where),

@@ -27,8 +27,9 @@ def visible_lines(text: str) -> str:
 
 
 def sentence(words: str) -> str:
-    """Return words that begin like a sentence."""
-    return words[:1].upper() + words[1:]
+    """Return words that begin like a sentence; a name such as `orders.csv` stays as it is."""
+    first = words.split(" ", 1)[0].rstrip(",;:")
+    return words[:1].upper() + words[1:] if first.isalpha() else words
 
 
 def in_html(name: object) -> str:

@@ -36,7 +36,8 @@ class ChangeOutcome:
     What became of a planned change.
 
     `decided` says whether it was to be applied. `outcome` is None if nothing was applied, which
-    then ended as `ending_unapplied`, perhaps only because it `wants_approval`. `holds` are the
+    then ended as `ending_unapplied`, perhaps only because it `wants_approval`; `may_follow` says
+    whether a person may still apply it, perhaps with overrides. `holds` are the
     keepers that were started. `notices` are earlier runs that were found interrupted meanwhile.
     Once the plan is applied by hand, it is the outcome of that, and so is all that it has shown.
     """
@@ -45,6 +46,7 @@ class ChangeOutcome:
     decided: str
     ending_unapplied: ConclusionStatus = ConclusionStatus.DONE
     wants_approval: bool = False
+    may_follow: bool = False
     outcome: Outcome | None = None
     holds: tuple[KeeperHandle, ...] = ()
     notices: tuple[RunNotice, ...] = ()
@@ -77,8 +79,11 @@ class ChangeOutcome:
         """Whether there is an offset to put back: a group without one cannot come back."""
         steps = self.outcome.steps if self.outcome else ()
         undoable = (step for step in steps if step.action not in WITHOUT_UNDO)
-        return self.changed_anything and any(
-            step.results or step.action is not Action.DELETE_GROUP for step in undoable
+        is_rescue = self.change.plan.intent is Intent.RESCUE  # every offset is as before
+        return (
+            self.changed_anything
+            and not is_rescue
+            and any(step.results or step.action is not Action.DELETE_GROUP for step in undoable)
         )
 
     @property
@@ -172,7 +177,7 @@ class ChangeOutcome:
         from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
         from toolkit.report.live_output import LiveOutput  # noqa: PLC0415
 
-        if self.outcome is None and self.wants_approval and not is_headless():
+        if self.outcome is None and self.may_follow and not is_headless():
             self._shown.append(LiveOutput(show))
         else:
             show()

@@ -32,6 +32,7 @@ from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
     from toolkit.operate.apply_steps import OnStep
+    from toolkit.report.live_output import LiveOutput
     from widgets.next_steps import NextSteps
 
 BY_HAND = "approved by hand"
@@ -58,6 +59,7 @@ class Decision:
     _is_taken: bool = field(default=False, init=False)
     _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _shown: list[LiveOutput] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         """Note what this is decided from."""
@@ -155,6 +157,8 @@ class Decision:
                 self._carry_out(approval, on_step)
             self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
             self.wants_approval, self.blocked_by = False, ()
+            for output in self._shown:
+                output.replace()
             return self._outcome
 
     def approved_by_hand(self, reason: str) -> Decision:
@@ -198,7 +202,9 @@ class Decision:
     @cached_property
     def _outcome(self) -> ChangeOutcome:
         """What became of it; nothing, until it is applied."""
-        return ChangeOutcome(self.change, self.message, self.ending, self.wants_approval)
+        return ChangeOutcome(
+            self.change, self.message, self.ending, self.wants_approval, self.can_be_approved
+        )
 
     def _carry_out(self, approval: Approval, on_step: OnStep, *, tied: bool = False) -> None:
         # A plan that is only looked at needs nothing that writes.
@@ -229,7 +235,16 @@ class Decision:
         return f"{sentence(self.message)}. Fingerprint: {self.plan.fingerprint}"
 
     def _ipython_display_(self) -> None:
-        """Show whether the plan is applied, and how to go on."""
+        """Show whether the plan is applied, and how to go on; anew once it is applied by hand."""
+        from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
+        from toolkit.report.live_output import LiveOutput  # noqa: PLC0415 - as above
+
+        if self.can_be_approved and not is_headless():
+            self._shown.append(LiveOutput(self._show))
+        else:
+            self._show()
+
+    def _show(self) -> None:
         from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
 
         if self.blocked_by:

@@ -46,9 +46,11 @@ def follow_ups(
                 button="Resume",
             )
     if undo:
-        yield shown_step(
-            f"Undo run {undo}", "It is an ordinary plan.", undo_call(undo), where, button="Undo"
-        )
+        is_live = any(g.is_live for g in facts.groups if g.group_id in plan.group_ids)
+        why = "It is an ordinary plan."
+        if is_live and plan.intent is Intent.DELETE_OFFSETS:
+            why = "Only while the group has no members: stop its consumers first."
+        yield shown_step(f"Undo run {undo}", why, undo_call(undo), where, button="Undo")
     yield _next(plan, where, is_held=is_held)
 
 
@@ -58,7 +60,7 @@ def _next(plan: Plan, where: Mapping[str, object], *, is_held: bool) -> ShownSte
         topics = [str(scope) for scope in scopes_of(c.partition for _, c in plan.changes)]
         asked = {"groups": groups, "topics": topics}
         call = NotebookCall("50_reset_offsets", asked)
-        why = "Offsets of paused partitions can be moved although the group is live."
+        why = "Choose where they go (mode and value); the group may be live."
         return shown_step("Next: move offsets", why, call, where, button="Next: move their offsets")
     if len(groups) != 1 or plan.intent is Intent.DELETE_GROUPS:
         why = "It has every change, and what was read back."

@@ -235,12 +235,18 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
         topics=[scope],
         mode="to-offset",
         value=str(POISON_OFFSET + 1),
-        overrides=["skips-unread-records"],
     )
     move.run_all()
-    expect(move.review).to_contain_text("Overridden · skips-unread-records")
+    expect(move.review).to_contain_text("Blocked · skips-unread-records")
     move.approve("a poison record", group)
+    expect(move.apply).to_be_disabled()
+    move.review.get_by_text("Override skips-unread-records").click()
+    expect(move.review).to_contain_text("Overridden · skips-unread-records")
     move.applied("1 change made")
+    # The cells above and below follow.
+    expect(move.page.get_by_text("1 done, read back from the cluster").first).to_be_visible()
+    expect(move.page.get_by_text("nothing was changed")).to_have_count(0)
+    expect(move.page.get_by_text("Nothing was applied")).to_have_count(0)
     assert POISON_OFFSET + 1 == operator.committed(group)[POISON]
 
     expect(stuck).to_contain_text("paused")

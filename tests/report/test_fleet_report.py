@@ -44,7 +44,7 @@ def test_unhealthy_groups_are_listed_by_severity_then_by_lag() -> None:
 
 def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Shown) -> None:
     """It is as bad as the worst group, and the command diagnoses this one with the same fleet."""
-    report(GROUPS).conclude()
+    buttons = report(GROUPS).conclude()
     data, metadata = shown[-1]["data"], shown[-1]["metadata"]
     command = (
         "offsetbook run 90_troubleshoot_group -p cluster=us -p groups=left "
@@ -55,11 +55,15 @@ def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Shown) -
     assert data["text/html"].index("left") < data["text/html"].index("slow")
     assert "1 d 13 h" in data["text/html"]
     assert command in data["text/plain"]
+    assert buttons is not None
+    assert ["left", "gone", "lost", "slow", "mute"] == [
+        step.button.split()[1] for step in buttons.steps
+    ]
 
 
 def test_a_healthy_fleet_has_no_next_step(shown: Shown) -> None:
     """Without findings the conclusion is good, and nothing is to be done."""
-    report(GROUPS[GROUPS["status"] == "OK"]).conclude()
+    assert None is report(GROUPS[GROUPS["status"] == "OK"]).conclude()
 
     assert {ROLE_KEY: "headline", TONE_KEY: "good"} == shown[-1]["metadata"]
     assert "" == shown[-1]["data"]["text/html"]

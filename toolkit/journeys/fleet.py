@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from pyspark.sql import SparkSession
 
 from toolkit.errors import require_all
 from toolkit.journeys.cluster_access import find_clusters
+from toolkit.journeys.open_next_step import buttons_of
 from toolkit.model.names import ExactName, shown_name
 from toolkit.model.plurals import counted
 from toolkit.planning.lag.group_summary import worst_first
 from toolkit.planning.lag.status_rules import ERR, WARN
 from toolkit.report.conclusion import conclude
+from toolkit.report.display import is_headless
 from toolkit.report.fleet_charts import (
     show_lag_heat_map,
     show_lag_history,
@@ -31,7 +34,7 @@ from toolkit.report.next_step_list import ShownStep
 from toolkit.report.notices import NoticeTone
 from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
-from toolkit.report.safe_names import visible_lines
+from toolkit.report.safe_names import visible, visible_lines
 from toolkit.report.tables import show_problems, show_table
 from toolkit.spark.fleet_lag import FleetFrames, fleet_lag
 from toolkit.spark.fleet_options import FleetOptions
@@ -40,8 +43,12 @@ from toolkit.spark.java import find_java
 from toolkit.spark.progress import OnStep
 from toolkit.spark.spark_session import start_session
 
+if TYPE_CHECKING:
+    from widgets.next_steps import NextSteps
+
 OPTIONS = FleetOptions()
 NAMES = ["cluster", "group"]
+MOST_BUTTONS = 5
 HISTORY_LINES = 8  # more cannot be told apart
 
 
@@ -96,15 +103,20 @@ class FleetReport:
         """Show read errors."""
         show_problems(self.frames.problems)
 
-    def conclude(self) -> None:
+    def conclude(self) -> NextSteps | None:
         """
         End a notebook with the finding, the worst groups and the next step.
 
-        The offsets and groups that need a look are counted.
+        The offsets and groups that need a look are counted. In JupyterLab, buttons open the
+        diagnosis of the worst groups.
         """
         found = len(self.unhealthy) + len(self.out_of_range)
         conclude(self.summary, findings=found, problems=len(self.frames.problems))
         self._show_worst()
+        worst = self.unhealthy[NAMES].head(MOST_BUTTONS)
+        if is_headless() or worst.empty:
+            return None
+        return buttons_of([self._diagnose(*names) for names in worst.itertuples(index=False)])
 
     def _show_worst(self) -> None:
         worst = self.unhealthy
@@ -126,6 +138,7 @@ class FleetReport:
             notebook=call.notebook,
             parameters=values,
             command=run_command(call, values),
+            button=f"Diagnose {visible(shown_name(group))} on {visible(cluster)}",
         )
 
     def show_health(self) -> None:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pandas as pd
+import pytest
 from pyspark.sql import SparkSession
 
 from toolkit.journeys.fleet import FleetReport
-from toolkit.report.display import ROLE_KEY, TONE_KEY
+from toolkit.report.display import HEADLESS_VARIABLE, ROLE_KEY, TONE_KEY
 from toolkit.spark.fleet_lag import FleetFrames
 
 Shown = list[dict[str, Any]]
@@ -44,7 +45,7 @@ def test_unhealthy_groups_are_listed_by_severity_then_by_lag() -> None:
 
 def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Shown) -> None:
     """It is as bad as the worst group, and the command diagnoses this one with the same fleet."""
-    buttons = report(GROUPS).conclude()
+    report(GROUPS).conclude()
     data, metadata = shown[-1]["data"], shown[-1]["metadata"]
     command = (
         "offsetbook run 90_troubleshoot_group -p cluster=us -p groups=left "
@@ -55,6 +56,14 @@ def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Shown) -
     assert data["text/html"].index("left") < data["text/html"].index("slow")
     assert "1 d 13 h" in data["text/html"]
     assert command in data["text/plain"]
+
+
+def test_in_jupyterlab_buttons_lead_on(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each of the worst groups, in their order."""
+    monkeypatch.delenv(HEADLESS_VARIABLE)
+    buttons = report(GROUPS).conclude()
+
+    assert shown
     assert buttons is not None
     assert ["left", "gone", "lost", "slow", "mute"] == [
         step.button.split()[1] for step in buttons.steps

@@ -20,7 +20,7 @@ WHERE = {"cluster": "eu", "fleet_file": "fleet.yaml", "state": "state"}
 HELD = live("payments", replace(member("orders"), holds=(TopicPartition("orders", 0),)))
 UNDO, CHECK = ("70_undo", {"run": "r1"}), ("90_troubleshoot_group", {"groups": ["payments"]})
 RESUME = ("40_pause_partitions", {"action": "resume", "groups": ["payments"]})
-MOVE = ("50_reset_offsets", {"groups": ["payments"], "topics": ["orders:0"]})
+MOVE = ("50_reset_offsets", {"groups": ["payments"], "topics": ["orders:0"], "mode": "to-offset"})
 LOG = ("80_audit_review", {"groups": ["payments"]})
 
 

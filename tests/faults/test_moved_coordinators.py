@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from applications import Applications, eventually
@@ -26,9 +27,9 @@ from toolkit.model import Cluster, Commit, Problem, TopicPartition
 from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
-from toolkit.spark.log_facts import _blocks_with_log_facts
-from toolkit.spark.packed_tables import pack, unpack
-from toolkit.spark.schemas import LOG_FACTS, POSITIONS, schema
+from toolkit.spark.arrow import as_frame
+from toolkit.spark.ask import ask_logs
+from toolkit.spark.schemas import POSITIONS
 
 # Of sockets that could not connect: see `_left_over`.
 pytestmark = [
@@ -197,8 +198,8 @@ def test_a_topic_that_is_recreated_while_the_coordinator_is_down(
     assert 4 == done.returncode
     assert EARLIER in done.stderr
     told = log_facts_of(place.operator.cluster, found.commits)
-    assert [(EARLIER, None, None)] == [
-        (row["log_problem"], row["log_start"], row["log_end"]) for row in told
+    assert [(EARLIER, True, True)] == [
+        (row["log_problem"], pd.isna(row["log_start"]), pd.isna(row["log_end"])) for row in told
     ]
 
 
@@ -207,12 +208,8 @@ def log_facts_of(cluster: Cluster, commits: Iterable[Commit]) -> list[dict[str, 
     columns = {name: [getattr(one, name) for one in commits] for name in POSITIONS.names[:2]}
     columns |= {"committed": [one.offset for one in commits]}
     columns |= {"topic_id": [one.topic_id for one in commits]}
-    packed = {"positions": pack(pa.table(columns, schema=POSITIONS))}
-    packed |= dict.fromkeys(("past_ends", "held_groups"))
-    block = {"cluster": cluster.name, "offsets_partition": 0, **packed}
-    (batch,) = _blocks_with_log_facts(cluster, [block], [60])
-    (row,) = batch.to_pylist()
-    return unpack(row["log_facts"], schema(*LOG_FACTS)).to_pylist()
+    positions = as_frame(pa.table(columns, schema=POSITIONS))
+    return ask_logs(cluster, positions, [60]).astype(object).to_dict("records")
 
 
 def test_what_any_broker_may_answer(restarted_pair: tuple[Cluster, Broker]) -> None:

@@ -15,7 +15,7 @@ from toolkit.journeys.troubleshoot import troubleshoot
 from toolkit.kafka_io.logs.record_times import read_first_committed, read_first_records
 from toolkit.model import Problem, TopicPartition
 from toolkit.planning.lag.time_lag import BY_RECORD, NOTHING_TO_READ
-from toolkit.spark.log_facts import _log_facts
+from toolkit.spark.ask import ask_logs
 
 CAUGHT_UP = "caught up: no committed record follows"
 
@@ -57,7 +57,7 @@ def test_after_a_transaction(
     columns = {"topic": [place.topic], "partition": [0], "committed": [3], "topic_id": [None]}
 
     def method() -> str:
-        return str(_log_facts(operator.cluster, pd.DataFrame(columns), [60])["time_lag_method"][0])
+        return str(ask_logs(operator.cluster, pd.DataFrame(columns), [60])["time_lag_method"][0])
 
     # As long as the last marker is a second old, its age is good enough.
     expected = NOTHING_TO_READ if first_unread is None else BY_RECORD

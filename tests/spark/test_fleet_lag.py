@@ -22,10 +22,10 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
+from toolkit.spark.catch_up import FROM_LOG, PAST_STABLE
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history.fleet_history import open_history
-from toolkit.spark.source_rows import FROM_LOG, PAST_STABLE
-from toolkit.spark.tasks import AdminTask
+from toolkit.spark.read_tasks import NothingToRead
 
 # Of a cluster that is down.
 pytestmark = [
@@ -105,7 +105,7 @@ def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession)
 
 def test_admin_stands_in_where_the_topic_may_not_be_read(quiet: Quiet) -> None:
     """The rows that Admin gives are those of the topic, less the commit time, and say so."""
-    by_admin = rows_of([AdminTask(quiet.cluster, "not authorised")])
+    by_admin = rows_of([NothingToRead(quiet.cluster, by_admin="not authorised")])
     by_log = rows_of(tasks_of(quiet.cluster))
     problem, commits = by_admin.pop(), by_admin
 
@@ -151,13 +151,13 @@ def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
         options = FleetOptions(history=str(tmp_path / "history"), run_id="nightly")
         with job.fleet_lag(session, [quiet.cluster], options) as result:
             frames.append(quiet.rows(result.to_pandas().partitions, [*KEY, *NUMBERS, "status"]))
-            reads = result.read_to.toPandas()
+            reads = result.reads
     kept = open_history(session, str(tmp_path / "history"))
     rows = kept.read("groups").toPandas()
 
     pd.testing.assert_frame_equal(*frames)
-    assert {""} == set(reads["why_full"])
-    assert 0 == reads["records"].sum()
+    assert {""} == {read.why_full for read in reads}
+    assert [] == [read for read in reads if read.point.next_offset != read.start]
     assert ["nightly"] == [run.run_id for run in kept.runs()]
     assert quiet.groups <= set(rows["group"])
     assert not rows.duplicated(["cluster", "group"]).any()

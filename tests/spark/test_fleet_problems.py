@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from toolkit.model.snapshot import NO_PARTITION, NO_TOPIC
-from toolkit.spark.blocks import log_problems
+from toolkit.spark.judge import log_problems
 
 
 def test_a_topic_that_is_gone_is_no_read_error() -> None:

@@ -37,7 +37,7 @@ from toolkit.spark.history.files import HistoryFiles
 from toolkit.spark.packed_tables import pack, unpack
 from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
 from toolkit.spark.read_state import PartitionReadResult, ReadState, load_state, merged, save_state
-from toolkit.spark.schemas import SOURCE_BLOCKS
+from toolkit.spark.schemas import READ_BLOCKS
 
 pytestmark = [
     pytest.mark.slow("many Spark jobs"),
@@ -109,7 +109,7 @@ class Reading(NamedTuple):
             mine = self.latest.filter(pc.equal(self.latest["offsets_partition"], one.number))
             row = {"cluster": name, "offsets_partition": one.number, "latest": pack(mine)}
             rows.append(row)
-        return session.createDataFrame(pa.Table.from_pylist(rows, schema=SOURCE_BLOCKS))
+        return session.createDataFrame(pa.Table.from_pylist(rows, schema=READ_BLOCKS))
 
     def whys(self) -> set[str]:
         """Return why partitions were read in full; "" for those that were not."""

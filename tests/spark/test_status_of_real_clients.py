@@ -160,7 +160,7 @@ def judged(cluster: Cluster) -> pd.DataFrame:
         log_end=pd.array([log.log_end for log in known], "Int64"),
         last_stable=pd.array([log.last_stable for log in known], "Int64"),
         log_problem="",
-        commits_read_at=told.read_at,
+        skew_s=(now - told.read_at).total_seconds(),
         points=[times.points[place] for place in places],
     )
     ends = [earlier_ends(facts["points"], facts["log_end"], at=at) for at in back]

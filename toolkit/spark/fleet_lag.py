@@ -13,39 +13,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
-from toolkit.planning.lag.trend import look_back_s
 from toolkit.spark.arrow import as_frame
-from toolkit.spark.blocks import EvaluationRules
-from toolkit.spark.cluster_facts import cluster_facts
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history.fleet_history import TABLES, FleetHistory
-from toolkit.spark.log_facts import ask_brokers
-from toolkit.spark.packed_tables import collect_packed
+from toolkit.spark.judge import EvaluationRules, judged
+from toolkit.spark.packed_tables import rows_of, unpack, unpacked
 from toolkit.spark.progress import OnStep, following
-from toolkit.spark.schemas import RESULTS
-from toolkit.spark.sources import read_offsets
+from toolkit.spark.read_state import PartitionReadResult
+from toolkit.spark.read_tasks import read_offsets
+from toolkit.spark.schemas import PROBLEMS, RESULTS
 from toolkit.spark.spark_session import start_session
-from toolkit.spark.transforms import (
-    add_decoded_commits,
-    add_evaluation,
-    all_problems,
-    most_behind_first,
-    read_to,
-    select_results,
-)
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
-TASKS_A_CLUSTER = 4
 OPTIONS = FleetOptions()
 
 
@@ -62,52 +54,82 @@ class FleetFrames(NamedTuple):
 @dataclass(frozen=True)
 class FleetLag:
     """
-    Result frames of one fleet read.
+    Results of one fleet read, as DataFrames with documented columns.
 
     `partitions`: a row for each committed offset (columns: `schemas.PARTITIONS`). `groups`: a row
-    for each group (`schemas.GROUP_SUMMARY`). `activity`: what each group wrote lately
-    (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs (`schemas.LEFTOVERS`).
-    `problems`: cluster, problem. `read_to`: how far each offsets topic was read
-    (`schemas.READ_TO`). `blocks`: what the first four are unpacked from
-    (`schemas.EVALUATED_BLOCKS`).
+    for each group (`schemas.GROUP_SUMMARY`), the most behind first. `activity`: what each group
+    wrote lately (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs
+    (`schemas.LEFTOVERS`). `problems`: cluster, problem. All are unpacked from `told`
+    (`schemas.JUDGED`). With a history, `reads` says how far each offsets partition was read.
     """
 
+    session: SparkSession
     clusters: tuple[str, ...]
     taken_at: datetime
-    partitions: DataFrame
-    groups: DataFrame
-    activity: DataFrame
-    leftovers: DataFrame
-    problems: DataFrame
-    read_to: DataFrame
-    blocks: DataFrame
+    told: DataFrame
+    reads: Sequence[PartitionReadResult] = ()
+    earlier_problems: Sequence[tuple[str, str]] = ()
 
-    def collect(self, name: str) -> pd.DataFrame:
-        """
-        Collect one of the frames; integers stay exact and nullable (Int64).
+    @property
+    def partitions(self) -> DataFrame:
+        """A row for each committed offset."""
+        return unpacked(self.told, "partitions", RESULTS["partitions"])
 
-        Faster than from its DataFrame, because no rows of Spark are made of it.
-        """
-        if name == "problems":
-            return as_frame(self.problems.toArrow())
-        frame = as_frame(collect_packed(self.blocks, name, RESULTS[name]))
-        if name == "groups":
-            frame = frame.sort_values("lag", ascending=False, kind="stable", ignore_index=True)
-        return frame
+    @property
+    def groups(self) -> DataFrame:
+        """A row for each group, ordered in one task: of a whole fleet there are not too many."""
+        groups = unpacked(self.told, "groups", RESULTS["groups"])
+        return groups.coalesce(1).sortWithinPartitions(F.desc_nulls_last("lag"))
+
+    @property
+    def activity(self) -> DataFrame:
+        """A row for each group that wrote lately."""
+        return unpacked(self.told, "activity", RESULTS["activity"])
+
+    @property
+    def leftovers(self) -> DataFrame:
+        """A row for each unused offset or group."""
+        return unpacked(self.told, "leftovers", RESULTS["leftovers"])
+
+    @cached_property
+    def problems(self) -> DataFrame:
+        """A row for each read error; there are few."""
+        packed = self.told.select("problems").toArrow()
+        return self.session.createDataFrame(self._problems(packed))
 
     def to_pandas(self) -> FleetFrames:
         """
-        Collect all frames.
+        Collect all frames at once; integers stay exact and nullable (Int64).
 
         Raises ClusterUnreachable where not one of the clusters could be read.
         """
-        frames = FleetFrames(*map(self.collect, FleetFrames._fields))
+        packed = self.told.toArrow()
+        found = {name: as_frame(unpacked_here(packed, name)) for name in RESULTS}
+        found["groups"] = found["groups"].sort_values(
+            "lag", ascending=False, kind="stable", ignore_index=True
+        )
+        found["problems"] = as_frame(self._problems(packed))
+        frames = FleetFrames(**found)
         if frames.partitions.empty and set(self.clusters) == set(frames.problems["cluster"]):
             raise ClusterUnreachable(
                 f"no cluster of {', '.join(self.clusters)} could be read: "
                 f"{frames.problems['problem'].iloc[0]}"
             )
         return frames
+
+    def _problems(self, packed: pa.Table) -> pa.Table:
+        """Return each problem once: several tasks may have seen it."""
+        told = [tuple(row.values()) for row in unpacked_here(packed, "problems").to_pylist()]
+        once = dict.fromkeys([*self.earlier_problems, *told])
+        rows = [dict(zip(PROBLEMS.names, row, strict=True)) for row in once]
+        return pa.Table.from_pylist(rows, schema=PROBLEMS)
+
+
+def unpacked_here(packed: pa.Table, name: str) -> pa.Table:
+    """Return the rows of a result that were collected in packed form."""
+    rows = rows_of(packed.select([name]).to_batches())
+    columns = RESULTS[name]
+    return pa.concat_tables([columns.empty_table(), *(unpack(row[name], columns) for row in rows)])
 
 
 class _CachedFrames:
@@ -136,91 +158,41 @@ def fleet_lag(
     """
     Look at every group that has committed offsets, in the given clusters.
 
-    What was read is kept for as long as the `with` block lasts, because a second reading would mix
-    two moments. Commits are read first, then groups and log ends, so that no lag is ever negative
-    because of the order. `on_step` is told in words what is being done.
+    It is one query of two stages: read the offsets topics, then bring the commits of each cluster
+    up to now, ask its brokers and judge. It runs when a result is first asked for, and what it
+    found is kept for as long as the `with` block lasts, because a second reading would mix two
+    moments. `on_step` is told in words what is being done.
     """
     by_name = {cluster.name: cluster for cluster in clusters}
     keep = _CachedFrames()
     try:
         with following(session, on_step) as step:
             past = FleetHistory(session, options.history, [*by_name], full=options.full)
-            job = _Job(session, by_name, options, past, datetime.now(UTC))
-            step("reading offsets topics")
-            read = keep(job.read())
-            read.count()
-            merged = past.merged(read)
+            taken_at = datetime.now(UTC)
+            step("reading offsets topics and judging commits")
+            reading = read_offsets(session, by_name.values(), past.state.points)
             if options.history:
-                merged = keep(merged)  # merging takes longer than reading what is new
-            step("querying brokers")
-            tasks = TASKS_A_CLUSTER * len(by_name)
-            blocks = keep(merged.transform(add_decoded_commits(tasks, by_name)))
-            facts = keep(cluster_facts(session, by_name))
-            log_facts = keep(job.log_facts(blocks))
-            log_facts.count()
-            step("judging")
-            told = keep(job.evaluated(blocks, log_facts, facts))
-            told.count()
-            result = job.result(
-                told, read, all_problems(session, past.problems, [read, facts], told)
-            )
+                # Merging takes longer than reading what is new.
+                merged = keep(past.merged(keep(reading.blocks), taken_at))
+                reading = reading._replace(blocks=merged)
+            told = keep(judged(reading, by_name, _rules(options, taken_at, past.read_on)))
+            names = tuple(by_name)
+            result = FleetLag(session, names, taken_at, told, past.reads, past.problems)
             if options.history:
-                step("writing the history")
                 frames = {name: getattr(result, name) for name in TABLES}
-                past.save(options.run_id, job.taken_at, frames, merged)
-        yield result
+                past.save(options.run_id, taken_at, frames, reading.blocks)
+            yield result
     finally:
         keep.let_go()
 
 
-@dataclass(frozen=True)
-class _Job:
-    """One look at a fleet, in parts."""
-
-    session: SparkSession
-    clusters: Mapping[str, Cluster]
-    options: FleetOptions
-    past: FleetHistory
-    taken_at: datetime
-
-    def read(self) -> DataFrame:
-        """Return what is in the offsets topics: `schemas.SOURCE_BLOCKS`."""
-        return read_offsets(self.session, self.clusters.values(), self.past.state.points)
-
-    def log_facts(self, blocks: DataFrame) -> DataFrame:
-        """Return what brokers tell of the positions in blocks: `schemas.BLOCKS_WITH_LOG_FACTS`."""
-        return ask_brokers(
-            blocks,
-            self.clusters,
-            look_back_s=look_back_s(self.options.rules),
-            past_ends=self.past.past_ends(self.taken_at),
-        )
-
-    def evaluated(self, blocks: DataFrame, log_facts: DataFrame, facts: DataFrame) -> DataFrame:
-        """Judge what is in blocks: `schemas.EVALUATED_BLOCKS`."""
-        since = self.taken_at - timedelta(seconds=self.options.activity_s)
-        judging = EvaluationRules(
-            self.options.rules,
-            self.taken_at,
-            self.options.unused_group_days,
-            _hour(since),
-            self.past.read_on,
-        )
-        return blocks.transform(add_evaluation(judging, log_facts=log_facts, cluster_facts=facts))
-
-    def result(self, told: DataFrame, read: DataFrame, problems: DataFrame) -> FleetLag:
-        """Return what is found out about blocks, by what it is about."""
-        return FleetLag(
-            clusters=tuple(self.clusters),
-            taken_at=self.taken_at,
-            partitions=told.transform(select_results("partitions")),
-            groups=told.transform(select_results("groups")).transform(most_behind_first),
-            activity=told.transform(select_results("activity")),
-            leftovers=told.transform(select_results("leftovers")),
-            problems=problems,
-            read_to=read.transform(read_to),
-            blocks=told,
-        )
+def _rules(
+    options: FleetOptions, taken_at: datetime, read_on: Mapping[str, datetime]
+) -> EvaluationRules:
+    since = taken_at - timedelta(seconds=options.activity_s)
+    return EvaluationRules(
+        options.rules, taken_at, options.unused_group_days, _hour(since), read_on
+    )
 
 
 def _hour(at: datetime) -> datetime:

@@ -63,9 +63,3 @@ def unpacked(frame: DataFrame, column: str, of: pa.Schema) -> DataFrame:
             yield from unpack(row[column], of).to_batches()
 
     return frame.select(column).mapInArrow(run, as_spark(of))
-
-
-def collect_packed(frame: DataFrame, column: str, of: pa.Schema) -> pa.Table:
-    """Return the same here at once, without making Spark's rows of them."""
-    rows = rows_of(frame.select(column).toArrow().to_batches())
-    return pa.concat_tables([of.empty_table(), *(unpack(row[column], of) for row in rows)])

@@ -9,8 +9,8 @@ file says before anything is built on it: what is damaged or of another format i
 the cluster, and that is told.
 
     state = load_state(session, root, clusters)
-    read = read_offsets(session, clusters, state.points), persisted
-    reads = collect_reads(read.transform(read_to))
+    read = read_offsets(session, clusters, state.points).blocks, persisted
+    reads = collect_reads(read)
     blocks = merged(state, read, reads)
     save_state(session, root, blocks, reads)
 """
@@ -32,7 +32,7 @@ from toolkit.kafka_io.offsets_topic.latest_records import LATEST, drop_tombstone
 from toolkit.spark.history.files import SPARK_FAILED, HistoryFiles
 from toolkit.spark.packed_tables import Row, on_rows, pack, unpack
 from toolkit.spark.read_plan import ResumePoint
-from toolkit.spark.schemas import BLOCK, SOURCE_BLOCKS, as_spark, schema
+from toolkit.spark.schemas import BLOCK, READ_BLOCKS, as_spark, schema
 from toolkit.spark.state_versions import (
     FOLDER,
     SavedState,
@@ -46,7 +46,7 @@ from toolkit.spark.state_versions import (
 ResumePoints = Mapping[str, Mapping[int, ResumePoint]]  # by cluster and offsets partition
 
 KEY = [field.name for field in BLOCK]
-STATE = schema(*BLOCK, pa.field("latest", pa.binary()))  # as in `schemas.SOURCE_BLOCKS`
+STATE = schema(*BLOCK, pa.field("latest", pa.binary()))  # as in `schemas.READ_BLOCKS`
 
 
 class PartitionReadResult(NamedTuple):
@@ -94,12 +94,13 @@ def load_state(session: SparkSession, root: str, clusters: Collection[str]) -> R
     return ReadState(points, reduce(DataFrame.union, frames) if frames else None, not_used)
 
 
-def collect_reads(read_to: DataFrame) -> list[PartitionReadResult]:
+def collect_reads(read: DataFrame) -> list[PartitionReadResult]:
     """
-    Collect how far each partition was read: cluster, offsets_partition, `schemas.READ_TO`.
+    Collect how far each partition was read: `schemas.READ_TO` of `schemas.READ_BLOCKS`.
 
-    The frame must come from the same, persisted reading as the rows that are merged and saved.
+    The frame must be persisted, as the rows of it that are merged and saved are.
     """
+    read_to = read.where("read_to is not null").select(*KEY, "partitions", "read_to.*")
     return [
         PartitionReadResult(
             row["cluster"],
@@ -125,7 +126,7 @@ def merged(state: ReadState, blocks: DataFrame, reads: Sequence[PartitionReadRes
     """
     Return the blocks with the newest record of each key up to now: kept, or read since.
 
-    `blocks` are what was read: `schemas.SOURCE_BLOCKS`, as is the result. Of a partition that was
+    `blocks` are what was read: `schemas.READ_BLOCKS`, as is the result. Of a partition that was
     read in full, or not at all, nothing that was kept is used. Raises StateFileError where a
     reading went on from another place than where the kept one ended.
     """
@@ -145,7 +146,7 @@ def merged(state: ReadState, blocks: DataFrame, reads: Sequence[PartitionReadRes
     kept = state.latest.join(F.broadcast(went_on), KEY, "left_semi")
     both = blocks.join(kept.withColumnRenamed("latest", "kept"), KEY, "left")
 
-    return on_rows(both, lambda rows: map(_merged, rows), SOURCE_BLOCKS)
+    return on_rows(both, lambda rows: map(_merged, rows), READ_BLOCKS)
 
 
 def save_state(

@@ -54,7 +54,6 @@ def _grained(kind: pa.DataType) -> pa.DataType:
 
 # How far one partition of the offsets topic was read.
 READ_TO = [
-    *_whole("partitions"),  # how many the topic has
     *_text("topic_id"),
     *_whole("delete_retention_ms", "leader_epoch", "start", "next_offset", "log_start", "records"),
     *_time("read_at"),
@@ -69,8 +68,6 @@ COMMITS = [
 ]
 # A group as its own records tell, or as its coordinator does.
 GROUPS = [*_text("cluster"), *_declared_fields(by=group_rows.GROUPS)]
-# What coordinators say of a cluster's groups.
-LISTED = _text("group", "type", "state", "protocol_type")
 LOG_FIELDS = [
     *_whole("log_start", "log_end", "last_stable"),
     *_text("log_problem"),  # why the three are null; "" where they are not
@@ -88,10 +85,8 @@ TIME_LAG_FIELDS = [
     *_number("time_lag_s", "time_lag_error_s"),
     *_text("time_lag_method", "time_lag_why"),
 ]
-# One row for each committed position, which many groups may share.
+# What brokers tell of the log at a committed position.
 LOG_FACTS = [
-    *PLACE[:1],
-    *POSITIONS,
     *LOG_FIELDS,
     *_time("earlier_at"),
     *_whole("earlier_end"),  # log end offset at `earlier_at`
@@ -99,11 +94,6 @@ LOG_FACTS = [
     pa.field("past_end", pa.list_(pa.int64())),
     *TIME_LAG_FIELDS,
 ]
-
-# Groups in which a member of offsetbook is, and what their coordinators say is paused by whom.
-HELD_GROUPS = _text("group", "type")
-HOLDS = [*_text("group", "topic"), *_whole("partition"), *_text("hold")]
-HOLDS_UNREAD = _text("group", "hold_unread")  # why a coordinator does not say it
 
 # Everything about a commit that rules read.
 FACTS = [
@@ -114,7 +104,8 @@ FACTS = [
     *_flag("subscribed"),
     *_text("unreadable", "hold", "hold_unread"),
     *_whole("retention_s", "check_interval_s"),
-    *[field for field in LOG_FACTS if field.name not in {"cluster", *POSITIONS.names}],
+    *LOG_FACTS,
+    *_number("skew_s"),  # from the reading of the commit to that of the log end
 ]
 # KIP-496's meters by group, as far as the log still tells.
 GROUP_ACTIVITY = [
@@ -173,38 +164,21 @@ def _packed(*names: str) -> list[pa.Field]:
 
 # A block is what one partition of a cluster's offsets topic holds; all of a group is in one.
 BLOCK = [*_text("cluster"), pa.field("offsets_partition", pa.int32())]
-WHOLE = -1  # instead of a partition: the cluster was read as a whole
-# What is to be read, packed.
-TASKS = schema(pa.field("number", pa.int32()), *_packed("task"))
-# Commits behind an open transaction: whether it is about to change them, and whether one counts.
-TAIL = schema(*_text("group", "topic"), *_whole("partition"), *_flag("pending", "counts"))
-# A row has a block, or a problem.
-SOURCE_BLOCKS = schema(
+WHOLE = -1  # instead of a partition: the cluster as a whole
+# What the reading tasks yield: a block, or a problem.
+READ_BLOCKS = schema(
     *BLOCK,
-    *_packed("latest"),  # kafka_io.offsets_topic.latest_records.LATEST; null where it came by Admin
+    *_fields(pa.int32(), "judging_task", "partitions"),  # by whom; how many the topic has
+    *_packed("latest"),  # kafka_io.offsets_topic.latest_records.LATEST
     *_packed("activity"),  # kafka_io.offsets_topic.activity.ACTIVITY
     *_packed("removals"),  # kafka_io.offsets_topic.removals.REMOVALS
-    *_packed("commits", "groups"),  # COMMITS and GROUPS, by Admin
-    *_packed("tail"),  # TAIL; null where no transaction is open
     pa.field("read_to", pa.struct(READ_TO)),
+    *_text("by_admin"),  # why its commits must come through Admin; null where they need not
+    *_packed("past_ends"),  # PAST_ENDS of the cluster
     *_text("problem"),
 )
-# The same, understood: COMMITS, GROUPS, HELD_GROUPS, and each of POSITIONS once.
-DECODED = schema(
-    *BLOCK, *_packed("commits", "groups", "held_groups", "positions", "activity", "removals")
-)
-# What brokers say of the positions in a block, LOG_FACTS, and of held groups, the other two.
-BLOCKS_WITH_LOG_FACTS = schema(*BLOCK, *_packed("log_facts", "holds", "holds_unread"))
-# What coordinators say of a cluster, or why they do not.
-CLUSTER_FACTS = schema(
-    *_text("cluster"),
-    *_packed("listed"),  # LISTED
-    *_whole("retention_s", "check_interval_s"),
-    *_flag("complete"),  # whether all groups could be listed
-    *_text("problem"),
-)
-# Everything that was found out about some blocks of a cluster: tables of RESULTS.
-EVALUATED_BLOCKS = schema(
+# What the judging tasks yield: what was found out about some groups, as tables of RESULTS.
+JUDGED = schema(
     *_text("cluster"), *_packed("partitions", "groups", "activity", "leftovers", "problems")
 )
 
@@ -224,6 +198,7 @@ GROUP_SUMMARY = schema(
     *_text("status", "worst_status", "status_why", "member_state", "trend"),
     *_time("next_expiry_at"),
     *_whole("expires_immediately_if_stopped"),
+    *_number("skew_s"),
 )
 
 

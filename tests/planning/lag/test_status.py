@@ -284,7 +284,7 @@ def test_nobody_is_silent_only_because_reading_took_long() -> None:
             {**steps(**STANDS, last_s=165), "log_end": 5000, "time_lag_s": 165.0},
         ]
     )
-    seen = with_status(rows.assign(commits_read_at=ago(99)), now=NOW)
+    seen = with_status(rows.assign(skew_s=99.0), now=NOW)
 
     assert ["STOP"] * 5 == with_status(rows, now=NOW)["status"].tolist()
     assert ["OK", "OK", "OK", "STALL", "STOP"] == seen["status"].tolist()

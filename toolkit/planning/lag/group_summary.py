@@ -35,7 +35,8 @@ def group_summary(partitions: pd.DataFrame) -> pd.DataFrame:
 
     Columns: those of `lag_by_group` and `status_by_group`, type, state and members of the group;
     time_lag_s (maximum of its partitions), next_expiry_at (earliest expiry of its offsets),
-    expires_immediately_if_stopped (number of offsets that would expire at once if it stopped).
+    expires_immediately_if_stopped (number of offsets that would expire at once if it stopped),
+    skew_s (maximum of its partitions).
     """
     grouped = partitions.groupby(KEYS, sort=False, dropna=False)
     table = grouped[OF_THE_GROUP].first()
@@ -44,6 +45,7 @@ def group_summary(partitions: pd.DataFrame) -> pd.DataFrame:
     table["expires_immediately_if_stopped"] = (
         grouped["expires_immediately_if_stopped"].sum().astype("Int64")
     )
+    table["skew_s"] = grouped["skew_s"].max()
     status = status_by_group(partitions).set_index(KEYS)
     worst = {"worst_topic": "status_topic", "worst_partition": "status_partition"}
     table = table.join(status.rename(columns=worst))

@@ -72,9 +72,8 @@ def with_status(
     (lists of earlier instants and log end offsets; the one that fits the commits of each row is
     used: `trend.look_back_s`), time_lag_s, time_lag_error_s, hold (who has paused the partition,
     since and until when; empty or null if nobody), hold_unread (why that is unknown for the group;
-    empty or null if it is known), and commits_read_at. `now` must be when the log end offsets were
-    read, and commits_read_at when the commits were: reading a fleet takes time, during which
-    members only seem silent.
+    empty or null if it is known), and skew_s. `now` must be when the log end offsets were read, and
+    skew_s the seconds since the commits were: meanwhile members only seem silent.
 
     status is a value of the table above. member_state: "alive and committing", "alive and silent"
     (lag, but no commits), "alive and idle" (caught up), "gone", null if unknown and for commits

@@ -84,7 +84,7 @@ class StatusFacts:
         empty_s = age_s(partitions["empty_since"], now)
         unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
         gone = (state == str(GroupState.EMPTY)) & ~_commits_alone(partitions, series, empty_s)
-        unseen_s = unseen_by_commits_s(partitions, now)
+        unseen_s = unseen_by_commits_s(partitions)
         reading = TrendSample.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
         highest, highest_known = whole(partitions["max_committed"])
         log_start, start_known = whole(partitions["log_start"])

@@ -153,11 +153,12 @@ def pace_of(
     return Pace(consumed, produced, trend, catch_up_s)
 
 
-def unseen_by_commits_s(partitions: pd.DataFrame, now: datetime) -> Floats:
-    """Return seconds since commits were read, from commits_read_at: 0 if unknown."""
-    if "commits_read_at" not in partitions:
+def unseen_by_commits_s(partitions: pd.DataFrame) -> Floats:
+    """Return the seconds from the reading of commits to now, from skew_s: 0 if unknown."""
+    if "skew_s" not in partitions:
         return np.zeros(len(partitions))
-    return np.maximum(np.nan_to_num(age_s(partitions["commits_read_at"], now)), 0)
+    skew_s = partitions["skew_s"].astype("Float64").to_numpy(dtype="float64", na_value=0)
+    return np.maximum(skew_s, 0)
 
 
 def whole(column: pd.Series[Any]) -> tuple[Whole, Flags]:

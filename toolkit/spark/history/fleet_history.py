@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.spark.arrow import as_columns, as_frame
 from toolkit.spark.history.store import History
-from toolkit.spark.log_facts import PLACE_KEY
 from toolkit.spark.packed_tables import pack
 from toolkit.spark.read_state import (
     PartitionReadResult,
@@ -22,9 +21,9 @@ from toolkit.spark.read_state import (
     merged,
     save_state,
 )
-from toolkit.spark.schemas import PAST_ENDS, RESULTS, as_spark, schema
-from toolkit.spark.transforms import read_to
+from toolkit.spark.schemas import PAST_ENDS, PLACE, RESULTS, as_spark, schema
 
+PLACE_KEY = [field.name for field in PLACE]
 TABLES = {name: as_spark(columns) for name, columns in RESULTS.items()}
 # How far back log ends are taken from the history, and how many: it is only a second witness.
 LOOK_BACK = timedelta(days=2)
@@ -56,7 +55,7 @@ class FleetHistory:
         """Look at what former runs left; `full` leaves it alone and only adds to it."""
         self._session, self._root = session, root
         self._history = open_history(session, root) if root else None
-        self._reads: list[PartitionReadResult] = []
+        self.reads: list[PartitionReadResult] = []
         self.state = ReadState({}, None, {})
         if root and not full:
             self.state = load_state(session, root, clusters)
@@ -66,24 +65,23 @@ class FleetHistory:
         """Why something that was left is not used: cluster, problem."""
         return sorted(self.state.not_used.items())
 
-    def merged(self, read: DataFrame) -> DataFrame:
-        """Add what is known from former runs to what was read since."""
-        if not self._root:
-            return read
-        self._reads = collect_reads(read.transform(read_to))
-        return merged(self.state, read, self._reads)
+    def merged(self, read: DataFrame, now: datetime) -> DataFrame:
+        """Add what is known from former runs to what was read since: `schemas.READ_BLOCKS`."""
+        self.reads = collect_reads(read)
+        known = merged(self.state, read, self.reads).drop("past_ends")
+        return known.join(F.broadcast(self._past_ends(now)), "cluster", "left")
 
     @property
     def read_on(self) -> dict[str, datetime]:
         """Of each cluster that was not read anew, when the reading before this one was made."""
         found: dict[str, datetime] = {}
-        for read in self._reads:
+        for read in self.reads:
             if not read.why_full:
                 at = self.state.points[read.cluster][read.number].read_at
                 found[read.cluster] = max(at, found.get(read.cluster, at))
         return found
 
-    def past_ends(self, now: datetime) -> DataFrame:
+    def _past_ends(self, now: datetime) -> DataFrame:
         """Return where logs ended when they were looked at last: cluster, packed `PAST_ENDS`."""
         if self._history is None:
             return self._session.createDataFrame(PACKED_ENDS.empty_table())
@@ -106,7 +104,7 @@ class FleetHistory:
         if self._history is not None and self._root is not None:
             # In this order: what a run that dies in between has read is read again by the next.
             self._history.write(run_id or f"{taken_at:%Y%m%dT%H%M%S.%fZ}", taken_at, frames)
-            save_state(self._session, self._root, read, self._reads)
+            save_state(self._session, self._root, read, self.reads)
 
 
 PACKED_ENDS = schema(pa.field("cluster", pa.string()), pa.field("past_ends", pa.binary()))

@@ -1,26 +1,28 @@
 """
-Pipeline step: read log offsets and the timestamps of committed offsets from the brokers.
+What coordinators and brokers tell of one cluster: groups, settings, logs and holds.
 
-Each cluster is asked once, in one task, for all its groups together. What it does not answer is a
-problem in its own rows.
+There is no Spark in it. Each is asked once for all groups and positions of a task together; what is
+not answered is a problem in its own rows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import pandas as pd
-import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER_TOPIC
 from toolkit.kafka_io.groups.earlier_topics import is_of_earlier_topic, read_topic_ids
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
+from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.logs.offset_time_lookup import (
     LogTime,
@@ -30,85 +32,114 @@ from toolkit.kafka_io.logs.offset_time_lookup import (
     read_log_times,
 )
 from toolkit.kafka_io.logs.record_times import read_first_records
-from toolkit.model import Cluster, LogOffsets, TopicPartition
+from toolkit.model import (
+    HIDDEN_COMMITS,
+    Cluster,
+    Group,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Problem,
+    TopicPartition,
+)
 from toolkit.model.records import FirstRecord
+from toolkit.planning.holds.hold_words import hold_in_words
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.spark.arrow import as_frame, as_table
-from toolkit.spark.cluster_facts import a_task_each
-from toolkit.spark.hold_facts import holds_in
-from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
-from toolkit.spark.schemas import (
-    BLOCKS_WITH_LOG_FACTS,
-    HELD_GROUPS,
-    LOG_FACTS,
-    PAST_ENDS,
-    PLACE,
-    POSITIONS,
-    as_spark,
-    schema,
-)
+from toolkit.spark.schemas import LOG_FACTS, schema
 
-PLACE_KEY = [field.name for field in PLACE]
-FACT_NAMES = [field.name for field in LOG_FACTS]
 NO_LOG = LogOffsets(None, None)
 # Look-ups tell nothing of the last records of a log, which most groups are at.
 MOST_READ = 5_000
 
 
-def ask_brokers(
-    decoded: DataFrame,
-    clusters: Mapping[str, Cluster],
-    *,
-    look_back_s: Sequence[float],
-    past_ends: DataFrame,
-) -> DataFrame:
+class GroupsAsked(NamedTuple):
+    """The groups and settings of a cluster, as far as they were told."""
+
+    listed: pd.DataFrame  # group, type, state, protocol_type
+    complete: bool  # whether all groups could be listed
+    retention_s: int | None
+    check_interval_s: int | None
+    problems: Sequence[str]
+
+
+def ask_groups(cluster: Cluster) -> GroupsAsked:
+    """Ask for the groups and settings that `__consumer_offsets` lacks."""
+    try:
+        with connected(cluster) as connection:
+            settings = read_expiry_settings(connection)
+            groups, problems = list_groups(connection)
+            # Offsets of topics that are hidden are in the offsets topic all the same.
+            hidden = [one for one in find_hidden(connection) if one.what != HIDDEN_COMMITS]
+    except ToolkitError as exc:
+        return GroupsAsked(_listed([]), False, None, None, [str(exc)])
+    return GroupsAsked(
+        _listed(groups),
+        not problems and not hidden,
+        settings.retention_s,
+        settings.check_interval_s,
+        [f"{problem.what}: {problem.why}" for problem in (*problems, *hidden)],
+    )
+
+
+def _listed(groups: Iterable[Group]) -> pd.DataFrame:
+    rows = [(one.group_id, str(one.type), str(one.state), one.protocol_type) for one in groups]
+    columns = ["group", "type", "state", "protocol_type"]
+    return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+class HoldsRead(NamedTuple):
+    """Who has paused what: a row for each partition, and for each group why it is unknown."""
+
+    holds: pd.DataFrame  # group, topic, partition, hold
+    unread: pd.DataFrame  # group, hold_unread
+
+
+def ask_holds(cluster: Cluster, groups: pd.DataFrame) -> HoldsRead:
     """
-    Ask for log start, log end and time lag of each position: `schemas.BLOCKS_WITH_LOG_FACTS`.
+    Ask coordinators what is paused in groups in which a member of offsetbook is: group, type.
 
-    `decoded` are blocks as in `schemas.DECODED`: of each cluster one task asks for all of them
-    together. A partition that could not be asked for keeps nulls and says why in `log_problem`.
-    Commits were read before, so that log ends are never behind them. `past_ends` (cluster, and
-    packed PLACE and past_ends) tells where logs ended at earlier times, which tells the lag in time
-    where brokers do not; `look_back_s` says how long ago it is asked where they ended.
+    A coordinator may not tell, as brokers before 4.0 do not while a group rebalances.
     """
-    positions = decoded.select("cluster", "offsets_partition", "positions", "held_groups")
-    with_ends = positions.join(F.broadcast(past_ends), "cluster", "left")
-
-    def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        blocks: dict[str, list[Row]] = defaultdict(list)
-        for row in rows_of(batches):
-            blocks[row["cluster"]].append(row)
-        for name, rows in blocks.items():
-            yield from _blocks_with_log_facts(clusters[name], rows, look_back_s)
-
-    return a_task_each(with_ends, clusters).mapInArrow(ask, as_spark(BLOCKS_WITH_LOG_FACTS))
-
-
-def _blocks_with_log_facts(
-    cluster: Cluster, blocks: Sequence[Row], look_back_s: Sequence[float]
-) -> Iterator[pa.RecordBatch]:
-    """Yield for each block of a cluster what was found out about its positions."""
-    tables = [unpack(block["positions"], POSITIONS) for block in blocks]
-    positions = as_frame(pa.concat_tables(tables)).drop_duplicates(ignore_index=True)
-    ends = as_frame(unpack(blocks[0]["past_ends"], PAST_ENDS))
-    known = positions.merge(ends, on=PLACE_KEY[1:], how="left").assign(cluster=cluster.name)
-    facts = _log_facts(cluster, known, look_back_s) if len(known) else known
-    held = [unpack(block["held_groups"], schema(*HELD_GROUPS)) for block in blocks]
-    # Few: a block looks for its own.
-    holds, holds_unread = map(pack, holds_in(cluster, pa.concat_tables(held)))
-    for block, table in zip(blocks, tables, strict=True):
-        mine = as_frame(table).merge(facts, on=POSITIONS.names, how="left")
-        row = {name: block[name] for name in ("cluster", "offsets_partition")}
-        row["log_facts"] = pack(as_table(mine.reindex(columns=FACT_NAMES), schema(*LOG_FACTS)))
-        row |= {"holds": holds, "holds_unread": holds_unread}
-        yield pa.RecordBatch.from_pylist([row], schema=BLOCKS_WITH_LOG_FACTS)
+    asked = [
+        Group(name, GroupType(kind), GroupState.UNKNOWN)
+        for name, kind in groups[["group", "type"]].itertuples(index=False)
+    ]
+    found: Sequence[Group | Problem] = ()
+    if asked:
+        try:
+            with connected(cluster) as connection:
+                found = list(describe_groups(connection, asked))
+        except ToolkitError as exc:
+            found = [Problem("members", str(exc), group.group_id) for group in asked]
+    holds = [
+        (group.group_id, *place, hold_in_words(member))
+        for group in found
+        if isinstance(group, Group)
+        for place, member in group.paused.items()
+    ]
+    unread = [(one.group_id, one.why) for one in found if isinstance(one, Problem)]
+    return HoldsRead(
+        pd.DataFrame(holds, columns=["group", "topic", "partition", "hold"], dtype=object),
+        pd.DataFrame(unread, columns=["group", "hold_unread"], dtype=object),
+    )
 
 
-def _log_facts(
+def ask_logs(
     cluster: Cluster, positions: pd.DataFrame, look_back_s: Sequence[float]
 ) -> pd.DataFrame:
-    """Ask one cluster about the logs of some positions; why it did not answer is in its rows."""
+    """
+    Ask for log start, log end and time lag of each position: a row of `schemas.LOG_FACTS` each.
+
+    `positions` are rows of `schemas.POSITIONS`, with `past_ends` where earlier runs tell where logs
+    ended: that tells the lag in time where brokers do not. `look_back_s` says how long ago it is
+    asked where logs ended. A partition that could not be asked for has nulls and says why in
+    `log_problem`. Log ends are asked for first, so that they are as young as the commits.
+    """
+    columns = schema(*LOG_FACTS)
+    if positions.empty:
+        return as_frame(columns.empty_table())
     positions = positions.reset_index(drop=True)
     pairs = zip(positions["topic"], positions["partition"], strict=True)
     places = [TopicPartition(topic, int(number)) for topic, number in pairs]
@@ -122,11 +153,11 @@ def _log_facts(
     now = _in_whole_milliseconds(datetime.now(UTC))
     instants: Sequence[datetime] = ()
     try:
-        with Connection(cluster) as connection:
-            ids = read_topic_ids(connection, positions["topic"][positions["topic_id"].notna()])
+        with connected(cluster) as connection:
             logs, problems = read_log_offsets(connection, places)
-            why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
             now = _in_whole_milliseconds(datetime.now(UTC))
+            why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
+            ids = read_topic_ids(connection, positions["topic"][positions["topic_id"].notna()])
             instants = [now - timedelta(seconds=ago_s) for ago_s in look_back_s]
             times = read_log_times(connection, offsets, logs, TimeLookup(now, at=tuple(instants)))
     except ToolkitError as exc:
@@ -139,7 +170,8 @@ def _log_facts(
     known["record_found"] = pd.array([one and one.found for one in found], "boolean")
     known["record_at"] = [one and one.at for one in found]
     timed = with_time_lag(known, now=now).assign(log_read_at=now)
-    return _with_earlier(timed, places, logs, instants, times)
+    facts = _with_earlier(timed, places, logs, instants, times)
+    return as_frame(as_table(facts.reindex(columns=columns.names), columns))
 
 
 def _with_earlier(

@@ -1,0 +1,242 @@
+"""
+The commits of a cluster as of one instant, just before its log ends are asked for.
+
+The first stage takes seconds, or minutes. What groups committed meanwhile would be counted as their
+lag, and a group created meanwhile would be missing. So what each offsets partition has been given
+since is read here, which is little, together with what counts behind an open transaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from toolkit.errors import ToolkitError
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.ended_groups import commits_without, without_ended
+from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.logs.log_offsets import existing_topics
+from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
+from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
+from toolkit.kafka_io.offsets_topic.latest_records import LATEST, merge_latest
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.partitions import partition_of
+from toolkit.kafka_io.offsets_topic.reader import read_offsets_log, with_unstable_tail
+from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail
+from toolkit.model import Cluster, Commit, Group, LogOffsets, Policy, Problem
+from toolkit.model.names import shown_name
+from toolkit.model.plurals import counted
+from toolkit.spark.arrow import as_columns
+from toolkit.spark.packed_tables import Row, unpack
+from toolkit.spark.read_tasks import not_parsed
+from toolkit.spark.schemas import COMMITS, GROUPS, WHOLE, schema
+
+FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
+PAST_STABLE = "offsets topic, past the last stable offset"
+
+
+class CommitsRead(NamedTuple):
+    """All commits and groups of some offsets partitions of a cluster, of one instant."""
+
+    read_at: datetime
+    commits: pa.Table  # schemas.COMMITS
+    groups: pa.Table  # schemas.GROUPS
+    problems: list[str]
+
+
+def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
+    """
+    Bring blocks, `schemas.READ_BLOCKS` of one cluster, up to now.
+
+    Where a partition may not be read, or too much is behind an open transaction, commits come
+    through Admin instead: older values would look like lag, and new groups would be missing. What
+    Admin does not tell either is as the first stage left it, and a problem says so. Groups that the
+    cluster's policy ignores are left out.
+    """
+    read_at = datetime.now(UTC)
+    logs = [*_read_logs(cluster, blocks)]
+    problems = [why for log in logs for why in log.not_parsed]
+    told = [(schema(*COMMITS).empty_table(), schema(*GROUPS).empty_table())]
+    unread = [log for log in logs if log.unread]
+    if unread:
+        try:
+            with connected(cluster) as connection:
+                told.append(_by_admin(connection, unread, problems))
+            logs = [log for log in logs if not log.unread]
+        except ToolkitError as exc:
+            problems += [f"{what} was not read: {why}" for what, why in _whys(unread)]
+            problems.append(f"committed offsets: {exc}")
+    told += [_decoded(log) for log in logs]
+    commits, groups = (pa.concat_tables(tables) for tables in zip(*told, strict=True))
+    policy = cluster.policy
+    return CommitsRead(
+        read_at, _without_ignored(commits, policy), _without_ignored(groups, policy), problems
+    )
+
+
+class _Log(NamedTuple):
+    """What a partition of the offsets topic holds now; `WHOLE` stands for all of them."""
+
+    number: int
+    partitions: int | None  # how many the topic has
+    latest: pa.Table  # LATEST
+    tail: UnstableTail | None = None
+    unread: str = ""  # why newer commits could not be read
+    not_parsed: Sequence[str] = ()
+
+
+def _read_logs(cluster: Cluster, blocks: Sequence[Row]) -> Iterator[_Log]:
+    """Yield what the partitions of blocks hold now, as far as it can be read."""
+    ends: Mapping[int, LogOffsets] = {}
+    unread = ""
+    try:
+        with connected(cluster) as connection:
+            partitions, ends = offsets_partitions(connection)
+    except ToolkitError as exc:
+        unread = str(exc)
+    for block in blocks:
+        number = block["offsets_partition"]
+        log = _Log(number, block["partitions"], unpack(block["latest"], LATEST))
+        why = block["by_admin"] or unread
+        if why:
+            yield log._replace(unread=why)
+        elif number in ends:
+            yield _up_to(ends[number], cluster, log, (block["read_to"] or {}).get("next_offset"))
+        elif number == WHOLE:  # the topic was created since
+            fresh = (log._replace(number=one, partitions=partitions) for one in ends)
+            yield from (_up_to(ends[one.number], cluster, one, None) for one in fresh)
+        else:
+            yield log
+
+
+def _up_to(end: LogOffsets, cluster: Cluster, log: _Log, start: int | None) -> _Log:
+    """Add what a partition was given since it was read up to `start`."""
+    try:
+        found = read_offsets_log(cluster, log.number, end, start=start)
+        tail = None
+        if found.unstable_tail:
+            found, tail = with_unstable_tail(cluster, log.number, end, found)
+    except ToolkitError as exc:
+        return log._replace(unread=str(exc))
+    latest = merge_latest(log.latest, found.latest) if found.latest.num_rows else log.latest
+    return log._replace(latest=latest, tail=tail, not_parsed=[*not_parsed(log.number, found)])
+
+
+def _decoded(log: _Log) -> tuple[pa.Table, pa.Table]:
+    """Return the commits and groups of a partition."""
+    commits, _ = decode_commits(log.latest)
+    keys = zip(*commits.select(["group", "topic", "partition"]).to_pydict().values(), strict=True)
+    pending: Collection[tuple[str, str, int]] = log.tail.pending if log.tail else ()
+    past_stable: Collection[tuple[str, str, int]] = log.tail.commits if log.tail else ()
+    # Before the last stable offset all is settled.
+    told = [(key in pending, PAST_STABLE if key in past_stable else FROM_LOG) for key in keys]
+    commits = commits.append_column("pending", pa.array([one for one, _ in told], pa.bool_()))
+    commits = commits.append_column("source", pa.array([one for _, one in told], pa.string()))
+    groups, _ = decode_groups(log.latest)
+    return as_columns(commits, schema(*COMMITS)), as_columns(groups, schema(*GROUPS))
+
+
+def _by_admin(
+    connection: Connection, unread: Collection[_Log], problems: list[str]
+) -> tuple[pa.Table, pa.Table]:
+    """Ask for the commits and groups of partitions; add to the problems what these lack."""
+    cluster, holds = connection.cluster, _holder(unread)
+    listed, unlisted = list_groups(connection)
+    hidden = find_hidden(connection)
+    groups = [
+        group
+        for group in listed
+        if holds(group.group_id) and not cluster.policy.ignores(group.group_id)
+    ]
+    commits, uncommitted = read_commits(connection, [group.group_id for group in groups])
+    described = list(
+        describe_groups(connection, groups, topics=lambda: existing_topics(connection))
+    )
+    known, ended = without_ended(connection, [one for one in described if isinstance(one, Group)])
+    problems += [
+        f"{what} was read through the Admin API, without commit times: {why}"
+        for what, why in _whys(unread)
+    ]
+    undescribed = [one for one in described if isinstance(one, Problem)]
+    for problem in (*unlisted, *hidden, *uncommitted, *undescribed):
+        name = problem.group_id
+        subject = "" if name is None else f" of group {shown_name(name)}"
+        problems.append(f"{problem.what}{subject}: {problem.why}")
+    return (
+        _commits_by_admin(commits_without(commits, ended) if ended else commits),
+        _groups_by_admin(known),
+    )
+
+
+def _holder(logs: Collection[_Log]) -> Callable[[str], bool]:
+    """Return what says whether a group is in one of some partitions."""
+    numbers = {log.number for log in logs}
+    partitions = {log.partitions for log in logs if log.partitions}
+    if WHOLE in numbers or not partitions:
+        return lambda _: True
+    return lambda group_id: partition_of(group_id, max(partitions)) in numbers
+
+
+def _whys(unread: Iterable[_Log]) -> Iterator[tuple[str, str]]:
+    """Yield what of a cluster could not be read, with the reason, each reason once."""
+    by_why: dict[str, list[int]] = defaultdict(list)
+    for log in unread:
+        by_why[log.unread].append(log.number)
+    for why, numbers in by_why.items():
+        if WHOLE in numbers:
+            yield "the cluster", why
+        elif len(numbers) == 1:
+            yield f"partition {numbers[0]} of the offsets topic", why
+        else:
+            yield f"{counted(len(numbers), 'partition')} of the offsets topic", why
+
+
+def _without_ignored(table: pa.Table, policy: Policy) -> pa.Table:
+    """Return rows without those of groups that a policy ignores."""
+    if not policy.ignored_groups:
+        return table
+    known = {name: not policy.ignores(name) for name in table["group"].unique().to_pylist()}
+    return table.filter(pa.array([known[name] for name in table["group"].to_pylist()], pa.bool_()))
+
+
+def _commits_by_admin(commits: Iterable[Commit]) -> pa.Table:
+    rows = [
+        {
+            "group": commit.group_id,
+            "topic": commit.topic,
+            "partition": commit.partition,
+            "committed": commit.offset,
+            "leader_epoch": commit.leader_epoch,
+            "metadata": commit.metadata,
+            "pending": commit.pending,
+            "source": FROM_ADMIN,
+        }
+        for commit in commits
+    ]
+    return pa.Table.from_pylist(rows, schema=schema(*COMMITS))
+
+
+def _groups_by_admin(groups: Iterable[Group]) -> pa.Table:
+    rows = [
+        {
+            "group": group.group_id,
+            "type": str(group.type),
+            "protocol_type": group.protocol_type,
+            "state": str(group.state),
+            "members": len(group.members) if group.described else None,
+            "epoch": group.epoch,
+            "subscribed": sorted(group.subscribed_topics),
+            "unreadable": group.unreadable_subscription,
+            "is_held": any(member.is_holder for member in group.members),
+        }
+        for group in groups
+    ]
+    return pa.Table.from_pylist(rows, schema=schema(*GROUPS))

@@ -1,0 +1,313 @@
+"""
+The second stage: judge everything that was read of one cluster.
+
+Its commits are brought up to now, coordinators and brokers are asked about all of them together,
+and the rules are applied in slices, so that the memory of a worker depends on the slice. A
+coordinator keeps everything about a group in one partition of the offsets topic, so a task has all
+of a group. Rules are not written again here: they are the functions of `planning`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
+
+from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
+from toolkit.kafka_io.offsets_topic.removals import REMOVALS
+from toolkit.model import HELD_PARTITIONS, Cluster
+from toolkit.model.names import shown_name
+from toolkit.model.snapshot import MISSING_LOG
+from toolkit.planning.expiry.with_expiry import with_expiry
+from toolkit.planning.lag.group_summary import group_summary
+from toolkit.planning.lag.lag import with_lag
+from toolkit.planning.lag.status import with_status
+from toolkit.planning.lag.status_rules import StatusRules
+from toolkit.planning.lag.trend import look_back_s
+from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds
+from toolkit.planning.unsubscribed.group_facts import group_facts
+from toolkit.planning.unsubscribed.unused_offsets import find_unused_offsets
+from toolkit.spark.arrow import as_frame, as_table
+from toolkit.spark.ask import GroupsAsked, HoldsRead, ask_groups, ask_holds, ask_logs
+from toolkit.spark.catch_up import read_newest
+from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
+from toolkit.spark.read_tasks import CONNECTIONS, Reading, guarded
+from toolkit.spark.schemas import (
+    FACTS,
+    JUDGED,
+    PARTITIONS,
+    PAST_ENDS,
+    POSITIONS,
+    PROBLEMS,
+    RESULTS,
+    as_spark,
+)
+
+COMMITS_AT_ONCE = 20_000
+GROUP_KEY = ["cluster", "group"]
+HELD = ["group", "topic", "partition"]
+OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unreadable"]
+# Beside them in a table of commits: the number of the row of facts about the log there.
+LOG_ROW = "log_row"
+
+
+@dataclass(frozen=True)
+class EvaluationRules:
+    """
+    The rules, and the time they are applied for: all activity up to `taken_at` is known.
+
+    Groups that are empty for longer than `unused_group_days` are unused. Activity is counted since
+    `activity_since` or, in clusters that were read incrementally, since that read began
+    (`read_on`); what was written before is in the history of an earlier run.
+    """
+
+    rules: StatusRules
+    taken_at: datetime
+    unused_group_days: float
+    activity_since: datetime
+    read_on: Mapping[str, datetime]
+
+
+def judged(
+    reading: Reading, clusters: Mapping[str, Cluster], judging: EvaluationRules
+) -> DataFrame:
+    """Judge what was read, `schemas.READ_BLOCKS`: return `schemas.JUDGED`."""
+    by_task = reading.blocks.repartitionById(reading.judging_tasks, F.col("judging_task"))
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        blocks: dict[str, list[Row]] = defaultdict(list)
+        for row in rows_of(batches):
+            blocks[row["cluster"]].append(row)
+        for name, mine in blocks.items():
+            for row in judge_cluster(clusters[name], mine, judging):
+                yield pa.RecordBatch.from_pylist([row], schema=JUDGED)
+
+    return by_task.mapInArrow(judge, as_spark(JUDGED))
+
+
+def judge_cluster(
+    cluster: Cluster, blocks: Sequence[Row], judging: EvaluationRules
+) -> Iterator[Row]:
+    """Yield what is found out about the blocks of a cluster: rows of `schemas.JUDGED`."""
+    read = [block for block in blocks if not block["problem"]]
+    problems = [block["problem"] for block in blocks if block["problem"]]
+    if read:  # else the cluster did not answer a moment ago
+        with CONNECTIONS.in_use():
+            yield from guarded(
+                lambda: _judged(cluster, read, judging, problems),
+                lambda why: _problem_row(cluster, [why]),
+            )
+    yield _problem_row(cluster, problems)
+
+
+def _problem_row(cluster: Cluster, problems: Sequence[str]) -> Row:
+    rows = [{"cluster": cluster.name, "problem": why} for why in problems]
+    return {
+        "cluster": cluster.name,
+        "problems": pack(pa.Table.from_pylist(rows, schema=PROBLEMS)),
+    }
+
+
+def _judged(
+    cluster: Cluster, blocks: Sequence[Row], judging: EvaluationRules, problems: list[str]
+) -> Iterator[Row]:
+    """Yield the slices of a cluster, and add to the problems what could not be read."""
+    asked = ask_groups(cluster)
+    newest = read_newest(cluster, blocks)
+    problems += [*asked.problems, *newest.problems]
+    commits, positions = _with_log_rows(newest.commits)
+    ends = as_frame(unpack(blocks[0]["past_ends"], PAST_ENDS))
+    known = positions.merge(ends, on=["topic", "partition"], how="left")
+    logs = ask_logs(cluster, known, look_back_s(judging.rules))
+    skew_s = (logs["log_read_at"] - newest.read_at).dt.total_seconds()
+    groups = as_frame(newest.groups.select(["group", "type", "is_held"]))
+    facts = ClusterFacts(
+        cluster.name,
+        asked,
+        logs.assign(skew_s=skew_s),
+        ask_holds(cluster, groups[groups["is_held"].fillna(value=False)]),
+    )
+    tables = {
+        "commits": commits,
+        "groups": newest.groups,
+        "activity": _unpacked(blocks, "activity", ACTIVITY),
+        "removals": _unpacked(blocks, "removals", REMOVALS),
+    }
+    for part in _slices(tables):
+        yield _judged_slice(Slice(facts, **part), judging)
+
+
+def _unpacked(blocks: Sequence[Row], name: str, of: pa.Schema) -> pa.Table:
+    return pa.concat_tables([unpack(block[name], of) for block in blocks])
+
+
+def _with_log_rows(commits: pa.Table) -> tuple[pa.Table, pd.DataFrame]:
+    """Return the positions that are committed, each once, and commits with the row of theirs."""
+    every = as_frame(commits.select(POSITIONS.names))
+    rows = every.groupby(POSITIONS.names, sort=False, dropna=False).ngroup()
+    positions = every.drop_duplicates(ignore_index=True)
+    return commits.append_column(LOG_ROW, pa.array(rows, pa.int64())), positions
+
+
+def _slices(tables: Mapping[str, pa.Table]) -> Iterator[dict[str, pa.Table]]:
+    """Yield tables with a column `group` in parts, each with all rows of some groups."""
+    names = [table["group"].to_pandas() for table in tables.values()]
+    codes, _ = pd.factorize(pd.concat(names, ignore_index=True))
+    of_table = np.split(codes, np.cumsum([len(one) for one in names])[:-1])
+    sizes = np.bincount(of_table[0], minlength=codes.max(initial=-1) + 1)  # in commits
+    slice_of = np.cumsum(sizes) // COMMITS_AT_ONCE
+    for number in np.unique(slice_of):
+        yield {
+            name: table.filter(pa.array(slice_of[rows] == number))
+            for (name, table), rows in zip(tables.items(), of_table, strict=True)
+        }
+
+
+class ClusterFacts(NamedTuple):
+    """What coordinators and brokers tell of a cluster."""
+
+    cluster: str
+    groups: GroupsAsked
+    logs: pd.DataFrame  # LOG_FACTS and skew_s
+    holds: HoldsRead
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some groups of a cluster, with all that is known of them."""
+
+    facts: ClusterFacts
+    commits: pa.Table  # schemas.COMMITS and LOG_ROW
+    groups: pa.Table  # schemas.GROUPS
+    activity: pa.Table
+    removals: pa.Table
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """Return one of its tables."""
+        return as_frame(getattr(self, name)).assign(cluster=self.facts.cluster)
+
+
+def _judged_slice(part: Slice, judging: EvaluationRules) -> Row:
+    commits = part.frame("commits")
+    groups = _groups(part, commits)
+    found = {
+        "activity": _activity(part, commits, groups, judging),
+        **_of_commits(_facts(part, commits, groups), judging),
+    }
+    packed = {name: pack(as_table(frame, RESULTS[name])) for name, frame in found.items()}
+    return {"cluster": part.facts.cluster, **packed}
+
+
+def _groups(part: Slice, commits: pd.DataFrame) -> pd.DataFrame:
+    """Put together what the log and the coordinators tell of every group of a slice."""
+    # Commits name groups of which the log has no record of their own.
+    named = commits[GROUP_KEY].drop_duplicates()
+    logged = named.merge(part.frame("groups"), on=GROUP_KEY, how="outer")
+    asked = part.facts.groups
+    return group_facts(logged, asked.listed, complete=asked.complete)
+
+
+def _facts(part: Slice, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+    """Add to commits what is known of their groups, logs and cluster: `schemas.FACTS`."""
+    by_group = groups.set_index("group")
+    logs = part.facts.logs.iloc[commits[LOG_ROW]].set_index(commits.index)
+    facts = commits.join(logs).join(by_group[OF_THE_GROUP], on="group")
+    holds, unread = part.facts.holds
+    facts = facts.merge(holds, on=HELD, how="left").merge(unread, on="group", how="left")
+    read = facts["group"].map(by_group["subscribed"])
+    facts["subscribed"] = pd.array(
+        [
+            None if why else isinstance(topics, Collection) and topic in topics
+            for why, topics, topic in zip(facts["unreadable"], read, facts["topic"], strict=True)
+        ],
+        "boolean",
+    )
+    for name in ("retention_s", "check_interval_s"):
+        facts[name] = pd.array([getattr(part.facts.groups, name)] * len(facts), "Int64")
+    return facts[[field.name for field in FACTS]]
+
+
+def _of_commits(facts: pd.DataFrame, judging: EvaluationRules) -> dict[str, pd.DataFrame]:
+    """Judge commits and what comes of them. Now is when the logs were read."""
+    if facts.empty:
+        return {}
+    now = facts["log_read_at"].max().to_pydatetime()
+    judged = with_expiry(with_status(with_lag(facts), now=now, rules=judging.rules), now=now)
+    # As others will read it.
+    partitions = as_frame(as_table(judged, PARTITIONS))
+    return {
+        "partitions": judged,
+        "groups": group_summary(partitions),
+        "leftovers": find_unused_offsets(
+            partitions, now=now, unused_group_days=judging.unused_group_days
+        ),
+        "problems": pd.concat([log_problems(partitions), _hold_problems(facts)]),
+    }
+
+
+def log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
+    """Say for each topic that exists and whose log offsets could not be read, why."""
+    unread = partitions[~partitions["log_problem"].isin(["", *MISSING_LOG])]
+    unread = unread.drop_duplicates(["cluster", "topic", "log_problem"])
+    said = "log offsets of topic " + unread["topic"] + ": " + unread["log_problem"]
+    return unread[["cluster"]].assign(problem=said)
+
+
+def _hold_problems(facts: pd.DataFrame) -> pd.DataFrame:
+    """Say for each group whose paused partitions could not be read, why."""
+    unread = facts[facts["hold_unread"].notna()].drop_duplicates(["cluster", "group"])
+    said = (
+        HELD_PARTITIONS
+        + " of group "
+        + unread["group"].map(shown_name)
+        + ": "
+        + unread["hold_unread"]
+    )
+    return unread[["cluster"]].assign(problem=said)
+
+
+def _activity(
+    part: Slice, commits: pd.DataFrame, groups: pd.DataFrame, judging: EvaluationRules
+) -> pd.DataFrame:
+    """Count what the groups of a slice wrote lately."""
+    asked, read_on = part.facts.groups, judging.read_on.get(part.facts.cluster)
+    removed = part.frame("removals")
+    if read_on:
+        removed = _with_kinds_known_before(removed, groups)
+    kinds = with_removal_kinds(
+        removed, retention_s=asked.retention_s, check_interval_s=asked.check_interval_s
+    )
+    return activity_by_group(
+        part.frame("activity"),
+        kinds,
+        since=max(judging.activity_since, read_on or judging.activity_since),
+        now=judging.taken_at,
+        commits=commits[GROUP_KEY],
+    )
+
+
+def _with_kinds_known_before(removed: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+    """
+    Fill in the kind of groups whose records an earlier run has read.
+
+    A group of which nothing is known is then not simple: why its offsets went cannot be told.
+    """
+    by_group = groups.set_index("group")
+    kind = removed["group"].map(by_group["type"])
+    untold = removed["group_kind"].isna()
+    is_own = untold & kind.isin(["classic", "consumer", "streams"])
+    return removed.assign(
+        committed=removed["committed"].mask(untold & kind.isna()),
+        empty_since=removed["empty_since"].mask(
+            is_own, removed["group"].map(by_group["empty_since"])
+        ),
+        group_kind=removed["group_kind"].mask(is_own, kind),
+    )

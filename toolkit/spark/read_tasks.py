@@ -1,0 +1,266 @@
+"""
+The first stage: read the offsets topics of a fleet, a row for each partition of each topic.
+
+The work is divided on the driver and done by Spark's workers. Small partitions of a cluster share a
+task, because a task takes longer to begin than some thousand records to read. What could not be
+read is a row whose `problem` says why, so a cluster that is down is seen in the result and does not
+stop the others. A Python data source would divide the work in processes that Spark starts for
+nothing else: three pairs of them, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from toolkit.errors import ToolkitError
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.leaders import describe_topics, topic_id
+from toolkit.kafka_io.client.shared_connections import SharedConnections
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
+from toolkit.model import Cluster, LogOffsets
+from toolkit.spark.packed_tables import Row, pack
+from toolkit.spark.read_plan import (
+    OffsetsLog,
+    OffsetsTopicNow,
+    ReadPlan,
+    ResumePoint,
+    plan_reads,
+)
+from toolkit.spark.schemas import READ_BLOCKS, WHOLE, as_spark
+
+CLUSTERS_AT_ONCE = 8
+RECORDS_A_TASK = 50_000
+# Judging takes about 5 CPU seconds for a million commits, of which a log has no more than records.
+RECORDS_A_JUDGING_TASK = 5_000_000
+
+ResumePoints = Mapping[str, Mapping[int, ResumePoint]]  # by cluster and offsets partition
+
+# A worker reads many partitions of a cluster, one after the other.
+CONNECTIONS = SharedConnections()
+
+
+@dataclass(frozen=True)
+class NothingToRead:
+    """Stand for a cluster, or a partition of its offsets topic, that has no log to be read."""
+
+    cluster: Cluster
+    number: int = WHOLE
+    partitions: int | None = None  # how many the topic has
+    by_admin: str | None = None  # why its commits must come through Admin
+    problem: str | None = None
+    records = 0
+
+    def rows(self) -> Iterator[Row]:
+        """Yield that."""
+        yield {
+            "offsets_partition": self.number,
+            "partitions": self.partitions,
+            "by_admin": self.by_admin,
+            "problem": self.problem,
+        }
+
+
+@dataclass(frozen=True)
+class OffsetsTopicInfo:
+    """What all partitions of one cluster's offsets topic have in common."""
+
+    cluster: Cluster
+    topic_id: str
+    partitions: int  # how many it has
+    delete_retention_ms: int | None
+    asked_at: datetime
+
+
+@dataclass(frozen=True)
+class LogTask:
+    """Read one partition of one cluster's offsets topic."""
+
+    topic: OffsetsTopicInfo
+    number: int
+    log: LogOffsets
+    leader_epoch: int | None
+    plan: ReadPlan
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that is read."""
+        return self.topic.cluster
+
+    @property
+    def records(self) -> int:
+        """How many there are to read, at most."""
+        return max(0, (self.log.last_stable or 0) - self.plan.start)
+
+    def rows(self) -> Iterator[Row]:
+        """
+        Yield what the partition holds, and a problem for each kind of record not understood.
+
+        Where it may not be read, its commits must come through Admin.
+        """
+        place = {"offsets_partition": self.number, "partitions": self.topic.partitions}
+        try:
+            with CONNECTIONS.in_use():
+                found = read_offsets_log(self.cluster, self.number, self.log, start=self.plan.start)
+        except ToolkitError as exc:
+            yield {**place, "by_admin": str(exc)}
+            return
+        yield {
+            **place,
+            "latest": pack(found.latest),
+            "activity": pack(found.activity),
+            "removals": pack(found.removals),
+            "read_to": self._read_to(found),
+        }
+        yield from ({**place, "problem": why} for why in not_parsed(self.number, found))
+
+    def _read_to(self, found: OffsetsRead) -> dict[str, Any]:
+        return {
+            "topic_id": self.topic.topic_id,
+            "delete_retention_ms": self.topic.delete_retention_ms,
+            "leader_epoch": self.leader_epoch,
+            "start": self.plan.start,
+            "next_offset": found.next_offset,
+            "log_start": self.log.log_start,
+            "records": found.records,
+            "read_at": self.topic.asked_at,
+            "why_full": self.plan.why_full,
+        }
+
+
+ReadTask = LogTask | NothingToRead
+
+
+def not_parsed(number: int, found: OffsetsRead) -> Iterator[str]:
+    """Say how many records of an offsets partition could not be parsed, and why."""
+    for why, count in found.malformed.items():
+        where = f"partition {number} of the offsets topic"
+        yield f"{count} records of {where} could not be parsed: {why}"
+
+
+class Assigned(NamedTuple):
+    """A part of the reading, and the judging task that gets what it yields."""
+
+    task: ReadTask
+    judging_task: int
+
+
+class Reading(NamedTuple):
+    """What the reading tasks yield, `schemas.READ_BLOCKS`, and how many tasks are to judge it."""
+
+    blocks: DataFrame
+    judging_tasks: int
+
+
+def read_offsets(
+    session: SparkSession, clusters: Iterable[Cluster], points: ResumePoints
+) -> Reading:
+    """
+    Read the offsets topics of clusters, from `points` on where that is sure.
+
+    The tasks hold references to secrets, as the clusters' settings do, and no secret.
+    """
+    # A cluster that does not answer takes seconds to say so: they are asked side by side.
+    with ThreadPoolExecutor(max_workers=CLUSTERS_AT_ONCE) as pool:
+        cut = pool.map(lambda cluster: tasks_of(cluster, points.get(cluster.name, {})), clusters)
+        bundles, judging_tasks = divided(cut)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from map(_batch, _rows(bundles[number]))
+
+    numbers = session.range(0, len(bundles), 1, len(bundles))
+    return Reading(numbers.mapInArrow(read, as_spark(READ_BLOCKS)), judging_tasks)
+
+
+def divided(cut: Iterable[Sequence[ReadTask]]) -> tuple[list[list[Assigned]], int]:
+    """
+    Divide the reading of some clusters into Spark tasks; return how many are to judge it, too.
+
+    A cluster is judged by one task, or by several where its offsets topic is very large. Each then
+    judges the groups of some partitions.
+    """
+    bundles: list[list[Assigned]] = []
+    judging_tasks = 0
+    for tasks in cut:
+        records = sum(task.records for task in tasks)
+        judges = min(len(tasks), 1 + records // RECORDS_A_JUDGING_TASK)
+        waiting = 0
+        for place, task in enumerate(tasks):
+            if place == 0 or waiting + task.records > RECORDS_A_TASK:
+                bundles.append([])
+                waiting = 0
+            bundles[-1].append(Assigned(task, judging_tasks + place % judges))
+            waiting += task.records
+        judging_tasks += judges
+    return bundles, judging_tasks
+
+
+def tasks_of(cluster: Cluster, points: Mapping[int, ResumePoint]) -> Sequence[ReadTask]:
+    """Return what is to be read of each partition of a cluster's offsets topic; never nothing."""
+    try:
+        with Connection(cluster) as connection:
+            try:
+                return _log_tasks(connection, points) or [NothingToRead(cluster)]
+            except ToolkitError as exc:
+                return [NothingToRead(cluster, by_admin=str(exc))]
+    except ToolkitError as exc:
+        return [NothingToRead(cluster, problem=str(exc))]
+
+
+def guarded(work: Callable[[], Iterator[Row]], as_row: Callable[[str], Row]) -> Iterator[Row]:
+    """Yield the rows of some work on one cluster; what fails becomes a row that says why."""
+    try:
+        # All of it first: of what fails half-way nothing must be counted.
+        yield from list(work())
+    except ToolkitError as exc:
+        yield as_row(str(exc))
+    except Exception as exc:  # noqa: BLE001 - one cluster's surprise must not end the fleet's job
+        yield as_row(f"reading failed: {type(exc).__name__}: {exc}")
+
+
+def _rows(bundle: Iterable[Assigned]) -> Iterator[Row]:
+    for task, judging_task in bundle:
+        for row in guarded(task.rows, lambda why: {"offsets_partition": WHOLE, "problem": why}):
+            yield {"cluster": task.cluster.name, "judging_task": judging_task, **row}
+
+
+def _batch(row: Row) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([row], schema=READ_BLOCKS)
+
+
+def _log_tasks(connection: Connection, points: Mapping[int, ResumePoint]) -> list[ReadTask]:
+    """Return a task for each partition; raises ToolkitError where the topic may not be read."""
+    asked_at = datetime.now(UTC)
+    topic = offsets_partitions(connection)
+    (described,) = describe_topics(connection, [OFFSETS_TOPIC])
+    now = OffsetsTopicInfo(
+        cluster=connection.cluster,
+        topic_id=topic_id(described),
+        partitions=topic.partitions,
+        delete_retention_ms=read_expiry_settings(connection).delete_retention_ms,
+        asked_at=asked_at,
+    )
+    epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
+    logs = {
+        number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs.get(number))
+        for number, log in topic.logs.items()
+    }
+    read = OffsetsTopicNow(asked_at, now.topic_id, now.partitions, now.delete_retention_ms, logs)
+    plans = plan_reads(points, read)
+    return [
+        LogTask(now, number, topic.logs[number], logs[number].leader_epoch, plans[number])
+        if number in logs
+        else NothingToRead(connection.cluster, number, topic.partitions)
+        for number in range(topic.partitions)
+    ]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
-from fleet_tasks import rows_of, tasks_of
+from fleet_tasks import blocks_of, rows_of, tasks_of
 
 from toolkit.cli import cli
 from toolkit.cli.reading import FleetReading
@@ -28,7 +28,7 @@ from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
 from toolkit.spark.ask import ask_groups
-from toolkit.spark.catch_up import FROM_ADMIN
+from toolkit.spark.catch_up import FROM_ADMIN, read_newest
 from toolkit.spark.read_tasks import LogTask, NothingToRead
 
 
@@ -250,6 +250,22 @@ def test_offsets_topic_that_may_not_be(
         for row in rows
         if row.get("group") == group
     ]
+
+
+def test_what_may_not_be_read_to_its_end_comes_through_admin(
+    secured: Any, applications: Any, committed: Any, deny: Any
+) -> None:
+    """Where the fleet job may no longer read what came meanwhile: older values would be lag."""
+    topic, group = committed
+    blocks = blocks_of(tasks_of(secured.sasl))
+    applications(secured.plain).commit(group, {TopicPartition(topic, 0): 5})
+    deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.READ)
+
+    newest = read_newest(secured.sasl, blocks)
+
+    mine = [row for row in newest.commits.to_pylist() if row["group"] == group]
+    assert [(5, FROM_ADMIN)] == [(row["committed"], row["source"]) for row in mine]
+    assert any("read through the Admin API, without commit times" in w for w in newest.problems)
 
 
 def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:

@@ -82,7 +82,7 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
     )
 
 
-class _Log(NamedTuple):
+class _LogNow(NamedTuple):
     """What a partition of the offsets topic holds now; `WHOLE` stands for all of them."""
 
     number: int
@@ -93,7 +93,7 @@ class _Log(NamedTuple):
     not_parsed: Sequence[str] = ()
 
 
-def _read_logs(cluster: Cluster, blocks: Sequence[Row]) -> Iterator[_Log]:
+def _read_logs(cluster: Cluster, blocks: Sequence[Row]) -> Iterator[_LogNow]:
     """Yield what the partitions of blocks hold now, as far as it can be read."""
     ends: Mapping[int, LogOffsets] = {}
     unread = ""
@@ -104,7 +104,7 @@ def _read_logs(cluster: Cluster, blocks: Sequence[Row]) -> Iterator[_Log]:
         unread = str(exc)
     for block in blocks:
         number = block["offsets_partition"]
-        log = _Log(number, block["partitions"], unpack(block["latest"], LATEST))
+        log = _LogNow(number, block["partitions"], unpack(block["latest"], LATEST))
         why = block["by_admin"] or unread
         if why:
             yield log._replace(unread=why)
@@ -117,7 +117,7 @@ def _read_logs(cluster: Cluster, blocks: Sequence[Row]) -> Iterator[_Log]:
             yield log
 
 
-def _up_to(end: LogOffsets, cluster: Cluster, log: _Log, start: int | None) -> _Log:
+def _up_to(end: LogOffsets, cluster: Cluster, log: _LogNow, start: int | None) -> _LogNow:
     """Add what a partition was given since it was read up to `start`."""
     try:
         found = read_offsets_log(cluster, log.number, end, start=start)
@@ -130,7 +130,7 @@ def _up_to(end: LogOffsets, cluster: Cluster, log: _Log, start: int | None) -> _
     return log._replace(latest=latest, tail=tail, not_parsed=[*not_parsed(log.number, found)])
 
 
-def _decoded(log: _Log) -> tuple[pa.Table, pa.Table]:
+def _decoded(log: _LogNow) -> tuple[pa.Table, pa.Table]:
     """Return the commits and groups of a partition."""
     commits, _ = decode_commits(log.latest)
     keys = zip(*commits.select(["group", "topic", "partition"]).to_pydict().values(), strict=True)
@@ -145,7 +145,7 @@ def _decoded(log: _Log) -> tuple[pa.Table, pa.Table]:
 
 
 def _by_admin(
-    connection: Connection, unread: Collection[_Log], problems: list[str]
+    connection: Connection, unread: Collection[_LogNow], problems: list[str]
 ) -> tuple[pa.Table, pa.Table]:
     """Ask for the commits and groups of partitions; add to the problems what these lack."""
     cluster, holds = connection.cluster, _holder(unread)
@@ -176,7 +176,7 @@ def _by_admin(
     )
 
 
-def _holder(logs: Collection[_Log]) -> Callable[[str], bool]:
+def _holder(logs: Collection[_LogNow]) -> Callable[[str], bool]:
     """Return what says whether a group is in one of some partitions."""
     numbers = {log.number for log in logs}
     partitions = {log.partitions for log in logs if log.partitions}
@@ -185,7 +185,7 @@ def _holder(logs: Collection[_Log]) -> Callable[[str], bool]:
     return lambda group_id: partition_of(group_id, max(partitions)) in numbers
 
 
-def _whys(unread: Iterable[_Log]) -> Iterator[tuple[str, str]]:
+def _whys(unread: Iterable[_LogNow]) -> Iterator[tuple[str, str]]:
     """Yield what of a cluster could not be read, with the reason, each reason once."""
     by_why: dict[str, list[int]] = defaultdict(list)
     for log in unread:

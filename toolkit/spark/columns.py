@@ -34,6 +34,8 @@ MEANING = {
     "last_stable": "last stable offset; less than log_end while a transaction is open",
     "log_problem": "why the log offsets are unknown; empty if they are known",
     "log_read_at": "when the log offsets were read",
+    "skew_s": "seconds between reading the commit and the log end, at most; what was consumed in "
+    "them is part of the lag",
     "earlier_at": "time of an earlier sample, for the trend",
     "earlier_end": "log end offset at `earlier_at`",
     # Lag.

@@ -39,7 +39,7 @@ from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.ask import GroupsAsked, HoldsRead, ask_groups, ask_holds, ask_logs
 from toolkit.spark.catch_up import read_newest
 from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
-from toolkit.spark.read_tasks import CONNECTIONS, Reading, guarded
+from toolkit.spark.read_tasks import CONNECTIONS, OffsetsReading, guarded
 from toolkit.spark.schemas import (
     FACTS,
     JUDGED,
@@ -77,7 +77,7 @@ class EvaluationRules:
 
 
 def judged(
-    reading: Reading, clusters: Mapping[str, Cluster], judging: EvaluationRules
+    reading: OffsetsReading, clusters: Mapping[str, Cluster], judging: EvaluationRules
 ) -> DataFrame:
     """Judge what was read, `schemas.READ_BLOCKS`: return `schemas.JUDGED`."""
     by_task = reading.blocks.repartitionById(reading.judging_tasks, F.col("judging_task"))
@@ -163,7 +163,7 @@ def _slices(tables: Mapping[str, pa.Table]) -> Iterator[dict[str, pa.Table]]:
     codes, _ = pd.factorize(pd.concat(names, ignore_index=True))
     of_table = np.split(codes, np.cumsum([len(one) for one in names])[:-1])
     sizes = np.bincount(of_table[0], minlength=codes.max(initial=-1) + 1)  # in commits
-    slice_of = np.cumsum(sizes) // COMMITS_AT_ONCE
+    slice_of = (np.cumsum(sizes) - sizes) // COMMITS_AT_ONCE  # by its first commit
     for number in np.unique(slice_of):
         yield {
             name: table.filter(pa.array(slice_of[rows] == number))

@@ -154,7 +154,7 @@ class Assigned(NamedTuple):
     judging_task: int
 
 
-class Reading(NamedTuple):
+class OffsetsReading(NamedTuple):
     """What the reading tasks yield, `schemas.READ_BLOCKS`, and how many tasks are to judge it."""
 
     blocks: DataFrame
@@ -163,7 +163,7 @@ class Reading(NamedTuple):
 
 def read_offsets(
     session: SparkSession, clusters: Iterable[Cluster], points: ResumePoints
-) -> Reading:
+) -> OffsetsReading:
     """
     Read the offsets topics of clusters, from `points` on where that is sure.
 
@@ -180,7 +180,7 @@ def read_offsets(
                 yield from map(_batch, _rows(bundles[number]))
 
     numbers = session.range(0, len(bundles), 1, len(bundles))
-    return Reading(numbers.mapInArrow(read, as_spark(READ_BLOCKS)), judging_tasks)
+    return OffsetsReading(numbers.mapInArrow(read, as_spark(READ_BLOCKS)), judging_tasks)
 
 
 def divided(cut: Iterable[Sequence[ReadTask]]) -> tuple[list[list[Assigned]], int]:

@@ -31,8 +31,9 @@ def group_facts(logged: pd.DataFrame, listed: pd.DataFrame, *, complete: bool) -
     state = state.fillna(str(GroupState.DEAD if complete else GroupState.UNKNOWN))
     live = ~state.isin([*GONE, GroupState.UNKNOWN])
     type_ = groups.index.to_series().map(told["type"])
-    type_ = type_.where(type_ != GroupType.UNKNOWN).fillna(groups["type"])
-    protocol = groups.index.to_series().map(told["protocol_type"]).fillna(groups["protocol_type"])
+    type_ = type_.where(type_.notna() & (type_ != GroupType.UNKNOWN), groups["type"])
+    protocol = groups.index.to_series().map(told["protocol_type"])
+    protocol = protocol.where(protocol.notna(), groups["protocol_type"])
     unreadable = _unreadable(groups, type_, state, protocol)
     known = live & (unreadable == "")
     facts = groups.assign(

@@ -1,7 +1,7 @@
 """
 The whole fleet job on real brokers: seconds and memory against records and clusters.
 
-    fleet.py                 8 M records, 4 clusters: first run, warm runs, and the stages of both
+    fleet.py                 8 M records, 4 clusters: first run and warm runs
     fleet.py --grow          1, 2, 4 and 8 M records in 4 clusters; 1, 2 and 4 clusters of 2 M
     fleet.py --beside-tool   1.7 M records of 5,000 groups with 20 commits, beside Kafka's own tool
 
@@ -76,16 +76,12 @@ MORE_RECORDS = [WHOLE._replace(records=millions * 1_000_000) for millions in (1,
 MORE_CLUSTERS = [Shape(count, count * 2_000_000, count * 5_000, 25) for count in (1, 2)]
 
 
-SHOWN = ("groups", "activity", "leftovers", "problems")  # what a report shows whole
-
-
 class Turn(NamedTuple):
-    """One run of the job: seconds, also of its stages; CPU seconds and MiB of all processes."""
+    """One run of the job: seconds; CPU seconds and MiB of all processes."""
 
     wall_s: float
     cpu_s: float
     peak_mib: float
-    stages: dict[str, float]
     rows: int
 
 
@@ -228,42 +224,21 @@ def _run_job(addresses: Sequence[str], rounds: int) -> None:
     """Run the job some times in one session, and print what each turn took."""
     clusters = [Cluster(f"cluster-{number}", one) for number, one in enumerate(addresses)]
     session = start_session()
-    turns = []
-    for _ in range(rounds + 1):
-        stages = _Stages()
-        turns.append(_turn(fleet_lag(session, clusters, on_step=stages.on_step), stages))
+    turns = [_turn(fleet_lag(session, clusters)) for _ in range(rounds + 1)]
     print(json.dumps(turns))
 
 
-class _Stages:
-    """How long each stage of the job took, from what the job says it is doing."""
-
-    def __init__(self) -> None:
-        self.took: dict[str, float] = {}
-        self._doing, self._since = "", time.perf_counter()
-
-    def on_step(self, words: str) -> None:
-        if ":" not in words:  # otherwise it tells how many tasks are done
-            now = time.perf_counter()
-            if self._doing:
-                self.took[self._doing] = now - self._since
-            self._doing, self._since = words, now
-
-
-def _turn(job: AbstractContextManager[FleetLag], stages: _Stages) -> Turn:
+def _turn(job: AbstractContextManager[FleetLag]) -> Turn:
     with _Watch() as watch:
         began = time.perf_counter()
         with job as result:
-            shown = {name: len(result.collect(name)) for name in SHOWN}
-            stages.on_step("every partition into pandas")
-            partitions = result.collect("partitions")
-            stages.on_step("")
+            frames = result.to_pandas()
         wall_s = time.perf_counter() - began
-    rows = int(partitions["group"].str.startswith("payments-service-").sum())
-    if shown["problems"] or not shown["groups"]:
-        sys.exit(f"{shown} rows")
-    say(f"{wall_s:.1f} s, {watch.peak_mib:.0f} MiB: {stages.took}")
-    return Turn(wall_s, watch.cpu_s, watch.peak_mib, stages.took, rows)
+    rows = int(frames.partitions["group"].str.startswith("payments-service-").sum())
+    if len(frames.problems) or frames.groups.empty:
+        sys.exit(f"{len(frames.groups)} groups, problems: {frames.problems}")
+    say(f"{wall_s:.1f} s, {watch.peak_mib:.0f} MiB")
+    return Turn(wall_s, watch.cpu_s, watch.peak_mib, rows)
 
 
 class _Watch:
@@ -328,25 +303,20 @@ def _run_tool(address: str) -> Turn:
             peak = max(peak, process.memory_info().rss / 2**20)
             used = process.cpu_times()
     process.wait()
-    return Turn(time.perf_counter() - began, used.user + used.system, peak, {}, rows)
+    return Turn(time.perf_counter() - began, used.user + used.system, peak, rows)
 
 
 def _whole(shape: Shape, turns: Sequence[Turn]) -> Iterator[str]:
     yield f"{shape}. {_surroundings(len(turns) - 1)}"
     yield ""
-    names = list(turns[0].stages)
-    yield f"| | {' | '.join(f'{name} s' for name in names)} | all s | CPU s | peak PSS MiB |"
-    yield "|---" * (len(names) + 4) + "|"
+    yield "| | wall s | CPU s | peak PSS MiB |"
+    yield "|---|---|---|---|"
     for name, taken in (("first run", turns[:1]), ("warm", turns[1:])):
-        stages = [_spread([turn.stages[stage] for turn in taken]) for stage in names]
         yield (
-            f"| {name} | {' | '.join(stages)} | {_spread([turn.wall_s for turn in taken])} "
+            f"| {name} | {_spread([turn.wall_s for turn in taken])} "
             f"| {_spread([turn.cpu_s for turn in taken])} "
             f"| {max(turn.peak_mib for turn in taken):,.0f} |"
         )
-    warm = {name: median(turn.stages[name] for turn in turns[1:]) for name in names}
-    yield ""
-    yield f"The slowest stage is {max(warm, key=lambda name: warm[name])!r}."
 
 
 def _growth(found: dict[Shape, list[Turn]]) -> Iterator[str]:

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Self
 import plotly.graph_objects as go
 import psutil
 import pyspark
-from fleet import OFFSETS_PARTITIONS, SHOWN, Shape, _Stages, _surroundings, _until_loaded, fill
+from fleet import OFFSETS_PARTITIONS, Shape, _surroundings, _until_loaded, fill
 from kafka.protocol.producer import ProduceRequest
 from reading import say
 from small_options import parse_options
@@ -52,6 +52,7 @@ BY_NAME_VERSION = 12  # from 13 on, a request names topics by id
 SPARK = Path(pyspark.__file__).parent
 WORKERS = 2
 PATIENCE_S = 300
+SHOWN = ("groups", "activity", "leftovers", "problems")  # what a report shows whole
 
 
 class Size(NamedTuple):
@@ -63,12 +64,12 @@ class Size(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What one run took: seconds, also of its stages, and MiB by what they belong to."""
+    """What one run took: seconds, and MiB by what they belong to."""
 
     size: Size
-    wall_s: float
+    starting_s: float
+    job_s: float
     cpu_s: float
-    stages: dict[str, float]
     peaks: dict[str, float]
 
 
@@ -234,22 +235,19 @@ def _in_a_fresh_process(size: Size, address: str, spark: Sequence[str]) -> Turn:
 def _run_job(size: Size, options: argparse.Namespace) -> Turn:
     """Run the job once, and check that all commits were found."""
     clusters = [Cluster(f"cluster-{n:03}", options.job) for n in range(size.clusters)]
-    stages = _Stages()
     began = time.perf_counter()
     with _Watch(json.loads(options.workers)) as watch, tempfile.TemporaryDirectory() as folder:
-        stages.on_step("starting Spark")
         session = start_session(options.master)
-        with fleet_lag(session, clusters, on_step=stages.on_step) as result:
-            stages.on_step("results")
-            shown = {name: len(result.collect(name)) for name in SHOWN}
+        started = time.perf_counter()
+        with fleet_lag(session, clusters) as result:
+            shown = {name: getattr(result, name).toArrow().num_rows for name in SHOWN}
             result.partitions.write.parquet(f"{folder}/partitions")
-            stages.on_step("")
-        wall_s = time.perf_counter() - began
+        ended = time.perf_counter()
         rows = session.read.parquet(f"{folder}/partitions")
         found = rows.where("group like 'payments-service-%'").count()
     if found != size.commits or shown["problems"]:
         sys.exit(f"{found:,} commits of {size.commits:,}, {shown}")
-    return Turn(size, wall_s, watch.cpu_s, stages.took, watch.peaks)
+    return Turn(size, started - began, ended - started, watch.cpu_s, watch.peaks)
 
 
 class _Watch:
@@ -302,42 +300,26 @@ class _Watch:
 def _report(turns: Sequence[Turn], options: argparse.Namespace) -> Iterator[str]:
     yield f"Spark on {options.spark}. {_surroundings(1)}"
     yield ""
-    stages = list(turns[-1].stages)
     roles = sorted({role for turn in turns for role in turn.peaks})
-    heading = [*(f"{name} s" for name in stages), "all s", "CPU s", *(f"{r} MiB" for r in roles)]
+    heading = ["starting Spark s", "job s", "CPU s", *(f"{role} MiB" for role in roles)]
     yield f"| clusters | M records | commits | {' | '.join(heading)} |"
     yield "|---" * (len(heading) + 3) + "|"
     for turn in turns:
         size = turn.size
-        cells = [f"{turn.stages.get(name, 0):.1f}" for name in stages]
-        cells += [f"{turn.wall_s:.1f}", f"{turn.cpu_s:.0f}"]
+        cells = [f"{turn.starting_s:.1f}", f"{turn.job_s:.1f}", f"{turn.cpu_s:.0f}"]
         cells += [f"{turn.peaks.get(role, 0):,.0f}" for role in roles]
         yield (
             f"| {size.clusters} | {size.records / 1e6:g} | {size.commits:,} | {' | '.join(cells)} |"
         )
-    first, last = turns[0].stages, turns[-1].stages
-    grown = {name: last[name] - first.get(name, 0) for name in last}
-    yield ""
-    yield f"What grows most is '{max(grown, key=lambda name: grown[name])}'."
 
 
 def _chart(turns: Sequence[Turn], *, by_records: bool) -> go.Figure:
-    """Draw how long each stage took against records or clusters."""
+    """Draw how long the job took against records or clusters."""
     at = [turn.size.records / 1e6 if by_records else turn.size.clusters for turn in turns]
-    figure = go.Figure(
-        [
-            go.Scatter(
-                x=at,
-                y=[turn.stages.get(name, 0) for turn in turns],
-                name=name,
-                stackgroup="stages",
-                mode="lines+markers",
-            )
-            for name in turns[-1].stages
-        ]
-    )
+    took = [turn.job_s for turn in turns]
+    figure = go.Figure(go.Scatter(x=at, y=took, mode="lines+markers"))
     figure.update_layout(
-        title="The fleet job, stage by stage",
+        title="The fleet job",
         xaxis_title="M records in one cluster" if by_records else "clusters",
         yaxis_title="seconds",
         width=800,

@@ -136,9 +136,8 @@ def fill(address: str, shape: Shape) -> None:
     topics = [f"orders.events.{number:03}" for number in range(TOPICS)]
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics]).values():
         made.result()
-    with Connection(Cluster("benchmark", address)) as connection:
-        # A commit with another id would be one of an earlier topic of the same name.
-        ids = {topic.name: topic.topic_id.bytes for topic in describe_topics(connection, topics)}
+    # A commit with another id would be one of an earlier topic of the same name.
+    ids = _topic_ids(address, topics)
     settings = {"bootstrap.servers": address, "linger.ms": 20, "batch.size": 1_000_000}
     now_ms = int(time.time() * 1000)
     producer = Producer({**settings, "queue.buffering.max.messages": 1_000_000})
@@ -174,6 +173,18 @@ def fill(address: str, shape: Shape) -> None:
         _produce(writer, OFFSETS_TOPIC, partition, key=b"\0\2" + name, value=_empty_group(now_ms))
     if writer.flush(300):
         sys.exit("not all records could be written")
+
+
+def _topic_ids(address: str, topics: Sequence[str]) -> dict[str, bytes]:
+    """Return the ids of topics, as soon as the broker knows all of them."""
+    with Connection(Cluster("benchmark", address)) as connection:
+        give_up_at = time.monotonic() + 30
+        while time.monotonic() < give_up_at:
+            found = {topic.name: topic.topic_id for topic in describe_topics(connection, topics)}
+            if all(found.values()):
+                return {name: topic_id.bytes for name, topic_id in found.items()}
+            time.sleep(0.2)
+    sys.exit("the broker does not know its new topics")
 
 
 def _produce(producer: Producer, topic: str, partition: int, **record: Any) -> None:

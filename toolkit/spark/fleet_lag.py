@@ -30,7 +30,7 @@ from toolkit.spark.arrow import as_frame
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history.fleet_history import TABLES, FleetHistory
 from toolkit.spark.judge import EvaluationRules, judged
-from toolkit.spark.packed_tables import rows_of, unpack, unpacked
+from toolkit.spark.packed_tables import unpack_all, unpacked
 from toolkit.spark.progress import OnStep, following
 from toolkit.spark.read_state import PartitionReadResult
 from toolkit.spark.read_tasks import read_offsets
@@ -63,7 +63,6 @@ class FleetLag:
     (`schemas.JUDGED`). With a history, `reads` says how far each offsets partition was read.
     """
 
-    session: SparkSession
     clusters: tuple[str, ...]
     taken_at: datetime
     told: DataFrame
@@ -95,7 +94,7 @@ class FleetLag:
     def problems(self) -> DataFrame:
         """A row for each read error; there are few."""
         packed = self.told.select("problems").toArrow()
-        return self.session.createDataFrame(self._problems(packed))
+        return self.told.sparkSession.createDataFrame(self._problems(packed))
 
     def to_pandas(self) -> FleetFrames:
         """
@@ -104,7 +103,7 @@ class FleetLag:
         Raises ClusterUnreachable where not one of the clusters could be read.
         """
         packed = self.told.toArrow()
-        found = {name: as_frame(unpacked_here(packed, name)) for name in RESULTS}
+        found = {name: as_frame(unpack_all(packed, name, of)) for name, of in RESULTS.items()}
         found["groups"] = found["groups"].sort_values(
             "lag", ascending=False, kind="stable", ignore_index=True
         )
@@ -119,17 +118,10 @@ class FleetLag:
 
     def _problems(self, packed: pa.Table) -> pa.Table:
         """Return each problem once: several tasks may have seen it."""
-        told = [tuple(row.values()) for row in unpacked_here(packed, "problems").to_pylist()]
+        told = [tuple(row.values()) for row in unpack_all(packed, "problems", PROBLEMS).to_pylist()]
         once = dict.fromkeys([*self.earlier_problems, *told])
         rows = [dict(zip(PROBLEMS.names, row, strict=True)) for row in once]
         return pa.Table.from_pylist(rows, schema=PROBLEMS)
-
-
-def unpacked_here(packed: pa.Table, name: str) -> pa.Table:
-    """Return the rows of a result that were collected in packed form."""
-    rows = rows_of(packed.select([name]).to_batches())
-    columns = RESULTS[name]
-    return pa.concat_tables([columns.empty_table(), *(unpack(row[name], columns) for row in rows)])
 
 
 class _CachedFrames:
@@ -176,8 +168,7 @@ def fleet_lag(
                 merged = keep(past.merged(keep(reading.blocks), taken_at))
                 reading = reading._replace(blocks=merged)
             told = keep(judged(reading, by_name, _rules(options, taken_at, past.read_on)))
-            names = tuple(by_name)
-            result = FleetLag(session, names, taken_at, told, past.reads, past.problems)
+            result = FleetLag(tuple(by_name), taken_at, told, past.reads, past.problems)
             if options.history:
                 frames = {name: getattr(result, name) for name in TABLES}
                 past.save(options.run_id, taken_at, frames, reading.blocks)

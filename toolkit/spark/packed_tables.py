@@ -63,3 +63,9 @@ def unpacked(frame: DataFrame, column: str, of: pa.Schema) -> DataFrame:
             yield from unpack(row[column], of).to_batches()
 
     return frame.select(column).mapInArrow(run, as_spark(of))
+
+
+def unpack_all(packed: pa.Table, column: str, of: pa.Schema) -> pa.Table:
+    """Return the same of a frame that was collected."""
+    rows = rows_of(packed.select([column]).to_batches())
+    return pa.concat_tables([of.empty_table(), *(unpack(row[column], of) for row in rows)])

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
+from toolkit.planning.lag.lag import most_behind_first
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history.fleet_history import TABLES, FleetHistory
@@ -78,7 +79,7 @@ class FleetLag:
     def groups(self) -> DataFrame:
         """A row for each group, ordered in one task: of a whole fleet there are not too many."""
         groups = unpacked(self.told, "groups", RESULTS["groups"])
-        return groups.coalesce(1).sortWithinPartitions(F.desc_nulls_last("lag"))
+        return groups.coalesce(1).sortWithinPartitions(F.desc_nulls_last("lag"), "cluster", "group")
 
     @property
     def activity(self) -> DataFrame:
@@ -104,9 +105,7 @@ class FleetLag:
         """
         packed = self.told.toArrow()
         found = {name: as_frame(unpack_all(packed, name, of)) for name, of in RESULTS.items()}
-        found["groups"] = found["groups"].sort_values(
-            "lag", ascending=False, kind="stable", ignore_index=True
-        )
+        found["groups"] = most_behind_first(found["groups"], "cluster", "group")
         found["problems"] = as_frame(self._problems(packed))
         frames = FleetFrames(**found)
         if frames.partitions.empty and set(self.clusters) == set(frames.problems["cluster"]):

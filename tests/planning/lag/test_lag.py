@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolkit.planning.lag.group_summary import status_by_group
 from toolkit.planning.lag.lag import (
     BEYOND_LOG_END,
     IN_RANGE,
@@ -106,6 +107,25 @@ def test_a_group_is_summed_and_its_worst_partition_named() -> None:
 
     assert (90, 1) == (result["lag"], result["unknown_lag_partitions"])
     assert ("t", 1, 80) == tuple(result[["worst_topic", "worst_partition", "worst_lag"]])
+
+
+def test_ties_do_not_depend_on_the_order_of_rows() -> None:
+    """Of equal lags the first by name is the worst, and comes first."""
+    rows = with_lag(frame(*[(0, 0, 100, 100)] * 4)).assign(
+        topic=["b", "a", "a", "b"], partition=[0, 2, 1, 0], group=["g", "g", "g", "f"]
+    )
+
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]):
+        result = lag_by_group(rows.iloc[order]).to_dict("list")
+        assert ["g", "f"] == result["group"]
+        assert ["a", "b"] == result["worst_topic"]
+        assert [1, 0] == result["worst_partition"]
+        alike = rows.assign(status="OK", status_why="", member_state="gone", trend="steady")
+        by_status = status_by_group(alike.iloc[order]).set_index("group").loc[["g", "f"]]
+        assert ["a", "b"] == by_status["worst_topic"].tolist()
+        assert [1, 0] == by_status["worst_partition"].tolist()
+    alike = lag_by_group(rows.assign(group=["d", "c", "b", "a"]).iloc[[1, 0, 3, 2]])
+    assert ["a", "b", "c", "d"] == alike["group"].tolist()
 
 
 def test_groups_of_the_same_name_stay_apart_by_cluster() -> None:

@@ -61,12 +61,15 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     unsubscribed, held, warn, err, stop, stall, rewind, unknown (Int64: how many partitions);
     member_state (activity on any partition: "alive and committing" before "alive and silent",
     "alive and idle" and "gone"), trend (of any partition: "falling behind" before "catching up" and
-    "steady"), worst_topic, worst_partition (of several, the one with the largest lag).
+    "steady"), worst_topic, worst_partition (of several, the one with the
+    largest lag, then the first by name).
     """
     number = partitions.groupby(KEYS, sort=False, dropna=False).ngroup().to_numpy(dtype="int64")
     rank = _rank(partitions["status"], WORDS)
     lag = partitions["lag"].astype("Int64").to_numpy(dtype="int64", na_value=-1)
-    ordered = np.lexsort((-lag, -rank, number))
+    topic = partitions["topic"].factorize(sort=True)[0]
+    place = partitions["partition"].to_numpy(dtype="int64")
+    ordered = np.lexsort((place, topic, -lag, -rank, number))
     groups, first = np.unique(number[ordered], return_index=True)
     worst = partitions.iloc[ordered[first]].reset_index(drop=True)
     judged = worst["status"].notna()

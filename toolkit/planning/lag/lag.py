@@ -79,6 +79,9 @@ def lag_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     """
     Sum partitions with lag up to one row for each cluster and group, largest lag first.
 
+    Of equal lags, the first cluster, group, topic and partition comes first, whatever the order of
+    the rows.
+
     Columns: cluster, group, topics, partitions, lag, lost (Int64; null if unknown for all
     partitions, never 0 instead), unknown_lag_partitions (partitions with unknown lag), worst_topic,
     worst_partition, worst_lag.
@@ -92,10 +95,15 @@ def lag_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     table["lag"] = grouped["lag"].sum(min_count=1)
     table["lost"] = grouped["lost"].sum(min_count=1)
     table["unknown_lag_partitions"] = table["partitions"] - table.pop("counted")
-    ordered = partitions.sort_values("lag", ascending=False, na_position="last", kind="stable")
+    ordered = most_behind_first(partitions, "topic", "partition")
     worst = ordered.dropna(subset=["lag"]).drop_duplicates(keys).set_index(keys)
     table["worst_topic"] = worst["topic"]
     table["worst_partition"] = worst["partition"].astype("Int64")
     table["worst_lag"] = worst["lag"]
-    by_lag = table.reset_index().sort_values("lag", ascending=False, na_position="last")
-    return by_lag.reset_index(drop=True)
+    return most_behind_first(table.reset_index(), *keys)
+
+
+def most_behind_first(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Return rows with the largest lag first and unknown lag last; names decide ties."""
+    up = [False, *(True for _ in names)]
+    return rows.sort_values(["lag", *names], ascending=up, na_position="last", ignore_index=True)

@@ -46,6 +46,7 @@ COMMANDS = {
         "inspect.fleet_lag",
         "Show lag, status, trend and expiry across clusters, with history.",
     ),
+    "warm-up": ("warm_up", "Make Spark start with half the work on this machine."),
     "fleet-history": (
         "inspect.fleet_history",
         "List, compact and expire stored fleet-lag results.",
@@ -113,7 +114,7 @@ SECTIONS = {
         *("plan", "apply", "undo", "audit", "export", "restore"),
     ),
     "Notebooks and runbooks": ("run", "runbooks", "report", "runs-index", "lab", "init"),
-    "Clusters and this machine": ("fleet", "doctor"),
+    "Clusters and this machine": ("fleet", "doctor", "warm-up"),
     "Sandbox": ("sandbox", "demo"),
     "Shell and scripts": ("consumer-groups", "completion"),
 }

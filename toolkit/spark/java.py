@@ -107,14 +107,15 @@ def _places() -> Iterator[tuple[str, Path]]:
 def _major_version(java: Path) -> int:
     """Return 17 for `openjdk version "17.0.15"`, and 0 for what does not run (as macOS's stub)."""
     try:
-        version = re.search(r'version "(\d+)', _reported_version(java))
+        version = re.search(r'version "(\d+)', java_version(java))
     except (OSError, subprocess.SubprocessError):
         return 0
     return int(version[1]) if version else 0
 
 
 @cache  # but not an error: on a busy machine the next try may succeed
-def _reported_version(java: Path) -> str:
+def java_version(java: Path) -> str:
+    """Return what a `java` says of itself; raises OSError and SubprocessError."""
     answer = subprocess.run(
         [java, "-version"], capture_output=True, text=True, timeout=30, check=True
     )

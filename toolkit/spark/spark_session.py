@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,19 +18,23 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from toolkit.errors import PrerequisiteMissing, UsageError
+from toolkit.spark.class_archive import archive_options
 from toolkit.spark.java import java_home, quick_jvm
 
 EMBEDDED = "local[*]"
 MASTER = re.compile(r"local(-cluster)?(\[[^]]+\])?|yarn|(spark|k8s)://\S+")
 
 
-def start_session(master: str | None = None) -> SparkSession:
+def start_session(
+    master: str | None = None, *, jvm_options: Sequence[str] | None = None
+) -> SparkSession:
     """
     Return the session to run the pipeline in.
 
     Under spark-submit its session is used. Without a master an embedded one is started, which
-    listens on loopback only. Raises UsageError for what is no master, and PrerequisiteMissing where
-    there is no Java or no start.
+    listens on loopback only; its JVM starts from an archive of its classes if `offsetbook warm-up`
+    has made one, or takes `jvm_options` instead. Raises UsageError for what is no master, and
+    PrerequisiteMissing where there is no Java or no start.
     """
     if master and not MASTER.fullmatch(master):
         raise UsageError(
@@ -45,15 +49,19 @@ def start_session(master: str | None = None) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         return builder.getOrCreate()
-    return _started(builder, {"spark.master": master} if master else EMBEDDED_SETTINGS)
+    _check_user()
+    os.environ["JAVA_HOME"] = str(java_home())
+    if master:
+        return _started(builder, {"spark.master": master})
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
+    options = [*quick_jvm(), log, *(archive_options() if jvm_options is None else jvm_options)]
+    return _started(
+        builder, {**EMBEDDED_SETTINGS, "spark.driver.extraJavaOptions": shlex.join(options)}
+    )
 
 
 def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
-    _check_user()
-    os.environ["JAVA_HOME"] = str(java_home())
-    if settings is EMBEDDED_SETTINGS:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.driver.extraJavaOptions", shlex.join(_jvm_options()))
     for name, value in settings.items():
         builder = builder.config(name, value)
     log = Path(tempfile.mkdtemp(prefix="offsetbook-spark-"), "spark.log")
@@ -77,10 +85,6 @@ def _check_user() -> None:
             f"Spark does not start for user number {os.getuid()}, which has no name",
             hint="add the user to /etc/passwd with a home directory, or run as another user",
         ) from exc
-
-
-def _jvm_options() -> list[str]:
-    return [*quick_jvm(), f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
 
 
 @contextmanager

@@ -12,13 +12,11 @@ import hashlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from toolkit.errors import PrerequisiteMissing, ToolkitError
-from toolkit.model import Cluster
+from toolkit.errors import PrerequisiteMissing
 from toolkit.spark.java import find_java, java_version
 from toolkit.storage.formats.user_folders import cache_folder
 
@@ -52,7 +50,7 @@ def make_archive(file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=file.parent) as folder:
             unfinished = Path(folder, file.name)
-            command = [sys.executable, "-P", "-m", __name__, str(unfinished)]
+            command = [sys.executable, "-P", "-m", "toolkit.spark.run_once", str(unfinished)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode or not unfinished.exists():
                 raise PrerequisiteMissing(
@@ -78,33 +76,3 @@ def _jars() -> Iterator[str]:
         for jar in sorted(Path(spec.origin).with_name("jars").glob("*.jar")):
             found = jar.stat()
             yield f"{jar} {found.st_size} {found.st_mtime_ns}"
-
-
-def _run(file: str) -> None:
-    """Do what the fleet job does, of a cluster that nobody is, and let the JVM end."""
-    from pyspark import SparkContext  # noqa: PLC0415 - only in the process that makes an archive
-
-    from toolkit.spark.fleet_lag import fleet_lag  # noqa: PLC0415
-    from toolkit.spark.spark_session import start_session  # noqa: PLC0415
-
-    session = start_session(jvm_options=(f"-XX:ArchiveClassesAtExit={file}", *SILENT))
-    with (
-        fleet_lag(session, [Cluster("nobody", "127.0.0.1:1", timeout_s=1)]) as result,
-        suppress(ToolkitError),
-    ):
-        result.to_pandas()
-    session.stop()
-    gateway = SparkContext._gateway  # noqa: SLF001 - there is no other way to wait for its JVM
-    if gateway:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Make the archive that is named."""
-    _run(*arguments)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -21,7 +21,8 @@ from toolkit.errors import PrerequisiteMissing, UsageError
 from toolkit.spark.class_archive import archive_options
 from toolkit.spark.java import java_home, quick_jvm
 
-EMBEDDED = "local[*]"
+# A task whose worker dies is tried again, as on a cluster; tasks only read.
+EMBEDDED = "local[*,4]"
 MASTER = re.compile(r"local(-cluster)?(\[[^]]+\])?|yarn|(spark|k8s)://\S+")
 
 

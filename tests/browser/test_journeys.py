@@ -314,12 +314,22 @@ STATE = """async () => {
 }"""
 
 
+CUT_LINES = """select => {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = getComputedStyle(select).font;
+    const lines = [...select.options].map(option => option.text);
+    return lines.filter(line => pen.measureText(line).width > select.clientWidth - 16);
+}"""
+
+
 def test_a_group_is_chosen_where_none_is_named(
     operator: Operator, applications: Callable[[Cluster], Applications]
 ) -> None:
     """Run All stops at one sentence; a group of a hostile name is chosen, looked at and drawn."""
     name = "<img src=y onerror=alert(2)>"  # an idle group: its lag is never zero
-    applications(operator.cluster).commit(name, {TopicPartition("ledger.entries", 0): 50})
+    long = f"payments-reconciliation-{'x' * 60}"
+    for group in (name, long):
+        applications(operator.cluster).commit(group, {TopicPartition("ledger.entries", 0): 50})
     notebook = operator.open(90, "chosen", sample_interval="2s", after=0)
     alarms = alarms_of(notebook)
     notebook.menu("Run", "Run All Cells")
@@ -327,6 +337,10 @@ def test_a_group_is_chosen_where_none_is_named(
         "UsageError: no group selected. Try: select one above, or set the parameter groups"
     )
     picker = notebook.page.locator(".ow-card").first
+    listed = picker.locator(".ow-list option", has_text="payments-r")
+    listed.hover()
+    expect(listed).to_have_attribute("title", long)
+    assert [] == picker.locator(".ow-list select").evaluate(CUT_LINES)
     picker.locator("input[type=text]").fill(name)
     picker.locator(".ow-list select").select_option(index=0)
     expect(picker).to_contain_text(f"Selected: {name}. Next: run the cells below")

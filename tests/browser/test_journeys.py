@@ -184,6 +184,19 @@ def test_a_card_ends_with_its_plan(operator: Operator) -> None:
     assert (before, []) == (operator.committed(group), operator.changes("reset"))
 
 
+def test_the_changes_of_many_groups_scroll_one_way(operator: Operator) -> None:
+    """In a window of 1,280 px every column of the review is in sight."""
+    wanted = {"mode": "by-duration", "value": "P1D"}
+    notebook = operator.open(50, "many", groups=["*"], **wanted)
+    notebook.run_all()
+    rows = notebook.review.locator(".ow-rows .ob-scroll")
+    expect(rows).to_contain_text("commit metadata cleared")
+
+    assert 0 == rows.evaluate("rows => rows.scrollWidth - rows.clientWidth")
+    assert 0 < rows.evaluate("rows => rows.scrollHeight - rows.clientHeight")
+    notebook.screenshot("review_of_many", of=notebook.review)
+
+
 def test_leftovers_are_deleted_while_the_group_lives(operator: Operator) -> None:
     """J3: the offsets of a topic that a live group no longer reads go, and all others stay."""
     group, leftover = "billing", "invoices.draft"

@@ -254,7 +254,7 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
     move.approve("a poison record", group)
     expect(move.apply).to_be_disabled()
     move.review.get_by_text("Override skips-unread-records").click()
-    expect(move.review).to_contain_text("Overridden · skips-unread-records")
+    expect(move.review).to_contain_text("Block overridden · skips-unread-records")
     move.applied("1 change made")
     # The cells above and below follow.
     expect(move.page.get_by_text("1 done, read back from the cluster").first).to_be_visible()

@@ -151,7 +151,7 @@ def test_a_wide_table_has_the_whole_window(watched: Watched, make_report: MakeRe
     pages = figure.locator(".dt-paging").bounding_box()
     assert pages["x"] + pages["width"] <= 1000
     assert 0 == figure.locator(".ob-scroll :is(.dt-info, .dt-paging, .dt-search)").count()
-    expect(figure.locator(".ob-left-out")).to_have_text("Without any value: rack.")
+    expect(figure.locator(".ob-left-out")).to_have_text("Empty columns, left out: rack.")
 
 
 def test_table_sorts_as_numbers_and_searches_and_code_is_folded(

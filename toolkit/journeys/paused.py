@@ -43,8 +43,11 @@ def show_paused(rows: pd.DataFrame, *, when: str = ", as the brokers report them
     """Show by whom, since when and until when partitions are paused; takes a `paused_frame`."""
     from toolkit.report.tables import show_table  # noqa: PLC0415 - loads pandas
 
-    title = f"Paused partitions{when}"
-    show_table(rows.drop(columns="cluster"), caption_text=title, empty_text=f"{title}: none.")
+    show_table(
+        rows.drop(columns="cluster"),
+        caption_text=f"Paused partitions{when}",
+        empty_text="None.",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

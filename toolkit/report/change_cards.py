@@ -48,7 +48,7 @@ def show_change(
         where = "" if len(read) == 1 else f" of {facts.cluster}"
         title = f"The groups{where}{AS_PLANNED}"
         shown = groups_frame(facts)[GROUP_COLUMNS]
-        show_table(shown, caption_text=title, empty_text=f"{title}: no matching group.")
+        show_table(shown, caption_text=title, empty_text="No matching group.")
     if plan.intent in _HOLDS:
         _show_partitions(read[-1])
     else:

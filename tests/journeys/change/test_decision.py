@@ -140,9 +140,9 @@ def test_what_a_plan_shows_is_of_when_it_was_made(intent: Intent) -> None:
         change(replace(PLAN, intent=intent))._ipython_display_()
 
     said = "\n".join(str(data["text/plain"]) for data in shown)
-    assert "The groups when this was planned: no matching group." in said
+    assert "The groups when this was planned\nNo matching group." in said
     is_hold = intent is not Intent.RESET
-    assert ("Paused partitions when this was planned: none." in said) is is_hold
+    assert ("Paused partitions when this was planned\nNone." in said) is is_hold
     assert not re.search(r"\b(now|is paused|report)\b", said)
 
 

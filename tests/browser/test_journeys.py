@@ -318,6 +318,25 @@ def test_groups_are_found_by_keyboard_alone(operator: Operator) -> None:
     )
 
 
+RUNS = """\
+import pandas as pd, widgets
+row = dict.fromkeys(("run", "at", "cluster", "request", "who", "result"), "eu")
+widgets.run_picker(pd.DataFrame([{{**row, "reason": "{reason}"}}]))"""
+
+
+def test_a_run_with_a_long_reason_is_read_in_a_tooltip(operator: Operator) -> None:
+    """The list of runs shows the begin of a line, and all of it where somebody points at it."""
+    reason = "the export failed " * 20
+    name = operator.lab.write("runs", RUNS.format(reason=reason))
+    notebook = open_notebook(operator.context, operator.lab, name)
+    notebook.run_all()
+
+    listed = notebook.page.locator(".ow-list option")
+    listed.hover()
+
+    expect(listed).to_have_attribute("title", f"eu  eu  eu  ·  {reason}  ·  eu")
+
+
 STATE = """async () => {
     const { context, sessionContext } = jupyterapp.shell.currentWidget;
     await sessionContext.ready;

@@ -18,7 +18,9 @@ from workspaces import shown_commands
 
 import toolkit
 from toolkit.cli import COMMANDS, cli
+from toolkit.planning.diagnosis.group_health import Health
 from toolkit.planning.guardrails.registry import NOTES, RULES
+from toolkit.planning.lag.status_rules import WORDS
 from toolkit.sandbox.seed import GROUPS
 from toolkit.storage.fleet_file import KNOWN
 
@@ -44,6 +46,14 @@ def test_every_command_and_notebook_is_in_the_docs() -> None:
 
     assert [] == missing
     assert [] == unnamed
+
+
+def test_health_and_status_are_compared() -> None:
+    """The page on the health of groups has its words beside the statuses of the fleet job."""
+    text = TEXT[ROOT / "docs/how-to/health.md"].partition("## Health and status")[2]
+    words = {*re.findall(r"[A-Za-z]+", text.partition("\n## ")[0])}
+
+    assert set() == {*map(str, Health), *WORDS} - words
 
 
 def test_every_seeded_group_is_in_the_docs() -> None:

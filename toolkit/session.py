@@ -33,6 +33,7 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.model.names import shown_name
 from toolkit.report.display import show_frames_letter_by_letter
 from toolkit.report.made_from import AskedParameters
+from toolkit.report.nothing_selected import nothing_selected
 from toolkit.storage.audit import newest_run
 from toolkit.storage.operator import Operator
 from toolkit.storage.state_folder import state_dir
@@ -143,7 +144,7 @@ def connect(
     name = names[0] if names else ""
     if run == "":
         hint = "select one above, or set the parameter run"
-        raise UsageError("no run selected", hint=hint)
+        raise nothing_selected("no run selected", hint=hint)
     if run and not name:
         folder = Path(state) if state else state_dir(Path(fleet_file) if fleet_file else None)
         name = read_undo_record(folder, run).cluster

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
-from toolkit.errors import ToolkitError
 from toolkit.report.browser_libraries import style
 from toolkit.report.display import capture_outputs
-from toolkit.report.notices import NoticeTone, show_notice
-from toolkit.report.safe_names import in_html, sentence
+from toolkit.report.notices import NoticeTone, show_error, show_notice
+from toolkit.report.safe_names import in_html
 from toolkit.report.table_columns import TableColumns, table_columns
 from toolkit.report.tables import table_bundle
 
@@ -39,14 +38,15 @@ def table(
 
 def notice(title: str, lines: Sequence[str] = (), *, tone: NoticeTone = NoticeTone.NOTE) -> str:
     """Return a notice, as the notebooks have it."""
-    with capture_outputs() as taken:
-        show_notice(title, lines, tone=tone)
-    return str(taken[0]["text/html"])
+    return _shown(lambda: show_notice(title, lines, tone=tone))
 
 
 def error_notice(error: Exception) -> str:
-    """Return an error in the words of whoever raised it."""
-    if isinstance(error, ToolkitError):
-        hint = f"Try: {error.hint}" if error.hint else ""
-        return notice(sentence(error.problem), [hint], tone=NoticeTone.BAD)
-    return notice(f"{type(error).__name__}: {error}", tone=NoticeTone.BAD)
+    """Return an error, as the notebooks have it."""
+    return _shown(lambda: show_error(error))
+
+
+def _shown(show: Callable[[], object]) -> str:
+    with capture_outputs() as taken:
+        show()
+    return str(taken[0]["text/html"])

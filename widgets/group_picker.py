@@ -11,7 +11,7 @@ import ipywidgets
 import pandas as pd
 from traitlets import Tuple
 
-from toolkit.model.names import ExactName, named, shown_name
+from toolkit.model.names import MISSING, ExactName, named, shown_name
 from toolkit.model.plurals import counted
 from toolkit.report.made_from import end_plans
 from toolkit.report.safe_names import visible
@@ -23,7 +23,8 @@ from widgets.run_below import RunBelow
 
 MOST = 200
 ANY = ""
-NAME_WIDTH = 48
+# Beside the widest values of the other columns, 120 characters are seen in a window of 1,280 px.
+NAME_WIDTH, NAME_END = 32, 11
 SELECTED = "other groups were selected"
 NEXT = "Next: run the cells below, or press Continue."
 # What the list shows of a group besides its name, as far as the frame has it.
@@ -201,6 +202,8 @@ class GroupPicker(LiveOrStatic):
             self.on_pick(self.picked)
 
     def _show_counts(self) -> None:
+        # Hovering over a line shows the whole name.
+        listed = "".join(f"<li>{in_html(name)}</li>" for name in self.shown)
         cut = f"; showing the first {MOST:,}" if self.found > MOST else ""
         names = ", ".join(f'<span class="ow-key">{in_html(n)}</span>' for n in self.picked[:10])
         more = f" and {len(self.picked) - 10:,} more" if len(self.picked) > 10 else ""
@@ -208,7 +211,7 @@ class GroupPicker(LiveOrStatic):
         chosen = f"<p>Selected: {names}{more}.{next_step}</p>" if self.picked else ""
         self.count.value = (
             f'<p class="ow-soft" role="status">{self.found:,} of {len(self.groups):,} groups '
-            f"match{cut}.</p>{chosen}"
+            f'match{cut}.</p>{chosen}<ol class="ow-names" hidden>{listed}</ol>'
         )
         one = len(self.picked) == 1
         count = f"{len(self.picked):,} group{'' if one else 's'}" if self.picked else ""
@@ -230,14 +233,24 @@ class GroupPicker(LiveOrStatic):
 
 def _lines(rows: pd.DataFrame) -> Iterable[str]:
     """Yield one line a group, its columns below each other in letters of one width."""
-    listed = [column for column in LISTED_COLUMNS if column in rows]
-    for row in rows[["group", *listed]].itertuples(index=False):
-        name, *values = row
-        known = zip(listed, values, strict=True)
-        words = [
-            _value_text(column, value).ljust(16) for column, value in known if not pd.isna(value)
-        ]
-        yield f"{visible(shown_name(name)).ljust(NAME_WIDTH)}  {' '.join(words)}".rstrip()
+    columns = [list(map(_short_name, rows["group"]))]
+    columns += [
+        [MISSING if pd.isna(value) else _value_text(column, value) for value in rows[column]]
+        for column in LISTED_COLUMNS
+        if column in rows
+    ]
+    widths = [max(map(len, cells), default=0) for cells in columns]
+    for line in zip(*columns, strict=True):
+        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
+        yield "  ".join(padded).rstrip()
+
+
+def _short_name(group_id: str) -> str:
+    """Return a name as the list shows it: a long one with its begin and its end."""
+    name = visible(shown_name(group_id))
+    if len(name) <= NAME_WIDTH:
+        return name
+    return f"{name[: NAME_WIDTH - NAME_END - 1]}…{name[-NAME_END:]}"
 
 
 def _value_text(column: str, value: Any) -> str:

@@ -34,6 +34,12 @@ OWN_KEYS = """<script type="module">
 window.offsetbookOwnKeys ??= document.addEventListener("focusin", ({ target }) => {
   if (target.closest?.(".ow-card")) target.setAttribute("data-lm-suppress-shortcuts", "true");
 }) ?? true;
+// A list has room for short names and lines only.
+window.offsetbookFullNames ??= document.addEventListener("mouseover", ({ target }) => {
+  const list = target.matches?.(".ow-list option") && target.closest(".ow-card");
+  const full = list && list.querySelector(".ow-names")?.children[target.index];
+  if (list) target.title = full ? full.textContent : target.value;
+}) ?? true;
 // ipywidgets tells by a class alone which toggle buttons are pressed.
 window.offsetbookPressed ??= new MutationObserver((changes) => {
   const all = ".widget-toggle-button";

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import ipywidgets
 
 from toolkit.report.next_step_list import ShownStep, step_html, steps_html, steps_text
+from toolkit.report.safe_names import visible
 from widgets.fragments import in_html, sheet
 from widgets.live_or_static import LiveOrStatic
 
@@ -41,17 +43,27 @@ class NextSteps(LiveOrStatic):
         parts: list[ipywidgets.Widget] = [row] if row.children else []
         for number, step in enumerate((s for s in self.steps if not s.button), start=1):
             parts.append(ipywidgets.HTML(step_html(step, number=number)))
+            if choice := _group_choice(step):
+                said = "<p>Select some of these groups. Without a selection it is all of them.</p>"
+                parts += [ipywidgets.HTML(said), choice]
             if step.notebook:
-                parts.append(self._button(step))
+                parts.append(self._button(step, choice))
         return (*parts, self.opened)
 
-    def _button(self, step: ShownStep) -> ipywidgets.Button:
+    def _button(
+        self, step: ShownStep, choice: ipywidgets.SelectMultiple | None = None
+    ) -> ipywidgets.Button:
         button = ipywidgets.Button(
             description=step.button or f"Open {step.notebook} with these parameters",
             tooltip=f"{step.title}: opens {step.notebook}" if step.button else "",
             layout={"align_self": "flex-start", "width": "auto"},
         )
-        button.on_click(self.guarded(lambda: self.open(step)))
+
+        def click() -> None:
+            given = {"groups": [*choice.value]} if choice and choice.value else {}
+            self.open(replace(step, parameters={**step.parameters, **given}))
+
+        button.on_click(self.guarded(click))
         return button
 
     def open(self, step: ShownStep) -> None:
@@ -70,3 +82,14 @@ class NextSteps(LiveOrStatic):
     def text_form(self) -> str:
         """Return the same as text."""
         return steps_text(self.steps)
+
+
+def _group_choice(step: ShownStep) -> ipywidgets.SelectMultiple | None:
+    """Return the groups of a step to choose from; None where there are not several."""
+    groups = step.parameters.get("groups")
+    if step.button or not isinstance(groups, list) or len(groups) < 2:
+        return None
+    options = [(visible(group), group) for group in groups]
+    choice = ipywidgets.SelectMultiple(options=options, rows=min(len(groups), 8))
+    choice.add_class("ow-list")
+    return choice

@@ -112,7 +112,7 @@ def _status_badge(review: ReviewedPlan) -> tuple[str, str]:
 
 def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:
     kind = "block" if is_blocking else "passed" if finding.blocks else "note"
-    word = {"block": "Blocked", "passed": "Overridden", "note": "Note"}[kind]
+    word = {"block": "Blocked", "passed": "Block overridden", "note": "Note"}[kind]
     group = None if finding.group_id is None else shown_name(finding.group_id)
     about = [group if tells_group else None, finding.topic, finding.partition]
     place = in_html(" ".join(str(part) for part in about if part is not None))

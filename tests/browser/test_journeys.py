@@ -184,6 +184,19 @@ def test_a_card_ends_with_its_plan(operator: Operator) -> None:
     assert (before, []) == (operator.committed(group), operator.changes("reset"))
 
 
+def test_the_changes_of_many_groups_scroll_one_way(operator: Operator) -> None:
+    """In a window of 1,280 px every column of the review is in sight."""
+    wanted = {"mode": "by-duration", "value": "P1D"}
+    notebook = operator.open(50, "many", groups=["*"], **wanted)
+    notebook.run_all()
+    rows = notebook.review.locator(".ow-rows .ob-scroll")
+    expect(rows).to_contain_text("commit metadata cleared")
+
+    assert 0 == rows.evaluate("rows => rows.scrollWidth - rows.clientWidth")
+    assert 0 < rows.evaluate("rows => rows.scrollHeight - rows.clientHeight")
+    notebook.screenshot("review_of_many", of=notebook.review)
+
+
 def test_leftovers_are_deleted_while_the_group_lives(operator: Operator) -> None:
     """J3: the offsets of a topic that a live group no longer reads go, and all others stay."""
     group, leftover = "billing", "invoices.draft"
@@ -241,7 +254,7 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
     move.approve("a poison record", group)
     expect(move.apply).to_be_disabled()
     move.review.get_by_text("Override skips-unread-records").click()
-    expect(move.review).to_contain_text("Overridden · skips-unread-records")
+    expect(move.review).to_contain_text("Block overridden · skips-unread-records")
     move.applied("1 change made")
     # The cells above and below follow.
     expect(move.page.get_by_text("1 done, read back from the cluster").first).to_be_visible()
@@ -305,6 +318,25 @@ def test_groups_are_found_by_keyboard_alone(operator: Operator) -> None:
     )
 
 
+RUNS = """\
+import pandas as pd, widgets
+row = dict.fromkeys(("run", "at", "cluster", "request", "who", "result"), "eu")
+widgets.run_picker(pd.DataFrame([{{**row, "reason": "{reason}"}}]))"""
+
+
+def test_a_run_with_a_long_reason_is_read_in_a_tooltip(operator: Operator) -> None:
+    """The list of runs shows the begin of a line, and all of it where somebody points at it."""
+    reason = "the export failed " * 20
+    name = operator.lab.write("runs", RUNS.format(reason=reason))
+    notebook = open_notebook(operator.context, operator.lab, name)
+    notebook.run_all()
+
+    listed = notebook.page.locator(".ow-list option")
+    listed.hover()
+
+    expect(listed).to_have_attribute("title", f"eu  eu  eu  ·  {reason}  ·  eu")
+
+
 STATE = """async () => {
     const { context, sessionContext } = jupyterapp.shell.currentWidget;
     await sessionContext.ready;
@@ -314,12 +346,22 @@ STATE = """async () => {
 }"""
 
 
+CUT_LINES = """select => {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = getComputedStyle(select).font;
+    const lines = [...select.options].map(option => option.text);
+    return lines.filter(line => pen.measureText(line).width > select.clientWidth - 16);
+}"""
+
+
 def test_a_group_is_chosen_where_none_is_named(
     operator: Operator, applications: Callable[[Cluster], Applications]
 ) -> None:
     """Run All stops at one sentence; a group of a hostile name is chosen, looked at and drawn."""
     name = "<img src=y onerror=alert(2)>"  # an idle group: its lag is never zero
-    applications(operator.cluster).commit(name, {TopicPartition("ledger.entries", 0): 50})
+    long = f"payments-reconciliation-{'x' * 60}"
+    for group in (name, long):
+        applications(operator.cluster).commit(group, {TopicPartition("ledger.entries", 0): 50})
     notebook = operator.open(90, "chosen", sample_interval="2s", after=0)
     alarms = alarms_of(notebook)
     notebook.menu("Run", "Run All Cells")
@@ -327,6 +369,12 @@ def test_a_group_is_chosen_where_none_is_named(
         "UsageError: no group selected. Try: select one above, or set the parameter groups"
     )
     picker = notebook.page.locator(".ow-card").first
+    # Run All leaves the page at its end.
+    expect(picker.locator(".ow-list")).to_be_in_viewport(ratio=1)
+    listed = picker.locator(".ow-list option", has_text="payments-r")
+    listed.hover()
+    expect(listed).to_have_attribute("title", long)
+    assert [] == picker.locator(".ow-list select").evaluate(CUT_LINES)
     picker.locator("input[type=text]").fill(name)
     picker.locator(".ow-list select").select_option(index=0)
     expect(picker).to_contain_text(f"Selected: {name}. Next: run the cells below")

@@ -67,7 +67,7 @@ pause = {"topic": "orders.confirmed", "partition": 1, "host": "runner-17.batch.e
 pause |= {"paused_since": at, "subscribed": "orders.confirmed, " * 40, "owner": "one @ /10.0.0.1"}
 pause |= {"committed": 17, "log_end": 4711, "rack": "", "request": "pause orders.confirmed:1"}
 pause |= {"paused_until": at, "why": "a poison record, of which the team has been told twice"}
-show_table(pd.DataFrame([pause] * 3), caption_text="Wide")
+show_table(pd.DataFrame([pause] * 30), caption_text="Wide")
 """
 
 
@@ -131,7 +131,8 @@ def test_a_wide_table_has_the_whole_window(watched: Watched, make_report: MakeRe
     """
     A table is as wide as the window, and on a narrow one the end and the reason stay in sight.
 
-    What is out of sight makes no row taller than four lines, and an empty column is not there.
+    What is out of sight makes no row taller than four lines, and an empty column is not there. How
+    many rows there are, and the way to the others, stays where it is while the table scrolls.
     """
     watched.page.set_viewport_size({"width": 1920, "height": 1080})
     watched.open(make_report(WIDE, name="12_wide"))
@@ -146,7 +147,11 @@ def test_a_wide_table_has_the_whole_window(watched: Watched, make_report: MakeRe
     assert ["Topic", "Partition", "Paused until", "Why"] == narrow["seen"][:4]
     assert narrow["all"] > narrow["width"]
     assert narrow["lines"] < 4
-    expect(figure.locator(".ob-left-out")).to_have_text("Without any value: rack.")
+    expect(figure.locator(".dt-info")).to_have_text("1 to 25 of 30 rows")
+    pages = figure.locator(".dt-paging").bounding_box()
+    assert pages["x"] + pages["width"] <= 1000
+    assert 0 == figure.locator(".ob-scroll :is(.dt-info, .dt-paging, .dt-search)").count()
+    expect(figure.locator(".ob-left-out")).to_have_text("Empty columns, left out: rack.")
 
 
 def test_table_sorts_as_numbers_and_searches_and_code_is_folded(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 from applications import Applications
 from operators import Operator
 
-from toolkit.model import GroupState, TopicPartition
-from toolkit.plan import Action, ChangeStatus, Position
+from toolkit.model import GroupState, Policy, TopicPartition
+from toolkit.operate.left_out import left_out
+from toolkit.plan import Action, ChangeStatus, Finding, Position, Severity
 from toolkit.planning.changes.rescue import plan_rescue
+from toolkit.planning.guardrails.check_context import CheckContext
 
 Orders = tuple[TopicPartition, TopicPartition]
 
@@ -103,6 +105,28 @@ def test_a_group_that_a_client_commits_for_is_left_out(
     assert ("left out: " in second.why) is (committed == 1)
     held = operator.held(busy)[busy]
     assert [9] * committed + [7] * (2 - committed) == [held[place].offset for place in orders]
+
+
+def test_commits_of_a_cut_off_run_are_no_clients(
+    operator: Operator, apps: Applications, orders: Orders
+) -> None:
+    """A group that is left out when a rescue is finished has commits of the run before."""
+    group = apps.name("busy")
+    operator.commit(group, dict.fromkeys(orders, 7))
+    plan = plan_rescue(operator.facts(group), groups=[group])
+    operator.commit(group, {orders[0]: 7})
+    operator.commit(group, {orders[1]: 9})
+    case = CheckContext(
+        plan, operator.facts(group), Policy(), datetime.now(UTC), applying=True, finishing=True
+    )
+
+    found = left_out(case, [Finding("facts-moved", Severity.BLOCK, "offset 9", group)])[group]
+
+    assert [(ChangeStatus.DONE, False), (ChangeStatus.DONE, True)] == [
+        (result.status, result.why.startswith("committed by a client at "))
+        for result in found.results
+    ]
+    assert found.results[0].why.startswith("committed at ")
 
 
 def test_a_rescue_has_nothing_to_undo(

@@ -186,7 +186,7 @@ EXAMPLES = {
     ),
     "before-log-start": Example(
         case(plan(step(change(after=21)))),
-        "offset 21 is out of range; the log is 0 to 20",
+        "offset 21 is out of range: log start offset 0, log end offset 20",
         case(plan(step(change(after=20)))),
         ("g", "orders", 0),
     ),

@@ -58,11 +58,11 @@ def test_a_column_without_values_is_left_out_and_named(shown: list[dict[str, Any
     headings = re.findall(r"<th [^>]*>(.*?)</th>", table["text/html"])
     assert ["group", "is paused", "lag"] == headings
     assert (
-        '<p class="ob-left-out">Without any value: rack, held partitions.</p>'
+        '<p class="ob-left-out">Empty columns, left out: rack, held partitions.</p>'
         in (table["text/html"])
     )
-    assert table["text/plain"].endswith("Without any value: rack, held partitions.")
-    assert "Without any value: topic." in problems["text/plain"]
+    assert table["text/plain"].endswith("Empty columns, left out: rack, held partitions.")
+    assert "Empty columns, left out: topic." in problems["text/plain"]
 
 
 def test_only_a_column_that_stays_in_sight_makes_a_row_tall(shown: list[dict[str, Any]]) -> None:

@@ -83,20 +83,21 @@ def test_numbers(shown: Shown) -> None:
             "objects": pd.Series([10**20, None, 7], dtype=object),
             "nullable": pd.array([1, None, 3], dtype="Int64"),
             "decimals": [0.12345, 1234.5, float("inf")],
+            "rates": [12.003, 12.0, 0.5],
         }
     )
 
     show_table(frame)
 
     assert cells(html_of(shown)) == [
-        *["1,234,567", "1,234,567", f"{10**20:,}", "1", "0.123"],
-        *["0", "–", "–", "–", "1,234.50"],
-        *["-5", "0", "7", "3", "∞"],
+        *["1,234,567", "1,234,567", f"{10**20:,}", "1", "0.123", "12"],
+        *["0", "–", "–", "–", "1,234.5", "12"],
+        *["-5", "0", "7", "3", "∞", "0.5"],
     ]
-    assert 'class="ob-data number-1 number-2 number-3 number-4 number-5"' in html_of(shown)
+    assert 'class="ob-data number-1 number-2 number-3 number-4 number-5 number-6"' in html_of(shown)
     # Only whole numbers without gaps are in order by their text.
     assert html_of(shown).count('data-type="num-fmt"') == 1
-    assert html_of(shown).count('data-order="') == 12
+    assert html_of(shown).count('data-order="') == 15
 
 
 def test_other_values(shown: Shown) -> None:

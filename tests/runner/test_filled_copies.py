@@ -74,6 +74,18 @@ def test_no_file_is_replaced(tmp_path: Path) -> None:
     second = write_filled_copy(PAUSE, FILLED, tmp_path)
 
     assert "edited" == first.read_text()
-    assert f"{first.stem}-2.ipynb" == second.name
+    assert first.name.replace("40-us", "40-2-us") == second.name
     with pytest.raises(StateFileError, match="cannot be written"):
         write_filled_copy(PAUSE, FILLED, tmp_path / "missing")
+
+
+def test_no_two_copies_look_alike(tmp_path: Path) -> None:
+    """Their first 14 letters, which JupyterLab's list of files shows, are never the same."""
+    names = [f"payments-authorized-{name}" for name in ("eu", "us", "asia")]
+    asked = [FILLED | {"cluster": "production", "groups": (name,)} for name in names]
+
+    first = [write_filled_copy(PAUSE, one, tmp_path) for one in asked]
+
+    assert ["40-production-", "40-2-productio", "40-3-productio"] == [p.name[:14] for p in first]
+    assert first == [write_filled_copy(PAUSE, one, tmp_path) for one in asked]
+    assert 3 == len([*tmp_path.iterdir()])

@@ -11,6 +11,7 @@ from widgets.group_picker import MOST, GroupPicker, group_picker
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 COUNT = 20_000
+LARGE = "1,000 members  lag 123,456,789"
 
 
 @pytest.fixture
@@ -99,6 +100,31 @@ def test_the_worst_groups_come_first(groups: pd.DataFrame) -> None:
 
     assert ["service-00009-reader", "service-00007-reader"] == picker.shown[:2]
     assert ["stuck", "Stable"] == picker.listing.options[0][0].split()[1:3]
+
+
+def test_every_column_of_a_line_is_in_sight() -> None:
+    """A long name is shown with its begin and end, whole in a tooltip and where it is chosen."""
+    names = [f"payments-reconciliation-{'x' * 60}-eu-{number}" for number in range(2)]
+    rows = {
+        "group": [*names, "reports"],
+        "health": ["unsubscribed", "ok", None],
+        "state": ["CompletingRebalance", "Stable", "Empty"],
+        "type": ["consumer", "classic", "classic"],
+        "members": pd.array([1000, 1, 0], "Int64"),
+        "lag": pd.array([123_456_789, None, 0], "Int64"),
+    }
+    picker = group_picker(pd.DataFrame(rows))
+    assert picker.view
+    first, second, third = (line for line, _ in picker.listing.options)
+
+    assert "payments-reconciliat…xxxxxx-eu-0" == first.split()[0] != second.split()[0]
+    assert first.split()[1:] == ["unsubscribed", *rows["state"][:1], "consumer", *LARGE.split()]
+    assert ["reports", "–", "Empty", "classic", "0", "members", "lag", "0"] == third.split()
+    assert {first.index(LARGE)} == {third.index("0 members"), second.index("1 member")}
+    assert 120 >= len(first)
+    assert f'<ol class="ow-names" hidden><li>{names[0]}</li>' in picker.count.value
+    picker.listing.set_state({"index": [0]})
+    assert f'<span class="ow-key">{names[0]}</span>' in picker.count.value
 
 
 def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:

@@ -165,7 +165,7 @@ def test_a_rule_is_passed_over_once_it_is_ticked(plan: Plan) -> None:
     (tick,) = review.ticks.values()
     tick.set_state({"value": True})
     assert not review.button.disabled
-    assert "Overridden" in review.found.value
+    assert "Block overridden" in review.found.value
     review.button.click()
     assert review.background.wait(10)
     assert (["why"], ("skips-unread-records",)) == (hand.reasons, hand.overrides)
@@ -189,7 +189,7 @@ def test_a_rule_that_is_passed_over_does_not_block(plan: Plan) -> None:
 
     assert review.background.wait(10)
     assert ["why"] == hand.reasons
-    assert "Overridden" in review.static_html()
+    assert "Block overridden" in review.static_html()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pandas as pd
 from toolkit.journeys.fleet import FleetReport
 from toolkit.journeys.fleet import fleet as read_fleet
 from toolkit.journeys.open_next_step import open_or_show
-from toolkit.model.names import shown_name
+from toolkit.model.names import ExactName, shown_name
 from toolkit.model.plurals import counted
 from toolkit.model.times import parse_duration
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group, select_expiring
@@ -88,11 +88,15 @@ class ExpiryReport:
 
     def _rescue(self, cluster: str) -> ShownStep:
         rows = self.found.rows[self.found.rows["cluster"] == cluster]
-        title = f"Rescue {counted(rows['group'].nunique(), 'group')} on {cluster}"
-        why = "If the groups will be used again. No offset changes; a dry run shows the plan first."
-        return self._step(
-            title, why, {"clusters": [cluster], "within": self.within, "rescue": True}
+        # By name: a forecast that is made again later finds other groups, above all where `within`
+        # is about as long as brokers keep offsets.
+        groups = sorted(map(ExactName, rows["group"].unique()))
+        why = (
+            "If the groups will be used again. No offset changes; a dry run shows the plan first. "
+            "It is about these groups, as they are then."
         )
+        asked = {"clusters": [cluster], "within": self.within, "rescue": True, "groups": groups}
+        return self._step(f"Rescue {counted(len(groups), 'group')} on {cluster}", why, asked)
 
     def _step(self, title: str, why: str, asked: Mapping[str, object]) -> ShownStep:
         where = {"fleet_file": self.fleet.fleet_file} if self.fleet.fleet_file else {}

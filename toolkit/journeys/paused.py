@@ -39,14 +39,14 @@ def _kept(snapshot: Snapshot, state: Path) -> set[str]:
     return {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}
 
 
-def show_paused(rows: pd.DataFrame) -> None:
+def show_paused(rows: pd.DataFrame, *, when: str = ", as the brokers report them") -> None:
     """Show by whom, since when and until when partitions are paused; takes a `paused_frame`."""
     from toolkit.report.tables import show_table  # noqa: PLC0415 - loads pandas
 
     show_table(
         rows.drop(columns="cluster"),
-        caption_text="Paused partitions, as the brokers report them",
-        empty_text="No partition is paused.",
+        caption_text=f"Paused partitions{when}",
+        empty_text="None.",
     )
 
 

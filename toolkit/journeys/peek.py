@@ -72,7 +72,8 @@ class PeekReport:
                 after=self.after,
                 whole=True,
             )
-        for problem in whole.problems:
+        if whole.problems:
+            problem = whole.problems[0]
             where = f"{problem.topic} partition {problem.partition}"
             raise BrokerRefused(f"nothing was saved: {problem.what} of {where}: {problem.why}")
         if not whole.records:

@@ -93,7 +93,7 @@ class FirstSample:
                     "host",
                     "partitions",
                     "assigned_partitions",
-                    "held_partitions",
+                    "paused_partitions",
                     "subscribed",
                 ]
             ],

@@ -39,6 +39,11 @@ class Action(StrEnum):
     FIRST_COMMIT = "first-commit"  # commit in a transaction where a live group has no offset
     REJOIN = "rejoin"  # join and leave: resets a classic group's retention timer
 
+    @property
+    def shown(self) -> str:
+        """What people know it by: partitions are paused and resumed, and held for that."""
+        return {Action.HOLD: "pause", Action.RELEASE: "resume"}.get(self, str(self))
+
 
 ON_LIVE_GROUPS = frozenset({Action.HOLD, Action.RELEASE, Action.MOVE, Action.FIRST_COMMIT})
 

@@ -79,7 +79,7 @@ def change_rows(entries: Iterable[AuditEntry]) -> Rows:
     rows = [
         (
             *(entry.run.run_id, _to_ms(entry.at), entry.cluster, entry.run.who, step.group_id),
-            *(str(step.action), *change.partition, _offset(change.before), _offset(change.after)),
+            *(step.action.shown, *change.partition, _offset(change.before), _offset(change.after)),
             *(change.status and str(change.status), _offset(change.found), change.why or step.why),
         )
         for entry in last.values()

@@ -60,7 +60,9 @@ def _number(value: Any) -> str:
         return f"{int(value):,}"
     if not math.isfinite(value):
         return "∞" if value > 0 else "-∞"
-    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.3g}"
+    if abs(value) < 1:
+        return f"{value:.3g}"
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def _text(value: object) -> str:

@@ -29,6 +29,8 @@ TO_APPROVE = (
     "all cells again"
 )
 OR_RUN = "; or run this command with a reason of your own:"
+# What a plan shows stays on the page when it has been applied by hand.
+AS_PLANNED = " when this was planned"
 GROUP_COLUMNS = ["group", "type", "state", "members", "subscribed"]
 RECORD_COLUMNS = ["run", "at", "who", "request", "reason", "overrides", "result"]
 _HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
@@ -38,14 +40,15 @@ def show_change(
     plan: Plan, read: Sequence[Snapshot], findings: Sequence[Finding], review: pd.DataFrame
 ) -> None:
     """
-    Show the groups as they are now, what a plan changes, and what the guard rails found.
+    Show the groups as they were read, what a plan changes, and what the guard rails found.
 
     `read` are the snapshots that it was made from, `review` is its `review_frame`.
     """
     for facts in read:
-        title = "The groups now" if len(read) == 1 else f"The groups of {facts.cluster} now"
+        where = "" if len(read) == 1 else f" of {facts.cluster}"
+        title = f"The groups{where}{AS_PLANNED}"
         shown = groups_frame(facts)[GROUP_COLUMNS]
-        show_table(shown, caption_text=title, empty_text=f"{title}: no matching group.")
+        show_table(shown, caption_text=title, empty_text="No matching group.")
     if plan.intent in _HOLDS:
         _show_partitions(read[-1])
     else:
@@ -67,7 +70,7 @@ def _show_partitions(facts: Snapshot) -> None:
     offsets = with_lag(offsets_frame(facts))
     show_table(
         offsets[["topic", "partition", "owner", "committed", "log_end", "lag"]],
-        caption_text="Partitions",
+        caption_text=f"Partitions{AS_PLANNED}",
         empty_text="No committed offsets.",
     )
 

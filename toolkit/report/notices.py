@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from toolkit.errors import ToolkitError
 from toolkit.report.browser_libraries import style
 from toolkit.report.command_block import command_block, copy_script
 from toolkit.report.display import OutputRole, display_output, is_headless
-from toolkit.report.safe_names import in_html, visible
+from toolkit.report.safe_names import in_html, sentence, visible
 
 
 class NoticeTone(StrEnum):
@@ -33,3 +34,12 @@ def show_notice(
     if not is_headless():
         looks = f"<style>{style('notices.css')}</style>{copy_script() if command else ''}"
         display_output({"text/html": looks, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+
+
+def show_error(error: Exception) -> None:
+    """Show an error in the words of whoever raised it."""
+    if isinstance(error, ToolkitError):
+        hint = f"Try: {error.hint}" if error.hint else ""
+        show_notice(sentence(error.problem), [hint], tone=NoticeTone.BAD)
+    else:
+        show_notice(f"{type(error).__name__}: {error}", tone=NoticeTone.BAD)

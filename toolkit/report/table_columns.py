@@ -34,7 +34,7 @@ class TableColumns(NamedTuple):
     @property
     def note(self) -> str:
         """Which columns are left out; "" where none is."""
-        return f"Without any value: {', '.join(self.empty)}." if self.empty else ""
+        return f"Empty columns, left out: {', '.join(self.empty)}." if self.empty else ""
 
 
 def table_columns(frame: pd.DataFrame) -> TableColumns:

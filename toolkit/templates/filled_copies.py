@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
@@ -14,33 +14,42 @@ from toolkit.templates import NOTEBOOKS
 from toolkit.templates.kernel_metadata import notebook_text, with_kernel
 
 LONGEST_PART = 24
+SEEN = 14  # letters of a name in JupyterLab's list of files, as wide as it is at first
 
 
 def write_filled_copy(notebook: str, values: Mapping[str, object], folder: Path) -> Path:
     """
     Write a copy of a notebook with parameters filled in, and return its path.
 
-    Its name begins with the notebook's number, the cluster and what is chosen there: JupyterLab's
-    list of files shows some 15 letters of it. No other file is replaced: beside one that differs,
-    the copy gets a number. Raises StateFileError.
+    Its name begins with the notebook's number, the cluster and what is chosen there. No other file
+    is replaced: beside one that differs, or looks the same in JupyterLab's list of files, the copy
+    gets a number of its own. Raises StateFileError.
     """
     text = _filled((NOTEBOOKS / f"{notebook}.ipynb").read_text("utf-8"), values)
-    stem = name_of_copy(notebook, values)
-    for path in (folder / f"{stem}{number}.ipynb" for number in _numbers()):
-        if not path.exists():
+    for number in count(1):
+        path = folder / f"{name_of_copy(notebook, values, number)}.ipynb"
+        if not path.exists() and not _looks_like_another(path):
             write_whole(path, text)
-        if path.read_text("utf-8") == text:
+        if path.exists() and path.read_text("utf-8") == text:
             return path
     raise AssertionError  # the numbers do not end
 
 
-def name_of_copy(notebook: str, values: Mapping[str, object]) -> str:
-    """Return `61-eu-payments-delete_groups`: of ASCII characters that every file system has."""
+def _looks_like_another(path: Path) -> bool:
+    return any(path.name[:SEEN] == other.name[:SEEN] for other in path.parent.glob("*.ipynb"))
+
+
+def name_of_copy(notebook: str, values: Mapping[str, object], copy: int = 1) -> str:
+    """
+    Return `61-eu-payments-delete_groups`: of ASCII characters that every file system has.
+
+    The second `copy` begins with `61-2`.
+    """
     number, _, task = notebook.partition("_")
     what = [str(values.get(name, "")) for name in ("run", "action", "mode")]
     flags = [name for name, value in values.items() if value is True]
     chosen = [_chosen(values, "group"), _chosen(values, "topic"), *what, *flags]
-    parts = [number, _chosen(values, "cluster"), *chosen, task]
+    parts = [number, str(copy) if copy > 1 else "", _chosen(values, "cluster"), *chosen, task]
     return "-".join(filter(None, map(_in_file_name, parts)))
 
 
@@ -53,11 +62,6 @@ def _chosen(values: Mapping[str, object], what: str) -> str:
 
 def _in_file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", text)[:LONGEST_PART].strip("-.")
-
-
-def _numbers() -> Iterator[str]:
-    yield ""
-    yield from (f"-{number}" for number in count(2))
 
 
 def _filled(notebook: str, values: Mapping[str, object]) -> str:

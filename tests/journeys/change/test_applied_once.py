@@ -119,6 +119,30 @@ def test_a_failed_apply_fails_again(operator: Operator, change: PlannedChange) -
     assert {8} == offsets(operator, change)
 
 
+def test_what_fails_by_hand_was_no_dry_run(
+    operator: Operator, change: PlannedChange, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that said so before, above and below the card, has the reason instead."""
+    decision = decided(change)
+    decision._ipython_display_()
+    outcome = decision.apply()
+    outcome._ipython_display_()
+    outcome.conclude()
+    before = capsys.readouterr().out
+    assert all(words in before for words in ("Dry run", "Nothing was applied", "Fingerprint"))
+    (group,) = change.plan.group_ids
+    operator.commit(group, dict.fromkeys(operator.held(group)[group], 8))
+
+    with pytest.raises(Blocked, match="facts-moved"):
+        decision.apply_by_hand("why")
+
+    after = capsys.readouterr().out
+    # As HTML and as text.
+    assert (3, 6) == (after.count("'text/html'"), after.count("facts-moved"))
+    assert 3 == before.count("'text/html'")
+    assert not any(w in after for w in ("Dry run", "Nothing was applied", "Fingerprint"))
+
+
 def test_a_resume_leaves_nothing_to_undo(change: PlannedChange) -> None:
     """It changes no offset, which is not the same as changing nothing."""
     step = StepOutcome("payments", Action.RELEASE, ChangeStatus.DONE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
@@ -129,6 +131,19 @@ def test_nothing_to_do_needs_no_approval() -> None:
         decision.ending,
         decision.message,
     )
+
+
+@pytest.mark.parametrize("intent", [Intent.PAUSE, Intent.RESUME, Intent.RESET])
+def test_what_a_plan_shows_is_of_when_it_was_made(intent: Intent) -> None:
+    """It stays on the page after the change, so no title says that something is so now."""
+    with capture_outputs() as shown:
+        change(replace(PLAN, intent=intent))._ipython_display_()
+
+    said = "\n".join(str(data["text/plain"]) for data in shown)
+    assert "The groups when this was planned\nNo matching group." in said
+    is_hold = intent is not Intent.RESET
+    assert ("Paused partitions when this was planned\nNone." in said) is is_hold
+    assert not re.search(r"\b(now|is paused|report)\b", said)
 
 
 def test_a_standing_approval_carries_its_limits() -> None:

@@ -72,6 +72,14 @@ def test_what_is_paused_already_is_only_moved() -> None:
     assert ([], [1], "stops" in notes(plan)) == (blocks(plan), numbers(plan), False)
 
 
+def test_where_nothing_is_chosen_no_member_is_made_up() -> None:
+    """What blocks is about what was chosen; no finding says who holds what, or to use a move."""
+    plan = move(facts(FLOWING), ToOffset(5), "bills").plan
+
+    assert ((), ["unreadable"]) == (plan.steps, blocks(plan))
+    assert "offsetbook" not in " ".join(finding.why for finding in plan.findings)
+
+
 @given(st.integers(0, 20), st.integers(-20, 20))
 def test_the_exact_plan_has_the_numbers_of_a_standstill(committed: int, shift: int) -> None:
     """It is made once the partitions stand still, and blocked where they do not."""

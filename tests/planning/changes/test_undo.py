@@ -326,7 +326,7 @@ def test_an_offset_that_is_outside_the_log_comes_back_and_says_so() -> None:
     """An undo restores exactly, also what retention has overtaken."""
     undo = plan_undo(DELETED, snapshot(logs={ORDERS: (15, 40)}))
 
-    why = "as it was before; offset 10 is out of range; the log is 15 to 40"
+    why = "as it was before; offset 10 is out of range: log start offset 15, log end offset 40"
     assert [Change(ORDERS, None, AT_10, why)] == changes(undo)
 
 

@@ -274,7 +274,7 @@ def test_members_are_rows() -> None:
     """Each member has what it reads, what it holds, and why its subscription is not known."""
     group = live("payments", member("orders", owns=(P1, P0)), holder(), member(unreadable="odd"))
     rows = members_frame(group)[
-        ["member", "partitions", "assigned_partitions", "held_partitions", "subscribed"]
+        ["member", "partitions", "assigned_partitions", "paused_partitions", "subscribed"]
     ]
 
     assert [

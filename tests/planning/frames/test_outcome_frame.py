@@ -41,6 +41,13 @@ def test_each_change_has_a_row_and_so_has_a_step_without_changes() -> None:
     ] == rows(outcome_frame(outcome(refused, half)))
 
 
+def test_partitions_are_paused_and_resumed() -> None:
+    """The result of a change has the words that it was asked for with, not those of the hold."""
+    done = [StepOutcome("g", one, ChangeStatus.DONE) for one in (Action.HOLD, Action.RELEASE)]
+
+    assert ["pause", "resume"] == outcome_frame(outcome(*done))["action"].to_list()
+
+
 def test_numbers_are_integers_also_where_some_are_missing() -> None:
     """An offset beyond 2^53 stays exact, and a frame without rows has the same columns."""
     exact = 2**63 - 1

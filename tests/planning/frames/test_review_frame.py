@@ -105,7 +105,7 @@ def test_columns_and_types_do_not_depend_on_what_is_planned(made: Plan) -> None:
             MIXED,
             (
                 "5 partitions of 2 groups: 1 forward by 1,200 offsets, 1 back by 80 offsets, 1 "
-                "at the same offset, 1 committed for the first time, 1 removed"
+                "at the same offset, 1 newly committed, 1 removed"
             ),
         ),
         (plan(("a", Action.DELETE_GROUP, ())), "0 partitions of 1 group"),

@@ -36,6 +36,8 @@ def word(**facts: Any) -> str | None:
 SEEN = {**SILENT, "log_end": 5000}
 SHORT = {**steps(every_s=1, number=16), **WAITS}
 SELDOM = {"log_end": 5000, "time_lag_s": 3000.0}
+BACK, BACK_LATELY = (commits((age_s + 200, 3000), (age_s, 1000)) for age_s in (120, 5))
+SHOWS_A_MARKER = {"log_end": 1001, "time_lag_s": 0.0, "time_lag_method": NOTHING_TO_READ}
 DUE = {"every_s": 300, "number": 5, "by": 50}
 
 CASES = {
@@ -75,6 +77,21 @@ CASES = {
         },
         "REWIND",
     ),
+    # after that, what the reader does comes first
+    "rewound, and nobody has read on yet": ({**BACK_LATELY, **WAITS}, "REWIND"),
+    "rewound, and nobody reads on": ({**BACK, **WAITS}, "STOP"),
+    "rewound, and nobody reads on, waiting times unknown": ({**BACK, "log_end": 5000}, "STOP"),
+    "rewound, and the same offset again and again": (
+        {**commits((400, 3000), *((age, 1000) for age in range(300, 0, -5))), **WAITS},
+        "STALL",
+    ),
+    "rewound without members": ({**BACK_LATELY, **WAITS, **EMPTY}, "STOP"),
+    "rewound, perhaps paused": ({**BACK, **WAITS, "hold_unread": "no answer"}, None),
+    "rewound and paused": ({**BACK, **WAITS, "hold": "ann"}, "HELD"),
+    "rewound, only a marker follows": (
+        {**commits((60, 1001), (5, 1000)), **SHOWS_A_MARKER},
+        "OK",
+    ),
     "rewound and regained": ({**commits((40, 900), (30, 500), (5, 950)), "log_end": 950}, "OK"),
     "went further once, in a log that is gone": (
         {
@@ -99,10 +116,7 @@ CASES = {
     ),
     "commits every ten minutes": ({**steps(every_s=600, by=50, last_s=500), **WAITS}, "OK"),
     # markers of transactions and aborted records are no unread records
-    "only a marker follows": (
-        {**SILENT, "log_end": 1001, "time_lag_s": 0.0, "time_lag_method": NOTHING_TO_READ},
-        "OK",
-    ),
+    "only a marker follows": ({**SILENT, **SHOWS_A_MARKER}, "OK"),
     "ended before an aborted transaction": (
         {**READS, **EMPTY, "log_end": 1006, "time_lag_s": 0.0, "time_lag_method": NOTHING_TO_READ},
         "OK",
@@ -246,12 +260,15 @@ def test_reasons_carry_their_numbers() -> None:
     stalled = judge(**STALLS, **WAITS)
     behind = judge(**READS, **GROWS)
     left = judge(**commits((60, 10)), log_end=90, **{**EMPTY, "empty_since": ago(30)})
+    unread = judge(**BACK, **WAITS)
 
     assert "moved back from 5,000: at most 3,000 records" in rewound["status_why"]
     assert (
         "same offset for 1 min 16 s; lag 4,000, oldest unread record is 5 min old"
         in stalled["status_why"]
     )
+    assert "no commit for 2 min; lag 4,000" in unread["status_why"]
+    assert unread["status_why"].endswith("; offset was moved back from 3,000")
     assert "50.0 offsets/s produced, 10.0 consumed" in behind["status_why"]
     assert "group has had no members for 30 s" == left["status_why"]
 
@@ -391,6 +408,14 @@ def test_a_group_is_as_its_worst_partition() -> None:
     assert (None, None) == tuple(mute[["status", "worst_status"]])
     assert "no committed offset" == mute["status_why"]
     assert mute[["worst_topic", "worst_partition"]].isna().all()
+
+
+def test_a_partition_that_was_moved_back_hides_no_stuck_one() -> None:
+    """A group of which one partition is read again and another stopped shows the stopped one."""
+    again, stopped = {**BACK_LATELY, **WAITS, "partition": 1}, {**SILENT, **WAITS}
+    groups = status_by_group(with_status(frame([again, stopped]), now=NOW)).iloc[0]
+
+    assert ("ERR", "STOP", 1) == tuple(groups[["status", "worst_status", "rewind"]])
 
 
 def test_a_leftover_is_no_alarm() -> None:

@@ -220,6 +220,22 @@ def test_hot_groups(wrote: tuple[int, bool], partitions: int | None, *, hot: boo
     assert row.why
 
 
+@pytest.mark.parametrize(
+    ("commits", "partitions", "told"),
+    [
+        (540, 1, "at least 0.10 commits/s per partition; "),
+        (27, 1, "at least 18 commits/h per partition; "),
+        (3, 2, "at least 1 commits/h per partition; "),
+        (1, None, "at least 0.67 commits/h per partition; "),
+    ],
+)
+def test_a_rate_is_never_zero(commits: int, partitions: int | None, told: str) -> None:
+    """A group that commits seldom has a number of commits per hour."""
+    (row,) = summed(("g", 1, commits, 0, False), partitions=partitions).itertuples()
+
+    assert row.why.startswith(told)
+
+
 def test_nothing_gives_nothing() -> None:
     """Without activity and removals there are no rows, with all columns."""
     table = summed()

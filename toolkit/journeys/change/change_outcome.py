@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolkit.errors import BrokerRefused, Interrupted, OutOfDate
+from toolkit.errors import BrokerRefused, Interrupted, OutOfDate, ToolkitError
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.follow_ups import follow_ups, resume_call, undo_call
 from toolkit.journeys.change.run_notices import RunNotice, notices_of
@@ -15,6 +15,7 @@ from toolkit.journeys.open_next_step import buttons_of
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
 from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.report.notices import show_error
 from toolkit.report.run_command import run_command
 from toolkit.report.safe_names import sentence
 from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclusion
@@ -37,8 +38,9 @@ class ChangeOutcome:
 
     `decided` says whether it was to be applied. `outcome` is None if nothing was applied, which
     then ended as `ending_unapplied`, perhaps only because it `wants_approval`; `may_follow` says
-    whether a person may still apply it, perhaps with overrides. `holds` are the
-    keepers that were started. `notices` are earlier runs that were found interrupted meanwhile.
+    whether a person may still apply it, perhaps with overrides. `failed` is why that did not end:
+    what was changed by then is in the audit log. `holds` are the keepers that were started.
+    `notices` are earlier runs that were found interrupted meanwhile.
     Once the plan is applied by hand, it is the outcome of that, and so is all that it has shown.
     """
 
@@ -48,6 +50,7 @@ class ChangeOutcome:
     wants_approval: bool = False
     may_follow: bool = False
     outcome: Outcome | None = None
+    failed: ToolkitError | None = None
     holds: tuple[KeeperHandle, ...] = ()
     notices: tuple[RunNotice, ...] = ()
     _shown: list[LiveOutput] = field(default_factory=list, init=False)
@@ -56,6 +59,14 @@ class ChangeOutcome:
         """Take what became of the plan, in place of "nothing was applied"."""
         self.outcome, self.holds = applied.outcome, tuple(applied.ties)
         self.notices = notices_of(applied.interrupted)
+        self._replace_shown()
+
+    def fail(self, error: ToolkitError) -> None:
+        """Take that applying the plan failed, in place of "nothing was applied"."""
+        self.failed, self.wants_approval = error, False
+        self._replace_shown()
+
+    def _replace_shown(self) -> None:
         for output in self._shown:
             output.replace()
 
@@ -190,7 +201,7 @@ class ChangeOutcome:
         planned = sum(len(step.changes) or 1 for step in plan.steps)
         counts = {"findings": len(self.change.findings), "planned": planned}
         if self.outcome is None:
-            said = f"{sentence(self.decided)}. {asked}."
+            said = f"{sentence(str(self.failed or self.decided))}. {asked}."
             if self.wants_approval:
                 said += f" Fingerprint: {plan.fingerprint}"
             return Conclusion(said, self.ending, counts)
@@ -225,6 +236,9 @@ class ChangeOutcome:
         from toolkit.report import change_cards as cards  # noqa: PLC0415 - as above
 
         where = self.change.access.where
+        if self.failed:
+            show_error(self.failed)
+            return
         if why := self.change.made_from.outdated:
             which = f"run {self.run_id}: its" if self.run_id else "nothing was applied: this"
             cards.show_notices([(f"{which} plan is out of date: {why}", "")])

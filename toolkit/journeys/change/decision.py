@@ -24,6 +24,7 @@ from toolkit.planning.guardrails.registry import (
     check_overrides,
 )
 from toolkit.report.made_from import MadeFrom
+from toolkit.report.notices import show_error
 from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import sentence
@@ -153,12 +154,14 @@ class Decision:
             self._check_current()
             rules = frozenset({*self.parameters.overrides, *overrides})
             approval = Approval(self.plan.fingerprint, reason, rules)
-            with nullcontext() if self.change.live else stop_requested_by(stopped):
-                self._carry_out(approval, on_step)
-            self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
-            self.wants_approval, self.blocked_by = False, ()
-            for output in self._shown:
-                output.replace()
+            try:
+                with nullcontext() if self.change.live else stop_requested_by(stopped):
+                    self._carry_out(approval, on_step)
+                self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
+                self.wants_approval, self.blocked_by = False, ()
+            finally:
+                for output in self._shown:
+                    output.replace()
             return self._outcome
 
     def approved_by_hand(self, reason: str) -> Decision:
@@ -220,6 +223,7 @@ class Decision:
             applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
         except ToolkitError as exc:
             self._failed = exc
+            self._outcome.fail(exc)
             raise
         finally:
             change.access.tell_changed()
@@ -247,7 +251,9 @@ class Decision:
     def _show(self) -> None:
         from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
 
-        if self.blocked_by:
+        if self._failed:
+            show_error(self._failed)
+        elif self.blocked_by:
             cards.show_blocked(self.message, self.overrides_offered, self.alternatives)
         elif self.approval:
             cards.show_approved(self.message, self.plan, self.approval.reason)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import Group, Snapshot, select_groups
 from toolkit.model.names import ExactName, named, shown_name
+from toolkit.report.nothing_selected import nothing_selected
 
 
 def one_group(groups: str | Sequence[str], what: str) -> str:
@@ -19,7 +20,7 @@ def one_group(groups: str | Sequence[str], what: str) -> str:
     names = [groups] if isinstance(groups, str) else [*groups]
     if not any(name or isinstance(name, ExactName) for name in names):
         hint = "select one above, or set the parameter groups"
-        raise UsageError("no group selected", hint=hint)
+        raise nothing_selected("no group selected", hint=hint)
     if len(names) > 1:
         told = ", ".join(map(shown_name, names))
         raise UsageError(
@@ -47,9 +48,8 @@ class GroupChoice:
         """Return a choice by names and patterns, or the choice itself; UsageError for nothing."""
         choice = groups if isinstance(groups, GroupChoice) else cls(tuple(groups))
         if not choice.names and not choice.all_idle:
-            raise UsageError(
-                "no group is named", hint="select groups above, or set the parameter groups"
-            )
+            hint = "select groups above, or set the parameter groups"
+            raise nothing_selected("no group is named", hint=hint)
         return choice
 
     @property

@@ -58,12 +58,16 @@ class PlannedChange(CheckedPlan):
     def _ipython_display_(self) -> None:
         """Show notices, problems, groups, the chart, every change and the findings."""
         from toolkit.journeys.paused import find_paused, show_paused  # noqa: PLC0415 - pandas
-        from toolkit.report.change_cards import show_change, show_notices  # noqa: PLC0415
+        from toolkit.report.change_cards import (  # noqa: PLC0415 - as above
+            AS_PLANNED,
+            show_change,
+            show_notices,
+        )
         from toolkit.report.tables import show_problems  # noqa: PLC0415
 
         where = self.access.where
         show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)
         show_problems(self.problems)
         if self.plan.intent in {Intent.PAUSE, Intent.RESUME}:
-            show_paused(find_paused(self.facts, self.access.state))
+            show_paused(find_paused(self.facts, self.access.state), when=AS_PLANNED)
         show_change(self.plan, self.read, self.findings, self.review)

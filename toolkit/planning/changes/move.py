@@ -105,12 +105,14 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     if request.commit_missing:
         terms["commit_missing"] = request.commit_missing
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
+    # Where nothing is chosen, nothing is held: that is no reason to pause first.
+    findings = (found for found in estimate.findings if found.rule != "group-live")
     plan = replace(
         estimate,
         intent=Intent.MOVE,
         request=words,
         terms=terms,
-        findings=(*estimate.findings, *_of_the_hold(snapshot, request, scopes)),
+        findings=(*findings, *_of_the_hold(snapshot, request, scopes)),
     )
 
     def replan(facts: Snapshot) -> Plan:

@@ -22,7 +22,7 @@ def outcome_frame(outcome: Outcome | None) -> pd.DataFrame:
     no committed offset), why.
     """
     steps = outcome.steps if outcome else ()
-    rows = [(step.group_id, str(step.action), *cells) for step in steps for cells in _rows(step)]
+    rows = [(step.group_id, step.action.shown, *cells) for step in steps for cells in _rows(step)]
     frame = pd.DataFrame(rows, columns=list(OUTCOME_COLUMNS), dtype="object")
     return frame.astype({"partition": "Int64", "read_back": "Int64"})
 

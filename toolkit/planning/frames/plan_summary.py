@@ -24,7 +24,7 @@ def summary(plan: Plan) -> str:
         (forward, f"forward by {counted(offsets_forward, 'offset')}"),
         (back, f"back by {counted(offsets_back, 'offset')}"),
         (still, "at the same offset"),
-        (first, "committed for the first time"),
+        (first, "newly committed"),
         (removed, "removed"),
     ]
     told = ", ".join(f"{number:,} {words}" for number, words in parts if number)

@@ -55,7 +55,7 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
     after_time = _times(changes, attrgetter("after"), times)
     columns = {
         "group": _repeated(plan, [step.group_id for step in plan.steps]),
-        "action": _repeated(plan, [step.action.value for step in plan.steps]),
+        "action": _repeated(plan, [step.action.shown for step in plan.steps]),
         "topic": [change.partition.topic for change in changes],
         "partition": pd.array([c.partition.partition for c in changes], "Int64"),
         "before": before,

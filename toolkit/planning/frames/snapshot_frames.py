@@ -20,7 +20,7 @@ from toolkit.planning.selection.partition_selection import scopes_of
 OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
 MEMBER_COLUMNS = (
     *("member", "host", "instance_id", "rack", "partitions", "assigned_partitions"),
-    *("held_partitions", "subscribed", "member_id"),
+    *("paused_partitions", "subscribed", "member_id"),
 )
 NO_LOG = LogOffsets(None, None)
 
@@ -89,7 +89,7 @@ def members_frame(group: Group) -> pd.DataFrame:
     One row for each member of a group, by client id and host.
 
     Columns: member (client id), host, instance_id ("" if dynamic), rack, partitions (Int64),
-    assigned_partitions (`topic:0-2`, one scope after the other), held_partitions, subscribed
+    assigned_partitions (`topic:0-2`, one scope after the other), paused_partitions, subscribed
     (topics, or in parentheses why they are unknown), member_id.
     """
     rows = [

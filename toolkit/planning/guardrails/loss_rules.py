@@ -14,6 +14,7 @@ from toolkit.planning.guardrails.check_context import (
     Objection,
 )
 from toolkit.planning.guardrails.policy_rules import over
+from toolkit.planning.selection.plan_parts import out_of_range
 
 
 def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
@@ -35,8 +36,7 @@ def before_log_start(case: CheckContext) -> Iterator[Objection]:
         if found.rule == "before-log-start":
             yield Objection(found.why, found.group_id, found.topic, found.partition)
     for group_id, partition, wanted, start, end in case.moves.outside:
-        why = f"offset {wanted} is out of range; the log is {start} to {end}"
-        yield Objection(why, group_id, *partition)
+        yield Objection(out_of_range(wanted, start, end), group_id, *partition)
 
 
 def last_offsets(case: CheckContext) -> Iterator[Objection]:

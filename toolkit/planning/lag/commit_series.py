@@ -83,9 +83,20 @@ class CommitSeries:
         return self.age_s[:, -1]
 
     @property
+    def moves_back(self) -> Flags:
+        """Where the next commit is of a lower offset; one column less than the matrices."""
+        back: Flags = (self.offset[:, 1:] < self.offset[:, :-1]) & self.known[:, :-1]
+        return back
+
+    @property
     def interval_s(self) -> Floats:
-        """The usual time between two commits: the median, NaN for fewer than two commits."""
-        gaps = np.sort(self.age_s[:, :-1] - self.age_s[:, 1:], axis=1)  # NaN come last
+        """
+        The usual time between two commits: the median, NaN for fewer than two commits.
+
+        How long before a commit that moved back there was another tells nothing: most are resets.
+        """
+        gaps = np.where(self.moves_back, np.nan, self.age_s[:, :-1] - self.age_s[:, 1:])
+        gaps = np.sort(gaps, axis=1)  # NaN come last
         count = (~np.isnan(gaps)).sum(axis=1)
         middle = np.maximum(count - 1, 0) // 2
         median: Floats = np.take_along_axis(gaps, middle[:, None], axis=1)[:, 0]
@@ -108,7 +119,7 @@ class CommitSeries:
     def since(self, at_most_s: Floats) -> Flags:
         """Where there is a commit no older than this, and no later rewind."""
         back = np.zeros_like(self.known)
-        back[:, :-1] = (self.offset[:, 1:] < self.offset[:, :-1]) & self.known[:, :-1]
+        back[:, :-1] = self.moves_back
         before_back = np.logical_or.accumulate(back[:, ::-1], axis=1)[:, ::-1]
         return self.known & ~before_back & (self.age_s <= at_most_s[:, None])
 

@@ -3,7 +3,9 @@ Compute the status of each partition, with Burrow's status values.
 
 The values have the same meaning as in Burrow. The rules differ where Burrow's were measured to be
 wrong; they use more facts: earlier log end offsets, the age of unread records, the highest offset
-ever committed, and whether the group has members.
+ever committed, and whether the group has members. In Burrow, REWIND comes first, while one of the
+last commits went back, and hides that nobody reads on; here, STOP and STALL come before it, and it
+lasts until the earlier maximum is reached.
 
 | status | |
 |---|---|
@@ -12,7 +14,7 @@ ever committed, and whether the group has members.
 | ERR | committed offset out of range: unread records were deleted, or it is past the log end |
 | STOP | lag, but no commits: the group is empty, or a member stopped committing |
 | STALL | lag, and the same offset is committed again and again |
-| REWIND | the committed offset moved back and is still below its earlier maximum |
+| REWIND | not stuck; the committed offset moved back and is still below its earlier maximum |
 | UNSUBSCRIBED | the group is live, and no member subscribes to the topic |
 | HELD | paused by offsetbook: its lag says nothing about the consumer |
 | null | unknown; `status_why` has the reason |
@@ -124,7 +126,6 @@ def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
     )
     yield from _of_the_log(facts)
     yield StatusCase(facts.hold != "", HELD, lambda i: f"paused by {facts.hold[i]}")
-    yield _moved_back(facts)
     yield StatusCase(facts.no_lag, OK, "caught up")
     yield StatusCase(facts.nothing_left, OK, "caught up: no committed record follows")
     yield StatusCase(facts.gone, STOP, partial(_no_members, facts))
@@ -132,6 +133,16 @@ def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
         (facts.hold_unread != "") & (facts.is_stalled | facts.perhaps_stuck | facts.falls_behind),
         None,
         lambda i: f"unknown whether it is paused: {facts.hold_unread[i]}",
+    )
+    yield from _of_a_stuck_reader(facts)
+    yield StatusCase(
+        facts.is_moved_back,
+        REWIND,
+        lambda i: (
+            f"offset was moved back from {facts.max_committed[i]:,}: "
+            f"at most {counted(facts.max_committed[i] - facts.committed[i], 'record')} will be "
+            "reprocessed"
+        ),
     )
     yield from _of_the_reader(facts)
 
@@ -164,19 +175,7 @@ def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
     )
 
 
-def _moved_back(facts: StatusFacts) -> StatusCase:
-    return StatusCase(
-        (facts.max_committed > facts.committed) & (facts.max_committed <= facts.log_end),
-        REWIND,
-        lambda i: (
-            f"offset was moved back from {facts.max_committed[i]:,}: "
-            f"at most {counted(facts.max_committed[i] - facts.committed[i], 'record')} will be "
-            "reprocessed"
-        ),
-    )
-
-
-def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
+def _of_a_stuck_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     stuck = facts.is_stalled
     yield StatusCase(
         facts.at_open_transaction & stuck,
@@ -198,6 +197,9 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
             f"{_time(facts.last_age_s[i])}; {_waiting(facts, i)}"
         ),
     )
+
+
+def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
         facts.perhaps_stuck,
         None,
@@ -227,14 +229,21 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
 def _no_members(facts: StatusFacts, row: int) -> str:
     empty_s = facts.empty_s[row]
     known = not np.isnan(empty_s)
-    return f"group has had no members for {_time(empty_s)}" if known else "group has no members"
+    alone = f"group has had no members for {_time(empty_s)}" if known else "group has no members"
+    return f"{alone}{_moved_back(facts, row)}"
 
 
 def _waiting(facts: StatusFacts, row: int) -> str:
     commit = "; a commit is pending in an open transaction" if facts.pending[row] else ""
     return (
         f"lag {facts.lag[row]:,}, oldest unread record is {_time(facts.waited_s[row])} old{commit}"
+        f"{_moved_back(facts, row)}"
     )
+
+
+def _moved_back(facts: StatusFacts, row: int) -> str:
+    is_back = facts.is_moved_back[row]
+    return f"; offset was moved back from {facts.max_committed[row]:,}" if is_back else ""
 
 
 def _time(seconds: float) -> str:

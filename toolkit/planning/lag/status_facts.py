@@ -86,7 +86,7 @@ class StatusFacts:
         gone = (state == str(GroupState.EMPTY)) & ~_commits_alone(partitions, series, empty_s)
         unseen_s = unseen_by_commits_s(partitions)
         reading = TrendSample.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
-        highest, highest_known = whole(partitions["max_committed"])
+        highest, _ = whole(partitions["max_committed"])
         log_start, start_known = whole(partitions["log_start"])
         log_end, end_known = whole(partitions["log_end"])
         lag, lag_known = whole(partitions["lag"])
@@ -94,8 +94,8 @@ class StatusFacts:
         committed, committed_known = whole(partitions["committed"])
         earlier = EarlierLogEnds.of(partitions, reading.stretch_s(rules), now=now)
         told_s = _time_lag_s(partitions)
-        at_least_s, at_most_s = _waited(partitions, earlier)
-        moved_s = series.moved_age_s(highest, age_s(partitions["max_committed_at"], now))
+        highest_s = age_s(partitions["max_committed_at"], now)
+        at_least_s, at_most_s = _waited(partitions, earlier, highest_s)
         return cls(
             committed=committed,
             no_commit=~committed_known,
@@ -112,7 +112,7 @@ class StatusFacts:
             hold_unread=_texts_if_any(partitions, "hold_unread"),
             beyond=position == BEYOND_LOG_END,
             lost=np.where(position == LOST_RECORDS, whole(partitions["lost"])[0], 0),
-            max_committed=np.where(highest_known, highest, -1),
+            max_committed=highest,
             log_start=log_start,
             log_end=log_end,
             lag=lag,
@@ -120,13 +120,18 @@ class StatusFacts:
             nothing_left=_texts_if_any(partitions, "time_lag_method") == NOTHING_TO_READ,
             at_open_transaction=stable_known & (stable_lag == 0) & (lag > 0),
             last_age_s=reading.last_age_s,
-            moved_s=np.maximum(moved_s - unseen_s, 0),
+            moved_s=np.maximum(series.moved_age_s(highest, highest_s) - unseen_s, 0),
             patience_s=reading.patience_s,
             wait_told=~np.isnan(told_s),
             waited_s=np.where(np.isnan(told_s), at_least_s, told_s) - unseen_s,
             waited_at_most_s=np.where(np.isnan(told_s), at_most_s, told_s) - unseen_s,
             pace=pace_of(partitions, reading, earlier, rules),
         )
+
+    @property
+    def is_moved_back(self) -> Flags:
+        """Where the log still has the highest offset ever committed, and a lower one is."""
+        return (self.max_committed > self.committed) & (self.max_committed <= self.log_end)
 
     @property
     def has_old_unread(self) -> Flags:
@@ -186,12 +191,18 @@ def _commits_alone(partitions: pd.DataFrame, series: CommitSeries, empty_s: Floa
     return alone
 
 
-def _waited(partitions: pd.DataFrame, earlier: EarlierLogEnds) -> tuple[Floats, Floats]:
+def _waited(
+    partitions: pd.DataFrame, earlier: EarlierLogEnds, highest_s: Floats
+) -> tuple[Floats, Floats]:
     """Return the minimum and maximum age of the oldest unread record."""
     committed, known = whole(partitions["committed"])
+    highest, log_end = (whole(partitions[name])[0] for name in ("max_committed", "log_end"))
     ended_past = earlier.end > committed
     at_least = np.where(known & ended_past, earlier.age_s, np.nan)
-    return at_least, np.where(known & ~ended_past, earlier.age_s, np.nan)
+    at_most = np.where(known & ~ended_past, earlier.age_s, np.nan)
+    # What is read again was there when the highest offset was committed.
+    again = known & (highest > committed) & (highest <= log_end)
+    return np.where(again, np.fmax(at_least, highest_s), at_least), at_most
 
 
 def _time_lag_s(partitions: pd.DataFrame) -> Floats:

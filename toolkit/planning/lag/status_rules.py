@@ -8,8 +8,9 @@ OK, WARN, ERR = "OK", "WARN", "ERR"
 STOP, STALL, REWIND = "STOP", "STALL", "REWIND"
 UNSUBSCRIBED, HELD = "UNSUBSCRIBED", "HELD"
 
-# From best to worst, as in Burrow; an unsubscribed offset and a paused partition are no alerts.
-WORDS = (OK, UNSUBSCRIBED, HELD, WARN, ERR, STOP, STALL, REWIND)
+# From best to worst. An unsubscribed offset and a paused partition are no alerts; REWIND is the
+# worst in Burrow, where it comes before STOP and STALL, and here only of a partition that is read.
+WORDS = (OK, UNSUBSCRIBED, HELD, WARN, REWIND, ERR, STOP, STALL)
 
 # Activity of members on a partition; null if unknown, and for commits without members.
 COMMITTING, SILENT = "alive and committing", "alive and silent"

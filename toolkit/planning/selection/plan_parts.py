@@ -59,7 +59,7 @@ class Facts:
             return ""
         if log.log_start <= offset <= log.log_end:
             return ""
-        return f"offset {offset} is out of range; the log is {log.log_start} to {log.log_end}"
+        return out_of_range(offset, log.log_start, log.log_end)
 
     def unlisted(self, group_id: str) -> Iterator[Finding]:
         """Yield that it is not known whether a group exists, where not all could be listed."""
@@ -145,6 +145,12 @@ def plan_of(
         allows=allows,
         topic_ids={name: snapshot.topic_ids[name] for name in topics if name in snapshot.topic_ids},
     )
+
+
+def out_of_range(offset: int, log_start: int, log_end: int) -> str:
+    """Return that a log does not have an offset."""
+    log = f"log start offset {log_start:,}, log end offset {log_end:,}"
+    return f"offset {offset:,} is out of range: {log}"
 
 
 def pending(group_id: str, partition: TopicPartition) -> Finding:

@@ -138,7 +138,7 @@ def _judged(late_s: float, interval_s: float, rule: str) -> tuple[str, str]:
 def _hot(rate: float, partitions: int, complete: Any) -> tuple[bool | None, str]:
     """Return whether a group commits too often for its number of partitions, and why."""
     each = rate / partitions if partitions else rate
-    told = f"{each:.2f} commits/s per partition"
+    told = f"{_rate_text(each)} per partition"
     if each > HOT_COMMITS_PER_S:
         if not partitions:
             return None, "number of committed partitions unknown"
@@ -147,7 +147,12 @@ def _hot(rate: float, partitions: int, complete: Any) -> tuple[bool | None, str]
         )
     if pd.isna(complete) or not complete:
         return None, f"at least {told}; some of its records may be compacted away"
-    return False, told if partitions else f"{rate:.2f} commits/s in total"
+    return False, told if partitions else f"{_rate_text(rate)} in total"
+
+
+def _rate_text(per_s: float) -> str:
+    """Return commits per second, or per hour where that is next to nothing."""
+    return f"{per_s:.2f} commits/s" if per_s >= 0.01 else f"{per_s * 3600:.2g} commits/h"
 
 
 def _column(value: Seconds, index: pd.Index[Any]) -> pd.Series[float]:

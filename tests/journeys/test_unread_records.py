@@ -29,10 +29,7 @@ CAUGHT_UP = "caught up: no committed record follows"
     ],
 )
 def test_after_a_transaction(
-    operator: Operator,
-    apps: Applications,
-    after: list[tuple[int, bool]],
-    first_unread: int | None,
+    operator: Operator, apps: Applications, after: list[tuple[int, bool]], first_unread: int | None
 ) -> None:
     """The diagnosis of a group says so, and the time lag of the fleet job does."""
     place = TopicPartition(apps.create_topic(apps.name("orders")), 0)

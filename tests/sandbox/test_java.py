@@ -44,8 +44,7 @@ def pretend_java(home: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("version", "on_path", "chosen"),
-    [("21.0.1", "17.0.1", "jdk"), ("1.8.0_402", "17", "other")],
+    ("version", "on_path", "chosen"), [("21.0.1", "17.0.1", "jdk"), ("1.8.0_402", "17", "other")]
 )
 def test_java_home_comes_first_unless_it_is_too_old(
     no_java: Path, monkeypatch: pytest.MonkeyPatch, version: str, on_path: str, chosen: str

@@ -51,10 +51,7 @@ def test_a_notebook_shows_it_once(operator: Operator, change: PlannedChange) -> 
 def test_what_is_found_while_applying_is_in_the_outcome(change: PlannedChange) -> None:
     """Nobody looked before: the outcome says it, so that it is not lost."""
     decision = change.decide(
-        dry_run=False,
-        approve=change.fingerprint,
-        reason="a test",
-        overrides=["keeps-committing"],
+        dry_run=False, approve=change.fingerprint, reason="a test", overrides=["keeps-committing"]
     )
 
     outcome = decision.apply()

@@ -81,10 +81,7 @@ def test_a_live_group_can_be_copied_from() -> None:
 
 @pytest.mark.parametrize(
     ("target", "rule"),
-    [
-        (live("new", member("orders")), "group-live"),
-        (idle("new", GroupType.SHARE), "share-group"),
-    ],
+    [(live("new", member("orders")), "group-live"), (idle("new", GroupType.SHARE), "share-group")],
 )
 def test_what_cannot_be_copied_to_blocks(target: Group, rule: str) -> None:
     """Only an idle group with committed offsets takes a copy."""

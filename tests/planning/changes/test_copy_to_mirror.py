@@ -77,18 +77,8 @@ def test_the_leader_epoch_is_the_mirrors_own() -> None:
 @pytest.mark.parametrize(
     ("start", "end", "offset", "why"),
     [
-        (
-            0,
-            30,
-            30,
-            "clamped to the log end offset 30: 40 is past it",
-        ),
-        (
-            50,
-            90,
-            50,
-            "clamped to the log start offset 50: 40 is before it",
-        ),
+        (0, 30, 30, "clamped to the log end offset 30: 40 is past it"),
+        (50, 90, 50, "clamped to the log start offset 50: 40 is before it"),
     ],
 )
 def test_an_offset_that_the_mirror_lacks_is_moved(

@@ -13,14 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
-from toolkit.model import (
-    Commit,
-    EpochEnd,
-    Group,
-    LogOffsets,
-    Snapshot,
-    TopicPartition,
-)
+from toolkit.model import Commit, EpochEnd, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import Change, Position, Severity
 from toolkit.planning.changes.clamp import land
 from toolkit.planning.changes.restore import plan_restore

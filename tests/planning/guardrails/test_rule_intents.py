@@ -51,7 +51,7 @@ PLANNERS: dict[Intent, tuple[set[str], set[Action]]] = {
 }
 # What the code of a planner could reach and never does.
 NEVER_FOUND = {
-    (Intent.MOVE, "other-end"),  # the hold of a move ends with the move, see below
+    (Intent.MOVE, "other-end")  # the hold of a move ends with the move, see below
 }
 OF_ANOTHER_TYPE = replace(IDLE, type=GroupType.CONSUMER)
 NOT_PLANNED = {"cut-off-run"}  # the audit log tells it, when a plan is applied

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,8 +19,6 @@ from toolkit.planning.changes.restore import plan_restore
 
 IDLE = idle()
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 1)
-OTHER_BYTES = b64encode(b"\x07" + 8 * b"\x02").decode()
-STREAM_TIME = b64encode(b"\x01" + 8 * b"\x02").decode()
 
 
 @dataclass(frozen=True)
@@ -148,27 +145,29 @@ def test_a_topic_that_was_made_anew_blocks() -> None:
     assert {"orders": "id1", "audit": "id3"} == plan.topic_ids
 
 
-def test_what_was_committed_beyond_the_backup_stays() -> None:
-    """Nothing is removed, and what stays is said."""
-    more = (Commit("g", "payments", 0, 7),)
-    plan = plan_restore(facts(IDLE, commits=more), SAVED)
-
-    assert [("not-in-backup", "note")] == rules(plan)
-    assert {ORDERS, AUDIT} == {change.partition for change in changes(plan)}
+BEYOND = (Commit("g", "payments", 0, 7),)
 
 
-def test_a_live_group_blocks() -> None:
-    """Its members would write over what is restored, and the broker refuses it."""
-    plan = plan_restore(facts(live("g", member("orders"))), SAVED)
+@pytest.mark.parametrize(
+    ("now", "saved", "found", "planned"),
+    [
+        (facts(IDLE, commits=BEYOND), SAVED, ("not-in-backup", "note"), [AUDIT, ORDERS]),
+        (facts(live("g", member("orders"))), SAVED, ("group-live", "block"), [AUDIT, ORDERS]),
+        (facts(IDLE), Backup((Commit("g", "orders", 7, 1),)), ("missing-partition", "block"), []),
+    ],
+    ids=[
+        "committed beyond the backup",
+        "members would write over it",
+        "made with fewer partitions",
+    ],
+)
+def test_what_is_said_and_planned(
+    now: Snapshot, saved: Backup, found: tuple[str, str], planned: list[TopicPartition]
+) -> None:
+    """Nothing is removed; what cannot be put back is told."""
+    plan = plan_restore(now, saved)
 
-    assert [("group-live", "block")] == rules(plan)
-
-
-def test_a_partition_that_is_gone_blocks() -> None:
-    """The topic may have been made anew with fewer partitions."""
-    plan = plan_restore(facts(IDLE), Backup((Commit("g", "orders", 7, 1),)))
-
-    assert ([("missing-partition", "block")], ()) == (rules(plan), plan.steps)
+    assert ([found], planned) == (rules(plan), [change.partition for change in changes(plan)])
 
 
 LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))

@@ -7,19 +7,7 @@ from datetime import timedelta
 
 import pytest
 from facts import NOON, live
-from guardrail_cases import (
-    IDLE,
-    ORDERS,
-    OTHERS,
-    case,
-    change,
-    commit,
-    facts,
-    found,
-    plan,
-    rules,
-    step,
-)
+from guardrail_cases import ORDERS, OTHERS, case, change, commit, facts, found, plan, rules, step
 from guardrail_examples import (
     DAY,
     DELETION,
@@ -85,11 +73,6 @@ def test_an_override_lets_a_rule_pass_unless_it_is_final(rule: str) -> None:
     assert tuple(objections) == blocking(objections, {rule}, plan=nothing)
 
 
-def test_a_note_never_blocks() -> None:
-    """Whatever its rule, a note only tells."""
-    assert () == blocking([Finding("read-only", Severity.NOTE, "")], (), plan=case().plan)
-
-
 @pytest.mark.parametrize("rule", sorted(OVERRIDABLE))
 def test_an_override_of_a_known_rule_is_taken(rule: str) -> None:
     """Every name that the message lists is taken."""
@@ -137,10 +120,25 @@ def test_what_a_rule_objects_to_is_not_said_again_as_a_note() -> None:
     )
     other = replace(here, rule="moved-since")
     kept = Finding("before-log-start", Severity.BLOCK, here.why, "g", *ORDERS)
+    beside = Finding("facts-moved", Severity.NOTE, "as planned", "g", *OTHERS)
     made = plan(step(change()), findings=(here, other))
+    since = case(replace(made, findings=(beside,)), facts(commits=(commit(11),)))
 
     assert (kept, other) == check(case(made))
     assert ["before-log-start"] * 2 == rules(case(replace(made, findings=(here, there))))
+    assert [(Severity.BLOCK, 0), (Severity.NOTE, 1)] == [
+        (finding.severity, finding.partition) for finding in check(since)
+    ]
+
+
+def test_what_is_found_is_told_once_and_blocks_as_it_says() -> None:
+    """Two planners that ran into the same thing make one finding; a note never blocks."""
+    finding = Finding("past-end", Severity.BLOCK, "too late", "g", "bills", 0)
+
+    assert (finding,) == check(case(plan(findings=(finding, finding))))
+    assert () == blocking([Finding("read-only", Severity.NOTE, "")], (), plan=case().plan)
+    # Who planned on a host whose clock is ahead need not wait for it.
+    assert [] == found("stale-plan", case(plan(made_at=NOON + timedelta(minutes=5))))
 
 
 def test_two_limits_that_are_passed_are_both_told() -> None:
@@ -151,41 +149,6 @@ def test_two_limits_that_are_passed_are_both_told() -> None:
         "5 records skipped; max_records_skipped is 4",
         "5 records repeated; max_records_repeated is 3",
     ] == [finding.why for finding in found("too-many-records", about)]
-
-
-def test_a_note_about_another_partition_stays() -> None:
-    """What a rule says of one partition is not said of its neighbour."""
-    note = Finding("facts-moved", Severity.NOTE, "as planned", "g", *OTHERS)
-    about = case(plan(step(change()), findings=(note,)), facts(commits=(commit(11),)))
-
-    assert [(Severity.BLOCK, 0), (Severity.NOTE, 1)] == [
-        (finding.severity, finding.partition) for finding in check(about)
-    ]
-
-
-def test_a_protected_group_is_named_literally_too() -> None:
-    """A name that looks like a pattern protects the group that has it."""
-    odd = plan(step(group_id="pay[1]"))
-
-    assert ["protected-group"] == rules(
-        case(
-            odd,
-            facts(replace(IDLE, group_id="pay[1]")),
-            policy=Policy(protected_groups=("pay[1]",)),
-        )
-    )
-
-
-def test_clocks_may_differ_a_little() -> None:
-    """Who planned on a host whose clock is ahead need not wait for it."""
-    assert [] == found("stale-plan", case(plan(made_at=NOON + timedelta(minutes=5))))
-
-
-def test_what_is_found_twice_is_told_once() -> None:
-    """Two planners that ran into the same thing make one finding."""
-    finding = Finding("past-end", Severity.BLOCK, "too late", "g", "bills", 0)
-
-    assert (finding,) == check(case(plan(findings=(finding, finding))))
 
 
 @pytest.mark.parametrize(

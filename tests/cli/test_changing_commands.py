@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from applications import Applications
 from terminal import talk
+from timed_records import produce
 
 from toolkit.errors import NotFound, UsageError
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -359,3 +362,89 @@ def test_an_unknown_run_is_named(here: Command) -> None:
     """There is no undoing a run that left no record."""
     with pytest.raises(NotFound, match="run 'x': no undo record"):
         here("undo", "x")
+
+
+def test_a_second_call_deletes_what_the_first_has_seen(
+    apps: Applications,
+    bare_cluster: Cluster,
+    offsetbook_here: Command,
+    fleet_of: Callable[..., Path],
+) -> None:
+    """A look that is a dry run counts, and what is too young is told and left alone."""
+    left, read = (apps.create_topic(apps.name(stem), records=5) for stem in ("left", "read"))
+    group = apps.name("billing")
+    apps.commit(group, {TopicPartition(topic, 0): 3 for topic in (left, read)})
+    apps.join(group, [read])
+    fleet = fleet_of(eu=bare_cluster.bootstrap_servers)
+
+    def ask(*conditions: str) -> tuple[list[dict[str, Any]], str]:
+        what = ("delete-offsets", "--group", group, "--unsubscribed", *conditions)
+        done = offsetbook_here(*what, "--dry-run", "--output", "json", fleet=fleet)
+        assert 0 == done.returncode, done.stderr
+        return json.loads(done.stdout), done.stderr
+
+    rows, words = ask("--seen-in-runs", "2")
+    assert [] == rows
+    assert "note: too-young: " in words
+    assert "observed as unsubscribed in 1 run since" in words
+
+    rows, words = ask("--seen-in-runs", "2")
+    assert [(left, 0, 3)] == [(row["topic"], row["partition"], row["before"]) for row in rows]
+    assert "too-young" not in words
+
+    rows, words = ask("--unsubscribed-for", "14d")
+    assert ([], True) == (rows, "required: unsubscribed for 14 d" in words)
+
+
+@pytest.mark.parametrize("condition", [("--unsubscribed-for", "14d"), ("--seen-in-runs", "2")])
+def test_a_condition_is_about_what_is_unsubscribed(
+    condition: tuple[str, str], offsetbook_here: Command, fleet_of: Callable[..., Path]
+) -> None:
+    """Nothing else is looked for in a way that would tell its age."""
+    fleet = fleet_of(eu="127.0.0.1:1")
+
+    with pytest.raises(UsageError, match="a condition of unsubscribed"):
+        offsetbook_here("delete-offsets", "--group", "g", *condition, fleet=fleet)
+
+
+TIMES = [datetime(2025, 10, 9, 9, tzinfo=UTC) + timedelta(seconds=n) for n in range(17)]
+EARLIER = 7  # records that only the mirror has, before all others
+
+
+@pytest.fixture
+def mirrored(
+    applications: Callable[[Cluster], Any], bare_cluster: Cluster, kafka_39: Cluster
+) -> tuple[str, str]:
+    """Return a group and its topic, of which the mirror has the same records at other offsets."""
+    here, there = applications(bare_cluster), applications(kafka_39)
+    topic, group = here.create_topic(here.name("orders")), here.name("pay")
+    there.create_topic(topic)
+    produce(here.address, TopicPartition(topic, 0), TIMES[EARLIER:])
+    produce(there.address, TopicPartition(topic, 0), TIMES)
+    here.commit(group, {TopicPartition(topic, 0): 4})
+    return group, topic
+
+
+@pytest.mark.parametrize(("by", "expected"), [("offset", 4), ("time", 4 + EARLIER)])
+def test_a_mirror_goes_on_where_the_source_is(
+    by: str, expected: int, mirrored: tuple[str, str], applied: Command, kafka_39: Cluster
+) -> None:
+    """By offset the group has the same offset on the mirror, by time the same next record."""
+    group, topic = mirrored
+    name = f"{group}-{by}"
+    mirror = ("--to-cluster", "mirror", "--by", by)
+
+    done = applied("copy", "--cluster", "eu", "--group", group, "--to", name, *mirror)
+
+    assert 0 == done.returncode, done.stderr
+    commits = read_snapshot(kafka_39, groups=[name]).commits
+    assert [(topic, 0, expected)] == [(c.topic, c.partition, c.offset) for c in commits]
+
+
+@pytest.fixture
+def applied(
+    approve_shown: Command, fleet_of: Callable[..., Path], bare_cluster: Cluster, kafka_39: Cluster
+) -> Command:
+    """Return a function that applies what a command plans, on a fleet of both clusters."""
+    fleet = fleet_of(eu=bare_cluster.bootstrap_servers, mirror=kafka_39.bootstrap_servers)
+    return partial(approve_shown, fleet=fleet)

@@ -1,20 +1,26 @@
-"""Tables on a terminal: what a screen has room for, and what is said about the rest."""
+"""What a terminal gets: tables, messages, the progress line and a watch."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from applications import eventually
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from terminal import talk
 
 from toolkit.cli.output import printable, write_frame
+from toolkit.cli.progress_line import ProgressLine
+from toolkit.cli.stderr_lines import broken_at_spaces
 from toolkit.cli.terminal_table import Screen, terminal_table
 from toolkit.model.names import shown_name
 from toolkit.report.frame_cells import rows_of
@@ -180,3 +186,77 @@ def test_no_colour_where_nobody_wants_it(
     monkeypatch.setenv(*variable)
 
     assert "\x1b" not in written_to_terminal(capsys, output)
+
+
+def test_elapsed_time_goes_on_while_nothing_is_reported(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The time is shown also while stderr itself goes to a file, as it does while Spark starts."""
+    line = ProgressLine("fleet", visible=True)
+    line.show("starting Spark")
+    ours, log = os.dup(2), os.open(tmp_path / "spark.log", os.O_CREAT | os.O_WRONLY)
+    os.dup2(log, 2)
+    seen = ""
+
+    def has_time() -> bool:
+        nonlocal seen
+        seen += capfd.readouterr().err
+        # A busy machine may show no time before the second second.
+        return re.search(r"fleet: starting Spark, [1-9]\d* (s|min)", seen) is not None
+
+    try:
+        eventually(has_time)
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+        os.close(log)
+        line.clear()
+
+    assert "" == (tmp_path / "spark.log").read_text()
+    assert capfd.readouterr().err.endswith("\r\033[K")
+
+
+def test_nothing_is_shown_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where nobody looks, not a byte is written."""
+    line = ProgressLine("fleet", visible=False)
+    line.show("starting Spark")
+    line.clear()
+
+    assert "" == capfd.readouterr().err
+
+
+MESSAGE_WORDS = st.lists(st.text("ab-./é界", min_size=1, max_size=30), min_size=1, max_size=30)
+
+
+@given(MESSAGE_WORDS, st.integers(10, 100))
+def test_no_word_is_broken(words: list[str], width: int) -> None:
+    """All words are there, in their order, and only a word alone is longer than a line."""
+    lines = broken_at_spaces(" ".join(words), width).split("\n")
+
+    assert words == [word for line in lines for word in line.split(" ")]
+    assert all(len(line) <= width or " " not in line for line in lines)
+
+
+def test_a_command_stays_on_one_line() -> None:
+    """A command that is copied from a message is whole: a shell would run the first line of it."""
+    command = "offsetbook apply plan.json --approve 1234-5678 --reason TEXT"
+
+    assert command == broken_at_spaces(command, 20)
+    assert f"  to go on:\n  '{command}'\n  does it" == broken_at_spaces(
+        f"  to go on: '{command}' does it", 20
+    )
+    assert "the group's\nwords, add\n'| less -S'" == broken_at_spaces(
+        "the group's words, add '| less -S'", 12
+    )
+
+
+def test_an_error_at_a_terminal_is_broken_at_spaces(tmp_path: Path) -> None:
+    """Its lines fit the terminal, and joined by spaces they are what a pipe gets."""
+    missing = tmp_path / "missing.yaml"
+    _, whole = talk(["lag"], missing, says=[])
+    _, seen = talk(["lag"], missing, says=[], columns=100)
+
+    lines = seen.splitlines()
+    assert whole.splitlines() == [" ".join(lines)]
+    assert len(lines) > 1
+    assert all(len(line) <= 110 or " " not in line for line in lines)  # with colour

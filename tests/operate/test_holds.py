@@ -1,4 +1,4 @@
-"""What is known of a group before a hold is planned."""
+"""What is known of a group before a hold is planned, and what is said of its partitions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, OF_A_GROUP, read
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import CaptureMode, Cluster, Group, GroupState, GroupType, TopicPartition
 from toolkit.operate.hold_facts import sample_hold_facts, settings_of
+from toolkit.operate.hold_steps import _became
+from toolkit.plan import ChangeStatus
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -71,3 +73,24 @@ def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any)
     # At least what is written between two commits, and not more than a minute's.
     assert announced
     assert len(owner.assignment) * 20 < announced < len(owner.assignment) * 20 * 60
+
+
+@pytest.mark.parametrize(
+    ("was", "is_", "meant", "why", "status"),
+    [
+        (False, True, True, "", ChangeStatus.DONE),
+        (True, False, False, "", ChangeStatus.DONE),
+        (True, False, False, "the keeper did not answer", ChangeStatus.DONE),
+        (False, False, True, "not captured", ChangeStatus.REFUSED),
+        (True, True, False, "no right", ChangeStatus.REFUSED),
+        (False, True, True, "its process ended", ChangeStatus.FAILED),
+        (False, False, True, "", ChangeStatus.FAILED),
+        (True, True, False, "", ChangeStatus.FAILED),
+        (True, False, True, "its process ended", ChangeStatus.FAILED),
+    ],
+)
+def test_what_is_said_of_a_partition(
+    *, was: bool, is_: bool, meant: bool, why: str, status: ChangeStatus
+) -> None:
+    """Done is only what is as it was meant, and of a hold only where nothing went wrong."""
+    assert status is _became(was=was, is_=is_, meant=meant, why=why)[0]

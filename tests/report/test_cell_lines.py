@@ -1,4 +1,4 @@
-"""The command that a page shows runs exactly what it stands for."""
+"""Lines on a page: the command that stands for a call, and the progress of a long cell."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from applications import eventually
+from IPython.utils.capture import capture_output
 
 from toolkit.model.names import ExactName
+from toolkit.report import progress_line as module
 from toolkit.report.next_step_list import ShownStep
+from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible
 from toolkit.runner.parameters import parse_parameters, read_parameters
@@ -89,3 +93,24 @@ def test_a_step_chooses_exactly_its_group(name: str, text: str) -> None:
 
     assert {"groups": [text]} == step.parameters
     assert f"groups={text}" in shlex.split(run_command(call, {}))
+
+
+@pytest.mark.usefixtures("shell")
+def test_a_long_cell_says_what_it_does_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In JupyterLab one line is replaced until the end; headless there is none."""
+    monkeypatch.setattr(module, "TICK_S", 0.01)
+    with capture_output() as shown, progress_line("reading <3 clusters>") as step:
+        step("starting Spark")
+        eventually(lambda: len(shown.outputs) > 4)
+
+    texts = [output.data["text/plain"] for output in shown.outputs]
+    assert ["reading <3 clusters>…", "reading <3 clusters>… 0 s · starting Spark"] == texts[:2]
+    assert texts[-1].startswith("reading <3 clusters>: took ")
+    assert [False, *[True] * (len(texts) - 1)] == [bool(o.update) for o in shown.outputs]
+    assert 1 == len({output.transient["display_id"] for output in shown.outputs})
+    assert "Reading &lt;3" in shown.outputs[0].data["text/html"]
+
+    monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
+    with capture_output() as shown, progress_line("reading") as step:
+        step("one")
+    assert [] == shown.outputs

@@ -1,4 +1,4 @@
-"""Times and durations are read as they are written, or refused in words; and written one way."""
+"""Times, durations and names are read as they are written, or refused in words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
+from toolkit.model.groups import names_meant
+from toolkit.model.names import MISSING, TOOL_MISSING, ExactName, named, shown_name, typed_name
 from toolkit.model.times import format_duration, parse_duration, parse_time, short_duration
 
 EIGHT = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -182,3 +184,42 @@ def test_a_short_duration_is_read_back(seconds: int) -> None:
     length = timedelta(seconds=seconds)
 
     assert length == parse_duration(short_duration(length))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("payments", "payments"),
+        ("it's", "it's"),
+        ('a"b', 'a"b'),
+        ("", '""'),
+        (" ", '" "'),
+        ("a ", '"a "'),
+        ("\N{NO-BREAK SPACE}", '"\N{NO-BREAK SPACE}"'),
+        (MISSING, f'"{MISSING}"'),
+        (TOOL_MISSING, f'"{TOOL_MISSING}"'),
+        ('""', '"\\"\\""'),
+        ("消费者", "消费者"),
+    ],
+)
+def test_shown(name: str, shown: str) -> None:
+    """In quotes is what looks like no name, or like a name in quotes."""
+    assert shown == shown_name(name)
+    assert name == named(shown)
+
+
+@given(st.text(st.sampled_from('a "\\\n\N{EN DASH}-é')))
+def test_what_is_shown_can_be_written(name: str) -> None:
+    """There is always something to see, no two names look alike, and each can be typed."""
+    assert name == named(shown_name(name))
+    assert shown_name(name).strip() not in {"", MISSING, TOOL_MISSING}
+
+
+@pytest.mark.parametrize("name", ["pay*", "[a]", "a?", "payments", "", " a*", MISSING])
+def test_an_exact_name_is_no_pattern(name: str) -> None:
+    """It means this group alone, or none, as an object of Python and as a text that is typed."""
+    others = {"payments", "a", "ab", "pay[*]", "[[]a]", "a[?]", " a[*]", "None"} - {name}
+    exact = ExactName(name)
+    for written in (exact, typed_name(exact)):
+        assert [name] == names_meant(written, {*others, name})
+        assert [] == names_meant(written, others)

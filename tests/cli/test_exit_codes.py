@@ -26,6 +26,10 @@ from toolkit.planning.changes.targets import ToOffset
 Command = Callable[..., "CompletedProcess[str]"]
 
 
+DOWN = "127.0.0.1:1"
+FLEET_OF_ONE = f"clusters:\n  us:\n    bootstrap.servers: {DOWN}\n"
+
+
 def only_error(done: CompletedProcess[str]) -> str:
     """Return the one line on stderr, once it is sure that nothing else was written."""
     assert done.stdout == ""
@@ -33,14 +37,6 @@ def only_error(done: CompletedProcess[str]) -> str:
     assert line.startswith("error: ")
     assert "Try: " in line
     return line
-
-
-def test_unknown_cluster(offsetbook_main: Command, down: Path) -> None:
-    """A cluster that is not in the fleet file is a usage error that suggests one."""
-    done = offsetbook_main("lag", "--cluster", "su", fleet=down)
-
-    assert done.returncode == 2
-    assert "cluster 'su' is not in the fleet file" in only_error(done)
 
 
 def test_unreachable_cluster(offsetbook: Command, down: Path) -> None:
@@ -81,24 +77,19 @@ def test_unknown_group(offsetbook_main: Command, fleet: Path, command: tuple[str
     assert "group nope" in only_error(done)
 
 
-def test_one_of_two_groups_is_unknown(offsetbook_main: Command, fleet: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [("lag", "--group", "payments", "--group", "nope"), ("groups", "describe", "payments", "nope")],
+)
+def test_one_of_two_groups_is_unknown(
+    offsetbook_main: Command, fleet: Path, arguments: tuple[str, ...]
+) -> None:
     """When one of the named groups exists its rows are there, and the other is an error."""
-    arguments = ("lag", "--group", "payments", "--group", "nope", "--output", "csv")
-    done = offsetbook_main(*arguments, fleet=fleet)
+    done = offsetbook_main(*arguments, "--output", "csv", fleet=fleet)
 
     assert done.returncode == 4
-    assert [row["group"] for row in csv.DictReader(io.StringIO(done.stdout))] == ["payments"]
+    assert {"payments"} == {row["group"] for row in csv.DictReader(io.StringIO(done.stdout))}
     assert "group nope in cluster" in done.stderr
-
-
-def test_malformed_fleet_file(offsetbook_main: Command, tmp_path: Path) -> None:
-    """A mistake in the fleet file is a usage error with its line and column."""
-    path = tmp_path / "fleet.yaml"
-    path.write_text("clusters:\n  eu:\n    bootstrap.severs: b:1\n")
-    done = offsetbook_main("clusters", "--fleet", str(path))
-
-    assert done.returncode == 2
-    assert f"{path}, line 3, column 5: unknown setting" in only_error(done)
 
 
 def test_missing_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
@@ -109,41 +100,30 @@ def test_missing_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
     assert "sandbox up" in only_error(done)
 
 
-def test_bad_address(offsetbook_main: Command, fleet_of: Callable[..., Path]) -> None:
-    """What is not an address is a usage error about the fleet file, at once."""
-    done = offsetbook_main("lag", fleet=fleet_of(eu="localhost"))
-
-    assert done.returncode == 2
-    assert "'localhost', which is not host:port" in only_error(done)
-
-
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "fleet_file", "says"),
     [
-        ("--bogus",),
-        ("lag", "--by", "topic"),
-        ("lag", "--output", "xml"),
-        ("groups", "list", "--state", "Bogus"),
-        ("groups", "describe"),
+        (("--bogus",), FLEET_OF_ONE, "Error: "),
+        (("lag", "--by", "topic"), FLEET_OF_ONE, "Error: "),
+        (("lag", "--output", "xml"), FLEET_OF_ONE, "Error: "),
+        (("groups", "list", "--state", "Bogus"), FLEET_OF_ONE, "Error: "),
+        (("groups", "describe"), FLEET_OF_ONE, "Error: "),
+        (("lag", "--cluster", "su"), FLEET_OF_ONE, "cluster 'su' is not in the fleet file"),
+        (("lag",), FLEET_OF_ONE.replace(DOWN, "localhost"), "'localhost', which is not host:port"),
+        (("clusters",), "clusters:\n  eu:\n    b: c\n", "fleet.yaml, line 3, column 5: unknown"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_wrong_arguments(offsetbook_main: Command, down: Path, arguments: tuple[str, ...]) -> None:
-    """What the command line does not know is a usage error, and nothing goes to stdout."""
-    done = offsetbook_main(*arguments, fleet=down)
+def test_wrong_usage(
+    offsetbook_main: Command, tmp_path: Path, arguments: tuple[str, ...], fleet_file: str, says: str
+) -> None:
+    """What cannot be understood, on the command line or in the fleet file, is a usage error."""
+    path = tmp_path / "fleet.yaml"
+    path.write_text(fleet_file)
+    done = offsetbook_main(*arguments, fleet=path)
 
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "Error: " in done.stderr
-
-
-def test_one_missing_group_does_not_hide_the_other(offsetbook_here: Command, fleet: Path) -> None:
-    """Of two named groups the one that exists is shown, the other named, and the code says so."""
-    done = offsetbook_here("groups", "describe", "payments", "nope", "--output", "csv", fleet=fleet)
-
-    assert done.returncode == 4
-    assert {row["group"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"payments"}
-    assert "group nope in cluster" in done.stderr
+    assert (2, "") == (done.returncode, done.stdout)
+    assert says in (done.stderr if says == "Error: " else only_error(done))
 
 
 def test_choosing_a_group_does_not_hide_who_reads_its_topic(

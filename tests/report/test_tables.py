@@ -69,10 +69,17 @@ def test_no_name_makes_a_tag(name: str) -> None:
 
 
 def test_hidden_characters_are_spelt_out(shown: Shown) -> None:
-    """A name cannot pass for another one by characters that nobody sees."""
-    show_table(pd.DataFrame({"group": ["orders\u202egro", "pay\u200bments", "grün ☃"]}))
+    """A name cannot pass for another one by what nobody sees, nor command a terminal or a log."""
+    show_table(
+        pd.DataFrame({"group": ["orders\u202egro", "pay\u200bments", "grün ☃", "a\x1b]0;\x07"]})
+    )
+    display_output({"text/plain": "first\x1b[2J\nsecond"})
 
-    assert cells(html_of(shown)) == ["orders\\u202egro", "pay\\u200bments", "grün ☃"]
+    table, other = (output["data"] for output in shown)
+    spelt_out = ["orders\\u202egro", "pay\\u200bments", "grün ☃", "a\\x1b]0;\\x07"]
+    assert spelt_out == cells(table["text/html"])
+    assert all(name in table["text/plain"] for name in spelt_out)
+    assert "first\\x1b[2J\nsecond" == other["text/plain"]
 
 
 def test_numbers(shown: Shown) -> None:
@@ -219,17 +226,6 @@ def test_problems_of_any_record(shown: Shown) -> None:
     show_problems(pd.DataFrame({"cluster": ["eu", "us"]}))
 
     assert html_of(shown[:1]) == html_of(shown)
-
-
-def test_plain_text_cannot_write_escape_sequences(shown: Shown) -> None:
-    """The plain text of an output, which terminals and logs show, has names spelt out."""
-    show_table(pd.DataFrame({"group": ["a\x1b]0;owned\x07", "b\u202e"]}))
-    display_output({"text/plain": "first\x1b[2J\nsecond"})
-
-    table, other = (output["data"]["text/plain"] for output in shown[-2:])
-    assert "a\\x1b]0;owned\\x07" in table
-    assert "b\\u202e" in table
-    assert "first\\x1b[2J\nsecond" == other
 
 
 def test_frames_of_a_notebook_are_not_typeset(shell: InteractiveShell) -> None:

@@ -4,8 +4,6 @@ from typing import Any
 import pytest
 from clients import Producer
 
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs import record_times
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.model import Cluster, TopicPartition
@@ -15,7 +13,8 @@ MINUTE = timedelta(minutes=1)
 RECORDS = 6
 
 
-def create_timed(apps: Any) -> str:
+@pytest.fixture
+def timed(apps: Any) -> str:
     """Return a topic with a record a minute from noon on in p0, from one on in p1; p2 is empty."""
     topic: str = apps.create_topic(apps.name("when"), partitions=3)
     producer = Producer({"bootstrap.servers": apps.address})
@@ -26,12 +25,6 @@ def create_timed(apps: Any) -> str:
             producer.produce(topic, b"", partition=partition, timestamp=milliseconds)
     assert producer.flush() == 0
     return topic
-
-
-@pytest.fixture
-def timed(apps: Any) -> str:
-    """Return such a topic on the shared cluster."""
-    return create_timed(apps)
 
 
 def test_time_of_the_record_at_an_offset(bare_cluster: Cluster, timed: str) -> None:
@@ -108,20 +101,3 @@ def test_large_records_in_many_partitions(apps: Any) -> None:
     assert {key.partition: round(at.timestamp()) for (key, _), at in found.items()} == {
         number: number for number in range(20)
     }
-
-
-def test_nothing_is_left_behind(exclusive_apps: Any) -> None:
-    """Reading makes no group and commits nothing."""
-    topic = create_timed(exclusive_apps)
-    with Connection(exclusive_apps.cluster) as connection:
-        before = list_groups(connection)
-        read_record_times(exclusive_apps.cluster, [(TopicPartition(topic, 0), 1)])
-
-        assert list_groups(connection) == before
-
-
-def test_partition_without_a_leader(lost_broker: Any) -> None:
-    """Where nobody answers for a partition, the others have their times all the same."""
-    wanted = [(lost_broker.gone, 0), (lost_broker.here, 0)]
-
-    assert [(lost_broker.here, 0)] == list(read_record_times(lost_broker.cluster, wanted))

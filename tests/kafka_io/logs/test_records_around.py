@@ -10,6 +10,7 @@ from clients import Producer
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs import records_around
+from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.kafka_io.logs.records_around import (
     FIELD_BYTES,
     MOST_HEADERS,
@@ -159,19 +160,22 @@ def test_no_more_partitions_than_a_person_looks_at(apps: Any) -> None:
 
 
 def test_nothing_is_left_behind(exclusive_apps: Any) -> None:
-    """Reading makes no group and commits nothing."""
-    partition = create_partition(exclusive_apps)
-    with Connection(exclusive_apps.cluster) as connection:
+    """Reading records, or their times, makes no group and commits nothing."""
+    cluster, partition = exclusive_apps.cluster, create_partition(exclusive_apps)
+    with Connection(cluster) as connection:
         before = list_groups(connection)
-        read_records_around(exclusive_apps.cluster, {partition: 5})
+        read_records_around(cluster, {partition: 5})
+        read_record_times(cluster, [(partition, 1)])
 
         assert list_groups(connection) == before
 
 
 def test_partition_without_a_leader(lost_broker: Any) -> None:
-    """Where nobody answers for a partition, the others have their records all the same."""
+    """Where nobody answers for a partition, the others have records and times all the same."""
     here, gone = lost_broker.here, lost_broker.gone
     found = read_records_around(lost_broker.cluster, {gone: 0, here: 0}, after=1)
 
     assert [here] == [record.partition for record in found.records]
     assert [gone] == [(problem.topic, problem.partition) for problem in found.problems]
+    times = read_record_times(lost_broker.cluster, [(gone, 0), (here, 0)])
+    assert [(here, 0)] == list(times)

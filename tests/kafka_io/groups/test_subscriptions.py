@@ -250,13 +250,6 @@ def test_holds_that_began_in_one_millisecond_are_two() -> None:
     assert not read_note(write_note(second)).note.is_of_same_hold(first)
 
 
-def test_a_long_reason_is_cut() -> None:
-    """A text that would make the note large is cut, because it stands in a record of the broker."""
-    long = HoldNote(reason="x" * 10_000)
-
-    assert "x" * LONGEST_TEXT == read_note(write_note(long)).note.reason
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -277,18 +270,14 @@ def test_what_is_no_note_is_not_known(text: str | bytes | None) -> None:
     assert (HoldNote(), ()) == read_note(text)
 
 
-def test_half_a_character_is_replaced() -> None:
-    """What JSON may name and nothing can write does not get any further."""
-    read = read_note('{"who": "a\\ud800b", "paused": {"t\\udfff": [1]}}')
+def test_of_a_note_what_can_be_read_is_kept() -> None:
+    """A long text is cut, half a character replaced, and one bad field costs that field."""
+    long = HoldNote(reason="x" * 10_000)
+    assert "x" * LONGEST_TEXT == read_note(write_note(long)).note.reason
 
+    read = read_note('{"who": "a\\ud800b", "paused": {"t\\udfff": [1]}}')
     assert ("a?b", (TopicPartition("t?", 1),)) == (read.note.who, read.paused)
 
-
-def test_the_rest_of_a_note_is_read_where_one_part_is_nonsense() -> None:
-    """One bad field costs that field."""
     told = json.loads(write_note(HoldNote("ana", "desk-1", NOW), [TopicPartition("orders", 1)]))
-
     read = read_note(json.dumps(told | {"since": "?"}))
-
-    assert HoldNote("ana", "desk-1") == read.note
-    assert (TopicPartition("orders", 1),) == read.paused
+    assert (HoldNote("ana", "desk-1"), (TopicPartition("orders", 1),)) == (read.note, read.paused)

@@ -1,4 +1,4 @@
-"""What copies, deletions and rescues read, plan and show; and plans that were saved."""
+"""What copies, deletions and rescues read, plan and show; saved plans; known addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from applications import Applications
 from operators import Operator
 
 from toolkit.errors import UsageError
-from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.cluster_access import ClusterAccess, cluster_at
 from toolkit.journeys.copy import CopyRequest, copy
 from toolkit.journeys.reset import target
 from toolkit.model import Cluster, Policy, TopicPartition
@@ -176,3 +176,30 @@ def test_a_saved_move_of_nothing_has_nothing_to_do(
     saved = operator.session.saved_change(change.save(tmp_path / "plan.json"))
 
     assert "nothing to do" == saved.decide(dry_run=False).message
+
+
+KNOWN = {
+    "broker.example:9092": "eu",
+    "PLAINTEXT://broker.example:9092": "eu",
+    "Broker.Example:09092": "eu",
+    "other:1, broker.example:9092": "eu",
+    "[::1]:9092": "us",
+    "::1:9092": "us",
+    "EXTERNAL://[0:0::1]:9092": "us",
+    "broker.example:9093": "",
+    "broker.example": "",
+}
+
+
+@pytest.mark.parametrize("servers", KNOWN)
+def test_a_known_address_has_its_policy(servers: str, tmp_path: Path) -> None:
+    """The policy of a cluster holds also where its address is written in another way."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "clusters:\n  eu: {bootstrap.servers: 'broker.example:9092', read_only: true}\n"
+        "  us: {bootstrap.servers: '::1:9092', read_only: true}\n"
+    )
+    found = cluster_at(servers, fleet)
+
+    assert (KNOWN[servers] or servers) == found.name
+    assert bool(KNOWN[servers]) == found.policy.read_only

@@ -416,8 +416,8 @@ def test_a_groups_own_row_comes_first() -> None:
     assert [0, 1, 1] == [change.after.offset for change in changes(plan) if change.after]
 
 
-def test_rows_for_others_and_groups_without_rows_are_said() -> None:
-    """Rows that are left out are counted, and a group that was asked for and has none blocks."""
+def test_rows_that_are_left_out_and_what_has_none_are_said() -> None:
+    """Rows of other groups and partitions are counted; what was asked for and has none blocks."""
     audit = TopicPartition("audit", 0)
     rows = {("x", ORDERS): 1, ("x", audit): 2, ("y", ORDERS): 3}
     plan = plan_reset(facts(AT_50), from_offsets(rows, source="f"), groups=["g"])
@@ -425,14 +425,9 @@ def test_rows_for_others_and_groups_without_rows_are_said() -> None:
     assert [("other-groups", "note"), ("no-row", "block")] == rules(plan)
     assert "3 rows are for groups that are not selected: x, y; skipped" == plan.findings[0].why
 
-
-def test_topics_narrow_what_was_written_down() -> None:
-    """Rows outside the topics are left out and counted; a partition asked for needs a row."""
-    rows = {("g", ORDERS): 1, ("g", TopicPartition("audit", 0)): 2}
     made = facts(AT_50, Commit("g", "audit", 0, 5))
-    plan = plan_reset(
-        made, from_offsets(rows, source="f"), groups=["g"], topics=["orders:0,1", "more"]
-    )
+    written = from_offsets({("g", ORDERS): 1, ("g", audit): 2}, source="f")
+    plan = plan_reset(made, written, groups=["g"], topics=["orders:0,1", "more"])
 
     assert [("other-partitions", "note"), ("no-row", "block"), ("no-row", "block")] == rules(plan)
     assert plan.findings[1].why.endswith("for orders:1")

@@ -92,24 +92,17 @@ def test_long_table_counts_the_rows_that_follow(
     assert written.err.startswith("not shown: 4,981 more rows. To see everything, add '| less -S'")
 
 
-def test_plan_to_approve_is_never_cut(
+def test_pipe_and_plan_to_approve_get_everything(
     capsys: pytest.CaptureFixture[str], on_terminal: OnTerminal
 ) -> None:
-    """A table that is approved has all its rows, however small the screen is."""
+    """A pipe has one line a row; a table that is approved is whole, however small the screen is."""
+    write_frame(pd.DataFrame({"group": ["g " * 200] * 100, "why": ["w " * 200] * 100}), "table")
+    written = capsys.readouterr()
+    assert (101, "") == (len(written.out.splitlines()), written.err)
+
     on_terminal(80, 24)
     write_frame(pd.DataFrame({"after": range(100)}), "table", is_whole=True)
-
     assert ["after", *map(str, range(100))] == capsys.readouterr().out.split()
-
-
-def test_pipe_gets_everything_on_one_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    """What goes into a file or a pipe is neither cut nor wrapped."""
-    frame = pd.DataFrame({"group": ["g " * 200] * 100, "why": ["w " * 200] * 100})
-    write_frame(frame, "table")
-    written = capsys.readouterr()
-
-    assert 101 == len(written.out.splitlines())
-    assert "" == written.err
 
 
 def test_durations_are_for_people_and_numbers_for_programs(

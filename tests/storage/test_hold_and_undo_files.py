@@ -46,13 +46,13 @@ RECORD = HoldRecord(
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Everything comes back, and a secret stays a reference."""
+    """Everything comes back, a secret stays a reference; one that ended is told, with words."""
     path = hold_path(tmp_path, "abc", RECORD.group_id)
     assert read_hold(path) is None
 
-    write_hold(path, RECORD)
-
-    assert read_hold(path) == RECORD
+    for record in (RECORD, replace(RECORD, status=HoldStatus.ENDED, words="resumed", held=())):
+        write_hold(path, record)
+        assert read_hold(path) == record
     assert [path] == list_holds(tmp_path)
     assert path.parent.parent == tmp_path / "holds"
 
@@ -102,16 +102,6 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
     with pytest.raises(StateFileError, match="paused-partitions") as caught:
         read_hold(path)
     assert str(path) in str(caught.value)
-
-
-def test_a_hold_that_ended_is_told_from_one_that_goes_on(tmp_path: Path) -> None:
-    """The status is kept, with words."""
-    path = tmp_path / "hold.json"
-    ended = replace(RECORD, status=HoldStatus.ENDED, words="resumed", held=())
-
-    write_hold(path, ended)
-
-    assert read_hold(path) == ended
 
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -174,20 +164,14 @@ def test_without_any_run(tmp_path: Path) -> None:
 
 
 def test_a_record_is_written_once(tmp_path: Path) -> None:
-    """The second record of one run is refused and the first stays."""
-    write_undo_record(tmp_path, "run", plan("first"))
+    """The second of one run is refused, the first stays; an edited one is not undone by guess."""
+    path = write_undo_record(tmp_path, "run", plan("first"))
 
     with pytest.raises(StateFileError, match="runs/run cannot be written: File exists"):
         write_undo_record(tmp_path, "run", plan("second"))
-
     assert plan("first") == read_undo_record(tmp_path, "run")
 
-
-def test_a_damaged_record_is_told(tmp_path: Path) -> None:
-    """A record that was edited is not undone by guess."""
-    path = write_undo_record(tmp_path, "run", plan("first"))
     path.write_text(path.read_text().replace('"id"', '"other"'))
-
     with pytest.raises(StateFileError, match=r"undo record: plan file .*plan\.json was edited"):
         read_undo_record(tmp_path, "run")
 

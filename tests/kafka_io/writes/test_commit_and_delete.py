@@ -49,24 +49,17 @@ def committed(connection: Connection, group_id: str) -> dict[TopicPartition, Pos
 
 
 def test_offset_epoch_and_metadata_arrive(connection: Connection, apps: Any, group: str) -> None:
-    """A commit for a group that does not exist makes it, with epoch and metadata as given."""
-    topic = apps.create_topic(apps.name("orders"), partitions=2, records=5)
-    wanted = {
+    """A commit makes a group that does not exist; more than one batch of it arrives whole."""
+    topic = apps.create_topic(apps.name("orders"), partitions=300, records=5)
+    few = {
         TopicPartition(topic, 0): Position(3, 0, "a note"),
         TopicPartition(topic, 1): Position(5),
     }
+    large = {TopicPartition(topic, n): Position(0, None, "x" * 4000) for n in range(300)}
 
-    assert DONE == GroupWriter(connection).commit(group, wanted)
-    assert wanted == committed(connection, group)
-
-
-def test_a_large_commit_is_cut_into_batches(connection: Connection, apps: Any, group: str) -> None:
-    """Offsets whose metadata fills more than one batch all arrive."""
-    topic = apps.create_topic(apps.name("wide"), partitions=300)
-    wanted = {TopicPartition(topic, n): Position(0, None, "x" * 4000) for n in range(300)}
-
-    assert DONE == GroupWriter(connection).commit(group, wanted)
-    assert wanted == committed(connection, group)
+    for wanted in (few, large):
+        assert DONE == GroupWriter(connection).commit(group, wanted)
+        assert wanted == committed(connection, group)
 
 
 def test_one_refused_partition_does_not_hide_the_others(
@@ -148,14 +141,6 @@ def test_offsets_of_unsubscribed_topics_only(
     assert [mine] == list(committed(connection, group))
 
 
-def test_a_missing_group_is_told_apart(connection: Connection, group: str) -> None:
-    """Deleting what does not exist is the group's own error, not a partition's."""
-    writer = GroupWriter(connection)
-
-    assert "code 69" in writer.delete_group(group).error
-    assert "code 69" in writer.delete_offsets(group, [TopicPartition("none", 0)]).error
-
-
 def test_the_reason_of_a_broker_is_shown() -> None:
     """A broker that says why it did not delete a group (4.4) is quoted, with the error's name."""
     answer = DeleteGroupsResponse.decode(NOT_DELETED, version=3)
@@ -167,12 +152,15 @@ def test_the_reason_of_a_broker_is_shown() -> None:
 
 
 def test_an_idle_group_is_deleted(connection: Connection, apps: Any, group: str) -> None:
-    """A deleted group is listed no more."""
+    """It is listed no more; that it does not exist is the group's own error, not a partition's."""
     topic = apps.create_topic(apps.name("orders"))
     apps.commit(group, {TopicPartition(topic, 0): 0})
+    writer = GroupWriter(connection)
 
-    assert DONE == GroupWriter(connection).delete_group(group)
+    assert DONE == writer.delete_group(group)
     assert group not in [g.group_id for g in list_groups(connection)[0]]
+    assert "code 69" in writer.delete_group(group).error
+    assert "code 69" in writer.delete_offsets(group, [TopicPartition("none", 0)]).error
 
 
 Asked = OffsetCommitRequest.OffsetCommitRequestTopic

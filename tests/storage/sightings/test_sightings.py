@@ -140,27 +140,17 @@ def test_what_makes_a_series(
     assert expected == [*seen(tmp_path, *readings).values()]
 
 
-def test_a_topic_that_was_subscribed_again_loses_its_series(tmp_path: Path) -> None:
-    """Being read in between is what the series is there to exclude."""
-    unsubscribed(tmp_path, reading(0))
+def test_what_ends_the_series_of_a_topic(tmp_path: Path) -> None:
+    """To be read in between; not an older reading, nor one that did not judge its group."""
+    again, unjudged, older = (tmp_path / name for name in ("again", "unjudged", "older"))
+    for state, day in ((again, 0), (unjudged, 0), (older, 3)):
+        unsubscribed(state, reading(day))
 
-    assert {} == unsubscribed(tmp_path, reading(1), left={GROUP: []})
-    assert series(2, 2, 1) == [*unsubscribed(tmp_path, reading(2)).values()]
-
-
-def test_a_group_that_was_not_judged_keeps_its_series(tmp_path: Path) -> None:
-    """Not to have looked, or to have found nobody in the group, is no evidence."""
-    unsubscribed(tmp_path, reading(0))
-
-    assert series(0, 0, 1) == [*unsubscribed(tmp_path, reading(1), left={"another": []}).values()]
-    assert series(0, 2, 2) == [*unsubscribed(tmp_path, reading(2)).values()]
-
-
-def test_an_older_reading_ends_no_series(tmp_path: Path) -> None:
-    """A topic that was subscribed before the series began is still left behind."""
-    unsubscribed(tmp_path, reading(3))
-
-    assert series(3, 3, 1) == [*unsubscribed(tmp_path, reading(2), left={GROUP: []}).values()]
+    assert {} == unsubscribed(again, reading(1), left={GROUP: []})
+    assert series(2, 2, 1) == [*unsubscribed(again, reading(2)).values()]
+    assert series(0, 0, 1) == [*unsubscribed(unjudged, reading(1), left={"another": []}).values()]
+    assert series(0, 2, 2) == [*unsubscribed(unjudged, reading(2)).values()]
+    assert series(3, 3, 1) == [*unsubscribed(older, reading(2), left={GROUP: []}).values()]
 
 
 @both

@@ -128,7 +128,7 @@ def topic(apps: Applications) -> str:
 def test_the_groups_that_lose_offsets_are_rescued(
     operator: Operator, apps: Applications, topic: str
 ) -> None:
-    """Without names, all groups of the forecast of that cluster are meant, and no others."""
+    """All of the forecast of that cluster, which may be none, or those that are named."""
     wild, other = apps.name("wild*"), apps.name("wild-too")
     for group in (wild, other, wild.replace("*", "card")):
         apps.commit(group, {TopicPartition(topic, 0): 1})
@@ -138,23 +138,10 @@ def test_the_groups_that_lose_offsets_are_rescued(
 
     assert (Intent.RESCUE, (wild,)) == (change.plan.intent, change.plan.group_ids)
     assert [wild] == [group.group_id for group in change.facts.groups]
-
-
-def test_groups_that_are_named_are_rescued(
-    operator: Operator, apps: Applications, topic: str
-) -> None:
-    """Named groups are meant, whether they are in the forecast or not."""
-    group = apps.name("named")
-    apps.commit(group, {TopicPartition(topic, 0): 1})
-
-    assert (group,) == operator.session.rescue([group], forecast=vanishing()).plan.group_ids
-
-
-def test_a_forecast_without_losses_rescues_nothing(operator: Operator) -> None:
-    """Where nothing expires there is nothing to do, which is no mistake."""
-    session: Session = operator.session
-
-    assert () == session.rescue(forecast=vanishing(("elsewhere", "g"))).plan.steps
+    named = operator.session.rescue([other], forecast=vanishing())
+    assert (other,) == named.plan.group_ids
+    nothing = operator.session.rescue(forecast=vanishing(("elsewhere", "g")))
+    assert () == nothing.plan.steps
 
 
 def test_a_change_is_on_one_cluster(tmp_path: Path) -> None:

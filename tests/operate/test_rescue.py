@@ -38,7 +38,7 @@ def leave(
 def test_commits_are_repeated(
     operator: Operator, apps: Applications, orders: Orders, kind: str
 ) -> None:
-    """Offsets with a clock each are committed again exactly as they are; their times move on."""
+    """Offsets are committed again exactly as they are, and their times move on: nothing to undo."""
     group = apps.name("payments")
     if kind == "consumer":
         leave(operator, apps, group, orders, kind)
@@ -54,6 +54,8 @@ def test_commits_are_repeated(
     after = clocks(operator, group)
     assert before[0] == after[0]
     assert all(old and new and old < new for old, new in zip(before[1:], after[1:], strict=True))
+    undo = operator.undo(plan)
+    assert ((), ["nothing-to-undo"]) == (undo.steps, [finding.rule for finding in undo.findings])
 
 
 def test_a_classic_group_is_joined_and_left(
@@ -106,21 +108,6 @@ def test_a_group_that_a_client_commits_for_is_left_out(
     assert ("left out: " in second.why) is (committed == 1)
     held = operator.held(busy)[busy]
     assert [9] * committed + [7] * (2 - committed) == [held[place].offset for place in orders]
-
-
-def test_a_rescue_has_nothing_to_undo(
-    operator: Operator, apps: Applications, orders: Orders
-) -> None:
-    """Nothing was changed, so nothing is put back."""
-    group = apps.name("payments")
-    operator.commit(group, {orders[0]: 7})
-    plan = plan_rescue(operator.facts(group), groups=[group])
-    operator.apply(plan)
-
-    assert ((), ["nothing-to-undo"]) == (
-        operator.undo(plan).steps,
-        [finding.rule for finding in operator.undo(plan).findings],
-    )
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def test_slices_give_the_columns_of_all_rows_at_once(
 
 
 def test_an_owned_partition_without_a_commit_has_a_row() -> None:
-    """A partition that a member owns but never committed is there, with its owner and no offset."""
+    """It has its owner and no offset; a share group, which keeps none, is not said to lack one."""
     owner = member("orders", owns=(TopicPartition("orders", 1),))
     facts = snapshot(live("g", owner), commits=(Commit("g", "orders", 0, 7),))
     rows = offsets_frame(facts)
@@ -239,6 +239,7 @@ def test_an_owned_partition_without_a_commit_has_a_row() -> None:
     assert [0, 1] == list(rows["partition"])
     assert [False, True] == list(rows["committed"].isna())
     assert ["", "app @ /10.0.0.1"] == list(rows["owner"])
+    assert offsets_frame(snapshot(live("g", owner, type=GroupType.SHARE))).empty
 
 
 def test_the_owner_of_a_paused_partition_is_who_has_paused_it() -> None:
@@ -264,13 +265,6 @@ def test_a_large_offset_stays_exact_beside_a_missing_one() -> None:
 
     assert [2**60 + 1, 7] == list(rows["committed"])
     assert 2**60 + 3 == rows["log_end"].iloc[0]
-
-
-def test_a_share_group_has_no_rows() -> None:
-    """A share group keeps no committed offsets, so it is not said to lack one."""
-    owner = member("orders", owns=(TopicPartition("orders", 1),))
-
-    assert offsets_frame(snapshot(live("g", owner, type=GroupType.SHARE))).empty
 
 
 def test_columns_keep_their_types_when_empty() -> None:

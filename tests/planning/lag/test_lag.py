@@ -65,17 +65,12 @@ def test_lag_and_position(
     assert (lag, lost) == tuple(None if pd.isna(result[c]) else result[c] for c in ("lag", "lost"))
 
 
-def test_stable_lag_stops_at_an_open_transaction() -> None:
-    """A read_committed consumer that stands at an open transaction has no stable lag."""
+def test_stable_lag_and_large_offsets() -> None:
+    """At an open transaction there is no stable lag; an offset beyond a float is not rounded."""
     result = with_lag(frame((11, 0, 16, 11))).iloc[0]
-
     assert (5, 0) == (result["lag"], result["stable_lag"])
 
-
-def test_a_large_offset_stays_exact() -> None:
-    """An offset beyond the reach of a float is not rounded, also beside a missing one."""
     result = with_lag(frame((2**60 + 1, 0, 2**60 + 4, 2**60 + 4), (None, 0, 1, 1)))
-
     assert 3 == result["lag"].iloc[0]
 
 
@@ -101,22 +96,18 @@ def test_lag_and_lost_add_up_to_the_distance(committed: int, start: int, length:
         assert end - committed == result["lag"] + result["lost"]
 
 
-def test_a_group_without_any_known_lag_has_none() -> None:
-    """A sum over nothing known is unknown; pandas alone would make it 0."""
-    result = lag_by_group(with_lag(frame((None, 0, 100, 100), (40, None, None, None)))).iloc[0]
+def test_a_group_is_summed_and_its_worst_partition_named() -> None:
+    """The sum counts known partitions and says how many are not; of none known it is unknown."""
+    rows = frame((90, 0, 100, 100), (20, 0, 100, 100), (None, 0, 100, 100))
+    result = lag_by_group(with_lag(rows)).iloc[0]
+    assert (90, 1) == (result["lag"], result["unknown_lag_partitions"])
+    assert ("t", 1, 80) == tuple(result[["worst_topic", "worst_partition", "worst_lag"]])
 
+    # Of nothing, pandas alone would make the sum 0.
+    result = lag_by_group(with_lag(frame((None, 0, 100, 100), (40, None, None, None)))).iloc[0]
     assert pd.isna(result["lag"])
     assert pd.isna(result["worst_partition"])
     assert (2, 2) == (result["partitions"], result["unknown_lag_partitions"])
-
-
-def test_a_group_is_summed_and_its_worst_partition_named() -> None:
-    """The sum counts known partitions, says how many are not, and names the worst one."""
-    rows = frame((90, 0, 100, 100), (20, 0, 100, 100), (None, 0, 100, 100))
-    result = lag_by_group(with_lag(rows)).iloc[0]
-
-    assert (90, 1) == (result["lag"], result["unknown_lag_partitions"])
-    assert ("t", 1, 80) == tuple(result[["worst_topic", "worst_partition", "worst_lag"]])
 
 
 def test_groups_of_the_same_name_stay_apart_by_cluster() -> None:

@@ -154,19 +154,14 @@ def summed(*rows: tuple[Any, ...], partitions: int | None = 1, **more: Any) -> p
 
 
 def test_counts_are_of_hours_and_rates_of_the_window() -> None:
-    """What is older than the window does not count, and rates are over all of it."""
+    """What is older does not count, and rates are over all of it; it may begin within an hour."""
     (row,) = summed(("g", 0, 9000, 9, True), ("g", 1, 540, 1, True), ("g", 2, 5400, 2, True))[
         ["window_from", "commits", "commits_per_s", "rebalances", "bytes_per_s", "complete"]
     ].itertuples(index=False)
-
     assert (NOON + timedelta(hours=1), 5940, 1.1, 3, 110, True) == row
 
-
-def test_a_window_may_begin_within_an_hour() -> None:
-    """Where reading began at 14:20, ten minutes of commits are ten minutes of commits."""
     began = NOON + timedelta(hours=2, minutes=20)
     (row,) = summed(("g", 2, 600, 0, True), since=began).itertuples(index=False)
-
     assert (began, 600, 1.0) == (row.window_from, row.commits, row.commits_per_s)
 
 
@@ -254,12 +249,19 @@ def facts(told: list[tuple[str, ...]], *, complete: bool = True, **logged: objec
 
 
 def test_a_coordinator_knows_the_state_and_the_log_the_subscription() -> None:
-    """Each tells what it knows best."""
-    known = facts([("g", "classic", "Stable", "consumer")])
+    """Each tells what it knows best; what has changed since the log was read is not guessed."""
+    stable, empty = (("g", "classic", state, "consumer") for state in ("Stable", "Empty"))
 
+    known = facts([stable])
     assert ("Stable", 2, ["orders"], "") == tuple(
         known[["state", "members", "subscribed", "unreadable"]]
     )
+    left = facts([empty], empty_since=SINCE)
+    assert ("Empty", 0, SINCE) == tuple(left[["state", "members", "empty_since"]])
+    came = facts([stable], members=0, subscribed=[])
+    assert came["unreadable"]
+    for value in (left["subscribed"], came["subscribed"], came["members"]):
+        assert pd.isna(value)
 
 
 @pytest.mark.parametrize(("complete", "state"), [(True, "Dead"), (False, "Unknown")])
@@ -269,21 +271,3 @@ def test_a_group_that_is_not_listed(*, complete: bool, state: str) -> None:
 
     assert state == facts(other, complete=complete)["state"]
     assert state == facts([], complete=complete)["state"]
-
-
-def test_a_group_that_became_empty_since_has_no_members() -> None:
-    """The log was read a little earlier; its subscription is no longer true."""
-    known = facts([("g", "classic", "Empty", "consumer")], empty_since=SINCE)
-
-    assert ("Empty", 0) == tuple(known[["state", "members"]])
-    assert pd.isna(known["subscribed"])
-    assert SINCE == known["empty_since"]
-
-
-def test_members_that_came_since_the_log_was_read_are_not_guessed() -> None:
-    """A live group without members in the log has a subscription that is not known."""
-    known = facts([("g", "classic", "Stable", "consumer")], members=0, subscribed=[])
-
-    assert known["unreadable"]
-    assert pd.isna(known["subscribed"])
-    assert pd.isna(known["members"])

@@ -229,7 +229,12 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
     expect(pause.review.get_by_role("button", name="Resume")).to_be_enabled()
 
     move = operator.open(
-        50, "move", groups=[group], topics=[scope], mode="to-offset", value=str(POISON_OFFSET + 1)
+        50,
+        "move",
+        groups=[group],
+        topics=[scope],
+        mode="to-offset",
+        value=str(POISON_OFFSET + 1),
     )
     move.run_all()
     expect(move.review).to_contain_text("Blocked · skips-unread-records")

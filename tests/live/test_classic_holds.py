@@ -22,13 +22,23 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
+from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
+    DescribeClassic,
+    JoinResult,
+    Leave,
+)
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_capture import AssignedAgain
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import CAPTURE_SESSION_MS
 from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
-from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
+from toolkit.model import (
+    HOLDER_CLIENT_ID,
+    CaptureMode,
+    HoldNote,
+    TopicPartition,
+)
 
 pytestmark = pytest.mark.live("consumers of many kinds run")
 
@@ -173,7 +183,10 @@ def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Reci
 
 @pytest.mark.parametrize(
     ("kind", "shape"),
-    [(COOPERATIVE, {"topics": 2, "consumers": ("a", "b", "c")}), ("java-cooperative-sticky", {})],
+    [
+        (COOPERATIVE, {"topics": 2, "consumers": ("a", "b", "c")}),
+        ("java-cooperative-sticky", {}),
+    ],
 )
 def test_cooperative_members_keep_what_they_had(
     held: Callable[..., RecipeHold],

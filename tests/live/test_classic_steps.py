@@ -12,7 +12,13 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import Blocked, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
+from toolkit.errors import (
+    Blocked,
+    ClusterUnreachable,
+    HoldLost,
+    Interrupted,
+    NotCaptured,
+)
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.kafka_io.membership.classic import (

@@ -55,7 +55,7 @@ def test_nothing_that_is_produced_during_a_pause_is_lost(
             assert BEFORE == firsts[place].offset
             wanted = [*range(BEFORE, BEFORE + MEANWHILE)]
             consumers.until(
-                lambda all_: wanted == sorted({d.offset for d in all_ if d.place == place})
+                lambda all_: wanted == sorted({d.offset for d in all_ if d.place == place}),
             )
 
             undone = session.undo(paused.run_id)

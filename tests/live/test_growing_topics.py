@@ -14,7 +14,10 @@ from live_groups import together
 
 from toolkit.model import Cluster, TopicPartition
 
-pytestmark = [pytest.mark.live("consumers run"), pytest.mark.starts("consumers")]
+pytestmark = [
+    pytest.mark.live("consumers run"),
+    pytest.mark.starts("consumers"),
+]
 
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer", "java-range")
 # How often members look for new topics and partitions, five minutes by default.

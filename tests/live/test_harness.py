@@ -145,7 +145,12 @@ def test_every_client(bare_cluster: Cluster, live_group: Callable[..., LiveGroup
 
     together(
         is_so,
-        ("librdkafka-range", "java-cooperative-sticky", "kafka-python-sticky", "aiokafka-sticky"),
+        (
+            "librdkafka-range",
+            "java-cooperative-sticky",
+            "kafka-python-sticky",
+            "aiokafka-sticky",
+        ),
     )
 
 

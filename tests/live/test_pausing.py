@@ -45,7 +45,8 @@ Eventually = Callable[[Callable[[], object]], object]
 
 OF_EACH_PROTOCOL = [
     pytest.param(
-        kind, marks=[pytest.mark.default("one of each group protocol"), pytest.mark.timeout(600)]
+        kind,
+        marks=[pytest.mark.default("one of each group protocol"), pytest.mark.timeout(600)],
     )
     for kind in EACH_PROTOCOL
 ]

@@ -90,7 +90,9 @@ class Holder:
     def others_flow(self, *numbers: int) -> None:
         """Keep the hold until every partition that is not held was delivered."""
         at, others = time.time(), set(self.app.places) - self.app.places_of(*numbers)
-        self.keep(until=lambda: others <= {d.place for d in self.app.deliveries() if d.at > at})
+        self.keep(
+            until=lambda: others <= {d.place for d in self.app.deliveries() if d.at > at},
+        )
 
 
 @pytest.fixture

@@ -373,7 +373,12 @@ def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
     ],
 )
 def test_is_written_over(
-    target: int, before: int | None, found: int | None, elapsed_s: float, *, over: bool
+    target: int,
+    before: int | None,
+    found: int | None,
+    elapsed_s: float,
+    *,
+    over: bool,
 ) -> None:
     """Only a commit that cannot come from who began at the new offset counts against a move."""
     assert over is is_written_over(target, before, found, elapsed_s)

@@ -45,7 +45,11 @@ def member_id(name: str, life: int = 1) -> str:
 
 
 def subscription(
-    process: int, *owned: int, topics: Iterable[str] = TOPICS, version: int = 11, error: int = 0
+    process: int,
+    *owned: int,
+    topics: Iterable[str] = TOPICS,
+    version: int = 11,
+    error: int = 0,
 ) -> bytes:
     """Return what a thread of an instance says when it joins."""
     words = int32(version) + int32(version) + process.to_bytes(16, "big")
@@ -77,7 +81,10 @@ def two_threads() -> StreamsTasks:
 
 
 def shares(
-    tasks: StreamsTasks, members: dict[str, bytes], *held: int, keep_absent: bool = False
+    tasks: StreamsTasks,
+    members: dict[str, bytes],
+    *held: int,
+    keep_absent: bool = False,
 ) -> dict[str, list[int]]:
     """Share tasks out, and return the numbers of the partitions that each member gets."""
     places = frozenset(TopicPartition("orders", number) for number in held)

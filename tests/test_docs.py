@@ -160,12 +160,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     for name in ("OFFSETBOOK_FLEET", "OFFSETBOOK_SANDBOX"):
         environment.pop(name, None)
     return subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
 
 

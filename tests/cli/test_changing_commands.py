@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from applications import Applications
 from terminal import talk
+from timed_records import produce
 
 from toolkit.errors import NotFound, UsageError
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -117,22 +120,6 @@ def test_a_new_topic_is_not_overridden_but_asked_for(
     assert "--override" not in blocked.stderr
     assert "Try: name only groups and partitions that the file has" in no_row.stderr
     assert 0 == here(*words, "--new-topics").returncode
-
-
-def test_a_deleted_group_comes_back_from_a_csv(
-    idle: Any, approved: Command, here: Command, held: Any, tmp_path: Path
-) -> None:
-    """A CSV has the offsets, and none of the metadata."""
-    group, saved = idle[0], tmp_path / "saved.csv"
-    assert 0 == here("export", "--group", group, "--format", "csv", str(saved)).returncode
-    run_of(approved("delete-groups", "--group", group))
-    assert {} == held(group)
-
-    done = approved("restore", str(saved), "--into", group)
-
-    run_of(done)
-    assert {0: (5, ""), 1: (6, "")} == held(group)
-    assert "cluster-unknown: a CSV file does not say which cluster" in done.stderr
 
 
 def test_approve_apply_undo(idle: Any, approved: Command, here: Command, held: Any) -> None:
@@ -257,15 +244,22 @@ def test_rename_and_back(idle: Any, approved: Command, held: Any) -> None:
 def test_export_and_restore(
     idle: Any, approved: Command, here: Command, held: Any, tmp_path: Path
 ) -> None:
-    """What was exported is restored exactly, also after the group was deleted."""
-    path = str(tmp_path / "saved.json")
-    saved = here("export", "--group", idle[0], path)
-    assert 0 == saved.returncode, saved.stderr
-    run_of(approved("delete-offsets", "--group", idle[0], "--topic", f"{idle[1]}:0"))
+    """What was exported is restored exactly; a CSV has the offsets, and none of the metadata."""
+    group, saved, table = idle[0], str(tmp_path / "saved.json"), str(tmp_path / "saved.csv")
+    for options in ((saved,), ("--format", "csv", table)):
+        exported = here("export", "--group", group, *options)
+        assert 0 == exported.returncode, exported.stderr
+    run_of(approved("delete-offsets", "--group", group, "--topic", f"{idle[1]}:0"))
 
-    run_of(approved("restore", path))
+    run_of(approved("restore", saved))
+    assert BEFORE == held(group)
 
-    assert BEFORE == held(idle[0])
+    run_of(approved("delete-groups", "--group", group))
+    assert {} == held(group)
+    done = approved("restore", table, "--into", group)
+    run_of(done)
+    assert {0: (5, ""), 1: (6, "")} == held(group)
+    assert "cluster-unknown: a CSV file does not say which cluster" in done.stderr
 
 
 def test_a_misspelt_topic_blocks_a_deletion(idle: Any, here: Command, held: Any) -> None:
@@ -304,22 +298,17 @@ def test_nothing_to_do_is_done(idle: Any, here: Command) -> None:
     assert (0, "nothing to do") == (done.returncode, done.stderr.splitlines()[-1])
 
 
-def test_a_tampered_audit_log_is_found(
-    idle: Any, approved: Command, here: Command, bare_fleet: Path
+def test_an_audit_log_that_is_not_intact(
+    idle: Any, approved: Command, here: Command, bare_fleet: Path, tmp_path: Path
 ) -> None:
-    """Verification fails where a reason was changed afterwards, and names the line."""
+    """A changed line is named; a mistyped state directory has no log, which proves nothing."""
     run_of(approved("reset", "--group", idle[0], "--to-earliest"))
     log = bare_fleet.parent / "state" / "audit.jsonl"
     log.write_text(log.read_text().replace("a test", "a lie!", 1))
 
     done = here("audit", "verify")
 
-    assert 1 == done.returncode
-    assert "line 1 was changed" in done.stdout
-
-
-def test_a_missing_audit_log_is_not_intact(here: Command, tmp_path: Path) -> None:
-    """A state directory that is mistyped has no log: that proves nothing, and says so."""
+    assert (1, True) == (done.returncode, "line 1 was changed" in done.stdout)
     mistyped = str(tmp_path / "nope")
     with pytest.raises(NotFound, match=r"no audit log in .*nope"):
         here("audit", "verify", "--state", mistyped)
@@ -359,3 +348,89 @@ def test_an_unknown_run_is_named(here: Command) -> None:
     """There is no undoing a run that left no record."""
     with pytest.raises(NotFound, match="run 'x': no undo record"):
         here("undo", "x")
+
+
+def test_a_second_call_deletes_what_the_first_has_seen(
+    apps: Applications,
+    bare_cluster: Cluster,
+    offsetbook_here: Command,
+    fleet_of: Callable[..., Path],
+) -> None:
+    """A look that is a dry run counts, and what is too young is told and left alone."""
+    left, read = (apps.create_topic(apps.name(stem), records=5) for stem in ("left", "read"))
+    group = apps.name("billing")
+    apps.commit(group, {TopicPartition(topic, 0): 3 for topic in (left, read)})
+    apps.join(group, [read])
+    fleet = fleet_of(eu=bare_cluster.bootstrap_servers)
+
+    def ask(*conditions: str) -> tuple[list[dict[str, Any]], str]:
+        what = ("delete-offsets", "--group", group, "--unsubscribed", *conditions)
+        done = offsetbook_here(*what, "--dry-run", "--output", "json", fleet=fleet)
+        assert 0 == done.returncode, done.stderr
+        return json.loads(done.stdout), done.stderr
+
+    rows, words = ask("--seen-in-runs", "2")
+    assert [] == rows
+    assert "note: too-young: " in words
+    assert "observed as unsubscribed in 1 run since" in words
+
+    rows, words = ask("--seen-in-runs", "2")
+    assert [(left, 0, 3)] == [(row["topic"], row["partition"], row["before"]) for row in rows]
+    assert "too-young" not in words
+
+    rows, words = ask("--unsubscribed-for", "14d")
+    assert ([], True) == (rows, "required: unsubscribed for 14 d" in words)
+
+
+@pytest.mark.parametrize("condition", [("--unsubscribed-for", "14d"), ("--seen-in-runs", "2")])
+def test_a_condition_is_about_what_is_unsubscribed(
+    condition: tuple[str, str], offsetbook_here: Command, fleet_of: Callable[..., Path]
+) -> None:
+    """Nothing else is looked for in a way that would tell its age."""
+    fleet = fleet_of(eu="127.0.0.1:1")
+
+    with pytest.raises(UsageError, match="a condition of unsubscribed"):
+        offsetbook_here("delete-offsets", "--group", "g", *condition, fleet=fleet)
+
+
+TIMES = [datetime(2025, 10, 9, 9, tzinfo=UTC) + timedelta(seconds=n) for n in range(17)]
+EARLIER = 7  # records that only the mirror has, before all others
+
+
+@pytest.fixture
+def mirrored(
+    applications: Callable[[Cluster], Any], bare_cluster: Cluster, kafka_39: Cluster
+) -> tuple[str, str]:
+    """Return a group and its topic, of which the mirror has the same records at other offsets."""
+    here, there = applications(bare_cluster), applications(kafka_39)
+    topic, group = here.create_topic(here.name("orders")), here.name("pay")
+    there.create_topic(topic)
+    produce(here.address, TopicPartition(topic, 0), TIMES[EARLIER:])
+    produce(there.address, TopicPartition(topic, 0), TIMES)
+    here.commit(group, {TopicPartition(topic, 0): 4})
+    return group, topic
+
+
+@pytest.mark.parametrize(("by", "expected"), [("offset", 4), ("time", 4 + EARLIER)])
+def test_a_mirror_goes_on_where_the_source_is(
+    by: str, expected: int, mirrored: tuple[str, str], applied: Command, kafka_39: Cluster
+) -> None:
+    """By offset the group has the same offset on the mirror, by time the same next record."""
+    group, topic = mirrored
+    name = f"{group}-{by}"
+    mirror = ("--to-cluster", "mirror", "--by", by)
+
+    done = applied("copy", "--cluster", "eu", "--group", group, "--to", name, *mirror)
+
+    assert 0 == done.returncode, done.stderr
+    commits = read_snapshot(kafka_39, groups=[name]).commits
+    assert [(topic, 0, expected)] == [(c.topic, c.partition, c.offset) for c in commits]
+
+
+@pytest.fixture
+def applied(
+    approve_shown: Command, fleet_of: Callable[..., Path], bare_cluster: Cluster, kafka_39: Cluster
+) -> Command:
+    """Return a function that applies what a command plans, on a fleet of both clusters."""
+    fleet = fleet_of(eu=bare_cluster.bootstrap_servers, mirror=kafka_39.bootstrap_servers)
+    return partial(approve_shown, fleet=fleet)

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from applications import Applications
+from operators import Operator
 
 from toolkit.kafka_io import read_snapshot
 from toolkit.kafka_io.groups import listing
 from toolkit.model import Problem, TopicPartition
+from toolkit.plan import Position
+from toolkit.planning.changes.targets import ToOffset
 
 Command = Callable[..., "CompletedProcess[str]"]
+
+
+DOWN = "127.0.0.1:1"
+FLEET_OF_ONE = f"clusters:\n  us:\n    bootstrap.servers: {DOWN}\n"
 
 
 def only_error(done: CompletedProcess[str]) -> str:
@@ -25,14 +37,6 @@ def only_error(done: CompletedProcess[str]) -> str:
     assert line.startswith("error: ")
     assert "Try: " in line
     return line
-
-
-def test_unknown_cluster(offsetbook_main: Command, down: Path) -> None:
-    """A cluster that is not in the fleet file is a usage error that suggests one."""
-    done = offsetbook_main("lag", "--cluster", "su", fleet=down)
-
-    assert done.returncode == 2
-    assert "cluster 'su' is not in the fleet file" in only_error(done)
 
 
 def test_unreachable_cluster(offsetbook: Command, down: Path) -> None:
@@ -73,24 +77,19 @@ def test_unknown_group(offsetbook_main: Command, fleet: Path, command: tuple[str
     assert "group nope" in only_error(done)
 
 
-def test_one_of_two_groups_is_unknown(offsetbook_main: Command, fleet: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [("lag", "--group", "payments", "--group", "nope"), ("groups", "describe", "payments", "nope")],
+)
+def test_one_of_two_groups_is_unknown(
+    offsetbook_main: Command, fleet: Path, arguments: tuple[str, ...]
+) -> None:
     """When one of the named groups exists its rows are there, and the other is an error."""
-    arguments = ("lag", "--group", "payments", "--group", "nope", "--output", "csv")
-    done = offsetbook_main(*arguments, fleet=fleet)
+    done = offsetbook_main(*arguments, "--output", "csv", fleet=fleet)
 
     assert done.returncode == 4
-    assert [row["group"] for row in csv.DictReader(io.StringIO(done.stdout))] == ["payments"]
+    assert {"payments"} == {row["group"] for row in csv.DictReader(io.StringIO(done.stdout))}
     assert "group nope in cluster" in done.stderr
-
-
-def test_malformed_fleet_file(offsetbook_main: Command, tmp_path: Path) -> None:
-    """A mistake in the fleet file is a usage error with its line and column."""
-    path = tmp_path / "fleet.yaml"
-    path.write_text("clusters:\n  eu:\n    bootstrap.severs: b:1\n")
-    done = offsetbook_main("clusters", "--fleet", str(path))
-
-    assert done.returncode == 2
-    assert f"{path}, line 3, column 5: unknown setting" in only_error(done)
 
 
 def test_missing_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
@@ -101,41 +100,30 @@ def test_missing_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
     assert "sandbox up" in only_error(done)
 
 
-def test_bad_address(offsetbook_main: Command, fleet_of: Callable[..., Path]) -> None:
-    """What is not an address is a usage error about the fleet file, at once."""
-    done = offsetbook_main("lag", fleet=fleet_of(eu="localhost"))
-
-    assert done.returncode == 2
-    assert "'localhost', which is not host:port" in only_error(done)
-
-
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "fleet_file", "says"),
     [
-        ("--bogus",),
-        ("lag", "--by", "topic"),
-        ("lag", "--output", "xml"),
-        ("groups", "list", "--state", "Bogus"),
-        ("groups", "describe"),
+        (("--bogus",), FLEET_OF_ONE, "Error: "),
+        (("lag", "--by", "topic"), FLEET_OF_ONE, "Error: "),
+        (("lag", "--output", "xml"), FLEET_OF_ONE, "Error: "),
+        (("groups", "list", "--state", "Bogus"), FLEET_OF_ONE, "Error: "),
+        (("groups", "describe"), FLEET_OF_ONE, "Error: "),
+        (("lag", "--cluster", "su"), FLEET_OF_ONE, "cluster 'su' is not in the fleet file"),
+        (("lag",), FLEET_OF_ONE.replace(DOWN, "localhost"), "'localhost', which is not host:port"),
+        (("clusters",), "clusters:\n  eu:\n    b: c\n", "fleet.yaml, line 3, column 5: unknown"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_wrong_arguments(offsetbook_main: Command, down: Path, arguments: tuple[str, ...]) -> None:
-    """What the command line does not know is a usage error, and nothing goes to stdout."""
-    done = offsetbook_main(*arguments, fleet=down)
+def test_wrong_usage(
+    offsetbook_main: Command, tmp_path: Path, arguments: tuple[str, ...], fleet_file: str, says: str
+) -> None:
+    """What cannot be understood, on the command line or in the fleet file, is a usage error."""
+    path = tmp_path / "fleet.yaml"
+    path.write_text(fleet_file)
+    done = offsetbook_main(*arguments, fleet=path)
 
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "Error: " in done.stderr
-
-
-def test_one_missing_group_does_not_hide_the_other(offsetbook_here: Command, fleet: Path) -> None:
-    """Of two named groups the one that exists is shown, the other named, and the code says so."""
-    done = offsetbook_here("groups", "describe", "payments", "nope", "--output", "csv", fleet=fleet)
-
-    assert done.returncode == 4
-    assert {row["group"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"payments"}
-    assert "group nope in cluster" in done.stderr
+    assert (2, "") == (done.returncode, done.stdout)
+    assert says in (done.stderr if says == "Error: " else only_error(done))
 
 
 def test_choosing_a_group_does_not_hide_who_reads_its_topic(
@@ -178,3 +166,67 @@ def test_a_name_that_was_meant(apps: Any, fleet_of: Any, offsetbook_main: Comman
     assert f"did you mean {group}?" in lag.stderr
     assert f"did you mean {group}?" in plan.stderr
     assert f"did you mean {topic}?" in of_topic.stderr
+
+
+COMMAND = (sys.executable, "-c", "from toolkit.cli import main; main()")
+
+
+@pytest.fixture
+def change(
+    operator: Operator, apps: Applications, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, TopicPartition, list[str]]:
+    """Return a group that latin-1 cannot write, its partition, and the words of a reset to 3."""
+    group = apps.name("\u6d88\u8d39\u8005 \U0001f600")
+    place = TopicPartition(apps.create_topic(apps.name("orders"), records=9), 0)
+    operator.commit(group, {place: 7})
+    approve = operator.session.reset([group], to=ToOffset(3)).fingerprint
+    words = ["reset", "--group", group, "--to-offset", "3", "--approve", approve]
+    monkeypatch.setenv("OFFSETBOOK_STATE", str(operator.state))
+    where = ["--cluster", operator.cluster.bootstrap_servers]
+    return group, place, [*words, "--reason", "a test", *where]
+
+
+def run(
+    words: list[str], stdout: int = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command as a shell does."""
+    return subprocess.run(
+        [*COMMAND, *words],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_an_encoding_that_lacks_a_name(
+    operator: Operator, change: tuple[str, TopicPartition, list[str]], output: str
+) -> None:
+    """JSON has escapes, CSV is UTF-8, people see a sign; the run is named, the exit code is 0."""
+    group, place, words = change
+    done = run([*words, "--output", output], PYTHONIOENCODING="latin-1")
+
+    assert 0 == done.returncode, done.stderr
+    assert b"offsetbook undo" in done.stderr
+    assert {group: {place: Position(3, 0)}} == operator.held(group)
+    if output == "json":
+        assert [group] == [row["group"] for row in json.loads(done.stdout.decode("ascii"))]
+    if output == "csv":
+        rows = csv.DictReader(io.StringIO(done.stdout.decode("utf-8")))
+        assert [group] == [row["group"] for row in rows]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is a file of Linux")
+def test_a_disk_that_is_full(
+    operator: Operator, change: tuple[str, TopicPartition, list[str]]
+) -> None:
+    """The change is made, stderr says that the result was not written, and the exit code is 0."""
+    group, place, words = change
+    with Path("/dev/full").open("wb") as full:
+        done = run([*words, "--output", "csv"], stdout=full.fileno())
+
+    assert 0 == done.returncode, done.stderr
+    assert b"the result could not be written: No space left on device" in done.stderr
+    assert b"offsetbook undo" in done.stderr
+    assert {group: {place: Position(3, 0)}} == operator.held(group)

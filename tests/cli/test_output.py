@@ -45,16 +45,6 @@ def test_table_cannot_write_escape_sequences(capsys: pytest.CaptureFixture[str])
     assert len(written.err.splitlines()) == 1
 
 
-def test_json_escapes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    """JSON says control characters in its own way, and gives them back exactly."""
-    write_frame(pd.DataFrame({"group": [ESCAPES, "東京"]}), "json")
-    written = capsys.readouterr().out
-
-    assert "\x1b" not in written
-    assert "東京" in written
-    assert [row["group"] for row in json.loads(written)] == [ESCAPES, "東京"]
-
-
 @pytest.mark.parametrize("output", ["table", "json", "csv"])
 def test_terminal_is_never_commanded(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, output: str
@@ -66,14 +56,6 @@ def test_terminal_is_never_commanded(
     written = capsys.readouterr().out
 
     assert all(character.isprintable() or character == "\n" for character in written)
-
-
-def test_csv_in_a_file_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
-    """CSV that does not go to a terminal gives every name back as it is."""
-    write_frame(pd.DataFrame({"group": [ESCAPES, 'a "b", c']}), "csv")
-    rows = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))
-
-    assert rows == [["group"], [ESCAPES], ['a "b", c']]
 
 
 def test_csv_has_no_formulas(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,62 +77,46 @@ def test_error_cannot_write_escape_sequences() -> None:
     assert "\\x1b]0;owned\\x07" in error.problem
 
 
-def test_truth_is_yes_or_no(capsys: pytest.CaptureFixture[str]) -> None:
-    """Truth values are words in a table and their own type in JSON."""
-    frame = pd.DataFrame({"pending": [True, False]})
+def test_values_in_each_form(capsys: pytest.CaptureFixture[str]) -> None:
+    """A missing number is never 0, no offset is rounded, and truth is yes or no."""
+    frame = pd.DataFrame(
+        {"lag": pd.array([None, 0, 2**63 - 1], dtype="Int64"), "pending": [True, False, True]}
+    )
     write_frame(frame, "table")
+    table = "lag pending – yes 0 no 9,223,372,036,854,775,807 yes"
+    assert table.split() == capsys.readouterr().out.split()
     write_frame(frame, "json")
-    written = capsys.readouterr().out
-
-    assert written.split()[:3] == ["pending", "yes", "no"]
-    assert '"pending":true' in written
-
-
-def test_missing_values_are_never_zero(capsys: pytest.CaptureFixture[str]) -> None:
-    """A missing number is a dash in a table, null in JSON and nothing in CSV."""
-    frame = pd.DataFrame({"lag": pd.array([None, 0], dtype="Int64")})
-    for output in ("table", "json", "csv"):
-        write_frame(frame, output)
-    written = capsys.readouterr().out
-
-    assert written.split()[:3] == ["lag", "–", "0"]
-    assert '"lag":null' in written
-    assert written.endswith('lag\n""\n0\n')
-
-
-def test_large_numbers_stay_exact(capsys: pytest.CaptureFixture[str]) -> None:
-    """Offsets beyond what a float holds are written digit by digit."""
-    frame = pd.DataFrame({"committed": pd.array([2**63 - 1, None], dtype="Int64")})
-    for output in ("table", "json", "csv"):
-        write_frame(frame, output)
-    written = capsys.readouterr().out
-
-    assert "9,223,372,036,854,775,807" in written
-    assert written.count("9223372036854775807") == 2
-
-
-def test_no_frames_write_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where no cluster could be read, stdout stays empty."""
+    assert [(None, True), (0, False), (2**63 - 1, True)] == [
+        tuple(row.values()) for row in json.loads(capsys.readouterr().out)
+    ]
+    write_frame(frame, "csv")
+    assert "lag,pending\n,True\n0,False\n9223372036854775807,True\n" == capsys.readouterr().out
     write_frames([], "csv")
+    assert "" == capsys.readouterr().out
 
-    assert capsys.readouterr().out == ""
+
+def test_data_give_every_name_back(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON says control characters in its own way; CSV that is not for a terminal is exact."""
+    names = [ESCAPES, 'a "b", c', "東京"]
+    write_frame(pd.DataFrame({"group": names}), "json")
+    written = capsys.readouterr().out
+    assert ("\x1b" in written, "東京" in written) == (False, True)
+    assert names == [row["group"] for row in json.loads(written)]
+
+    write_frame(pd.DataFrame({"group": names}), "csv")
+    rows = csv.reader(io.StringIO(capsys.readouterr().out, newline=""))
+    assert [["group"], *([name] for name in names)] == list(rows)
 
 
 def test_problems_name_their_subject(capsys: pytest.CaptureFixture[str]) -> None:
-    """A problem is one line: what, of which group, topic and partition, and why."""
-    snapshot = _snapshot(Problem("log offsets", "it has no leader", None, "orders", 0))
-    write_problems([snapshot])
-
+    """A problem is one line; of many of one kind the first are named and the rest counted."""
+    write_problems([_snapshot(Problem("log offsets", "it has no leader", None, "orders", 0))])
     assert capsys.readouterr().err == (
         "could not read log offsets of cluster eu, topic orders, partition 0: it has no leader\n"
     )
 
-
-def test_many_problems_of_one_kind_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """The first few are named and the rest counted, whatever comes in between."""
     many = [Problem("members", "it is down", f"g{number}") for number in range(4_000)]
     write_problems([_snapshot(*many[:2], Problem("groups", "no leader"), *many[2:])])
-
     *named, counted, other = capsys.readouterr().err.splitlines()
     assert [f"could not read members of cluster eu, group g{n}: it is down" for n in range(5)] == (
         named

@@ -120,10 +120,7 @@ def test_protected(operator: Operator, tmp_path: Path, offsetbook_main: Command)
 
 @pytest.mark.usefixtures("place")
 def test_a_copy(
-    operator: Operator,
-    apps: Applications,
-    fleet: Path,
-    offsetbook_main: Command,
+    operator: Operator, apps: Applications, fleet: Path, offsetbook_main: Command
 ) -> None:
     """The empty name can be copied; in Python an empty text names no group."""
     copy = apps.name("copy")

@@ -55,9 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def live_groups(
-    here: ThreeBrokers,
-    unique_name: Callable[[str], str],
-    tmp_path_factory: pytest.TempPathFactory,
+    here: ThreeBrokers, unique_name: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], LiveGroup]]:
     """Return a function that returns the live group of a kind, which all runs share."""
     made: dict[str, LiveGroup] = {}

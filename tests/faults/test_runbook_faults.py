@@ -239,8 +239,7 @@ def test_a_disk_that_is_full_for_the_records(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "hours", "status"),
-    [("Apply", 3, "blocked"), ("Verify", -24, "done")],
+    ("heading", "hours", "status"), [("Apply", 3, "blocked"), ("Verify", -24, "done")]
 )
 def test_a_clock_that_is_set(scene: Scene, heading: str, hours: int, status: str) -> None:
     """A plan that seems old is not applied; what was applied is undone as ever."""

@@ -51,11 +51,7 @@ def stoppable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 @pytest.fixture(params=LISTENERS)
 def cluster(request: pytest.FixtureRequest, stoppable: Secured) -> Cluster:
     """Return the broker behind each kind of listener, with a short limit."""
-    found = {
-        "plain": stoppable.plain,
-        "tls": stoppable.tls,
-        "sasl_ssl": stoppable.role("operator"),
-    }
+    found = {"plain": stoppable.plain, "tls": stoppable.tls, "sasl_ssl": stoppable.role("operator")}
     return replace(found[request.param], timeout_s=LIMIT_S)
 
 

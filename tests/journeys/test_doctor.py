@@ -23,23 +23,10 @@ from toolkit.journeys.doctor.permission_rows import permission_rows
 from toolkit.journeys.doctor.this_machine import machine_rows
 from toolkit.kafka_io.cluster.broker_versions import release_of
 from toolkit.kafka_io.cluster.permissions import MOST_ASKED, AclOperation, Permissions
-from toolkit.model import (
-    CaptureMode,
-    Cluster,
-    GroupType,
-    HoldNote,
-    Policy,
-    TopicPartition,
-)
+from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, Policy, TopicPartition
 from toolkit.sandbox.jars import VERSION
 from toolkit.sandbox.roles import ROLES
-from toolkit.storage.hold_files import (
-    HoldRecord,
-    HoldStatus,
-    hold_path,
-    keeper_lock,
-    write_hold,
-)
+from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, keeper_lock, write_hold
 
 READING = {"describe groups", "describe topics", "read offsets topic"}
 # As docs/acls.md has it; whether offsets can be moved is told to nobody.

@@ -96,10 +96,7 @@ def same(answers: Sequence[Answer], exit_code: int, *rules: str) -> Answer:
 
 @pytest.mark.parametrize(
     ("mode", "value", "code", "rules"),
-    [
-        ("to-offset", "2", 0, ()),
-        ("to-latest", "", 3, ("skips-unread-records",)),
-    ],
+    [("to-offset", "2", 0, ()), ("to-latest", "", 3, ("skips-unread-records",))],
 )
 def test_a_reset(ends: FrontEnds, mode: str, value: str, code: int, rules: tuple[str, ...]) -> None:
     """A reset that may be made, and one that is blocked by a rule that can be overridden."""

@@ -5,6 +5,8 @@ import pytest
 from clients import Producer
 from confluent_kafka import TopicCollection
 
+from toolkit.errors import NotFound
+from toolkit.kafka_io.one_group import read_one_group
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Problem, TimedOffset, TopicPartition
@@ -94,3 +96,18 @@ def test_partition_without_a_leader(lost_broker: Any) -> None:
     assert [Problem("log offsets", "it has no leader", None, topic, 0)] == [
         problem for problem in facts.problems if problem.topic == topic
     ]
+
+
+def test_a_name_is_no_pattern(apps: Any) -> None:
+    """A group that is called like a pattern is read by itself, and a pattern is no group."""
+    partition = TopicPartition(apps.create_topic(apps.name("one"), records=3), 0)
+    stem = apps.name("group")
+    for name in (f"{stem}*", f"{stem}-a", f"[{stem}]"):
+        apps.commit(name, {partition: 1})
+
+    for name in (f"{stem}*", f"[{stem}]"):
+        facts, group = read_one_group(apps.cluster, name)
+        assert ([name], name) == ([g.group_id for g in facts.groups], group.group_id)
+        assert [name] == [commit.group_id for commit in facts.commits]
+    with pytest.raises(NotFound, match="no group named"):
+        read_one_group(apps.cluster, f"{stem}-?")

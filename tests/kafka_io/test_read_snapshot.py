@@ -152,8 +152,8 @@ def test_commits(snapshot: Snapshot, seeded: SeededGroup) -> None:
     assert all(committed[p] == LEFT_AT for p in partitions_of(seeded.left))
 
 
-def test_commits_have_times(snapshot: Snapshot, sandbox: Sandbox) -> None:
-    """Commits of a group at rest carry the moment they were made, in UTC."""
+def test_commits_have_times_and_metadata(snapshot: Snapshot, sandbox: Sandbox) -> None:
+    """A commit carries the moment it was made, in UTC, and its metadata as it is, markup too."""
     times = [c.committed_at for c in snapshot.commits if c.group_id == "nightly-export"]
     before_start = (sandbox.state_dir / "eu" / "server.properties").stat().st_mtime
 
@@ -161,18 +161,17 @@ def test_commits_have_times(snapshot: Snapshot, sandbox: Sandbox) -> None:
     assert all(
         datetime.fromtimestamp(before_start, UTC) < time <= datetime.now(UTC) for time in times
     )
-
-
-def test_commits_have_metadata(snapshot: Snapshot) -> None:
-    """Commit metadata is passed on as it is, markup included."""
-    metadata = {c.metadata for c in snapshot.commits if c.group_id.startswith("<img")}
-
     # Its client ends stored metadata with a NUL, which is then part of it.
-    assert metadata == {"<b onclick=alert(3)>\0"}
+    assert {"<b onclick=alert(3)>\0"} == {
+        c.metadata for c in snapshot.commits if c.group_id.startswith("<img")
+    }
 
 
-def test_log_start_above_commit(snapshot: Snapshot) -> None:
-    """Records that were deleted before they were read show as a log start above the commit."""
+def test_where_commits_lie_in_their_logs(snapshot: Snapshot) -> None:
+    """Never beyond the end, which is read after them; before the start where records are gone."""
+    for commit in snapshot.commits:
+        log = snapshot.logs[TopicPartition(commit.topic, commit.partition)]
+        assert commit.offset <= log.log_end
     for partition, offset in committed_by(snapshot, "archiver").items():
         assert offset < snapshot.logs[partition].log_start == CUT_AT
 
@@ -190,13 +189,6 @@ def test_open_transaction_holds_last_stable_offset_back(
     }
     held = snapshot.logs[OPEN_TRANSACTION]
     assert held.last_stable < held.log_end
-
-
-def test_commits_are_never_beyond_the_log_end(snapshot: Snapshot) -> None:
-    """Commits are read before log ends, so applications that go on cannot seem to be ahead."""
-    for commit in snapshot.commits:
-        log = snapshot.logs[TopicPartition(commit.topic, commit.partition)]
-        assert commit.offset <= log.log_end
 
 
 @pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "café reports 東京", "payments"])

@@ -56,18 +56,8 @@ def test_certificates(tmp_path: Path) -> None:
     } == settings
 
 
-def test_java_grammar(tmp_path: Path) -> None:
-    """Lines may be continued, blanks and escapes mean what they mean in Java."""
-    text = (
-        "! a comment\n\n  client.id = one\\\n    two\n"
-        "security\\.protocol PLAINTEXT\nclient.id=na\\u00efve\\ \\=x\n"
-    )
-
-    assert {"security.protocol": "PLAINTEXT", "client.id": "naïve =x"} == read(tmp_path, text)
-
-
-def test_access_tokens(tmp_path: Path) -> None:
-    """Client credentials of Java's JAAS entry and of librdkafka's settings mean the same."""
+def test_access_tokens_and_tickets(tmp_path: Path) -> None:
+    """Client credentials of Java and of librdkafka mean the same; of Kerberos, a ticket is used."""
     module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
     url = "sasl.oauthbearer.token.endpoint.url=https://login.example/token\n"
     java = f"{url}sasl.jaas.config={module} clientId='me' clientSecret=\"s3cret\" scope='kafka';\n"
@@ -75,8 +65,10 @@ def test_access_tokens(tmp_path: Path) -> None:
         f"{url}sasl.oauthbearer.method=oidc\nsasl.oauthbearer.client.id=me\n"
         "sasl.oauthbearer.client.secret=s3cret\nsasl.oauthbearer.scope=kafka\n"
     )
+    login = f'{KERBEROS} useTicketCache=true doNotPrompt=true serviceName="kafka";'
 
     assert read(tmp_path, java.replace("'", '"')) == read(tmp_path, librdkafka)
+    assert {"sasl.kerberos.service.name": "kafka"} == read(tmp_path, f"sasl.jaas.config={login}\n")
 
 
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule required"
@@ -129,7 +121,7 @@ LIBRDKAFKA = {
 
 @pytest.mark.parametrize("value", LIBRDKAFKA)
 def test_a_password_of_librdkafka(tmp_path: Path, value: str) -> None:
-    """In a file with librdkafka's names, a value is what stands after the first equals sign."""
+    """A value is what stands after the first equals sign; in another encoding it is refused."""
     written, meant = LIBRDKAFKA[value]
     path = tmp_path / "client.properties"
     path.write_bytes(
@@ -138,21 +130,9 @@ def test_a_password_of_librdkafka(tmp_path: Path, value: str) -> None:
 
     assert "me" == read_client_properties(path)["sasl.username"]
     assert meant == secret_in(path, "sasl.password")
-
-
-def test_letters_that_cannot_be_read(tmp_path: Path) -> None:
-    """A password of librdkafka in another encoding is refused, and not sent with another letter."""
-    path = tmp_path / "client.properties"
     path.write_bytes(b"sasl.username=me\nsasl.password=f\xfcr\n")
     with pytest.raises(UsageError, match=r"sasl\.password has letters that cannot be read"):
         read_client_properties(path)
-
-
-def test_a_kerberos_ticket(tmp_path: Path) -> None:
-    """Java's options for the ticket cache say what is done anyhow."""
-    login = f'{KERBEROS} useTicketCache=true doNotPrompt=true serviceName="kafka";'
-
-    assert {"sasl.kerberos.service.name": "kafka"} == read(tmp_path, f"sasl.jaas.config={login}\n")
 
 
 def test_certificates_as_text(tmp_path: Path) -> None:
@@ -168,12 +148,6 @@ def test_certificates_as_text(tmp_path: Path) -> None:
 
     assert block == settings["ssl.ca.pem"] == settings["ssl.certificate.pem"]
     assert block.replace("CERTIFICATE", "PRIVATE KEY") == secrets.resolved(settings["ssl.key.pem"])
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    """A file that is not there is named."""
-    with pytest.raises(UsageError, match="nowhere"):
-        read_client_properties(tmp_path / "nowhere")
 
 
 def test_a_secret_file_with_a_byte_order_mark(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A rescue restarts expiry clocks, which is read back from the log of a real broker."""
+"""A rescue restarts expiry clocks, by the log of a real broker; and skips that are said."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import pytest
 from applications import Applications
 from operators import Operator
 
+from toolkit.errors import Blocked
 from toolkit.model import GroupState, Policy, TopicPartition
 from toolkit.operate.left_out import left_out
 from toolkit.plan import Action, ChangeStatus, Finding, Position, Severity
 from toolkit.planning.changes.rescue import plan_rescue
+from toolkit.planning.changes.targets import ToLatest
 from toolkit.planning.guardrails.check_context import CheckContext
+from toolkit.session import Session
 
 Orders = tuple[TopicPartition, TopicPartition]
 
@@ -37,7 +40,7 @@ def leave(
 def test_commits_are_repeated(
     operator: Operator, apps: Applications, orders: Orders, kind: str
 ) -> None:
-    """Offsets with a clock each are committed again exactly as they are; their times move on."""
+    """Offsets are committed again exactly as they are, and their times move on: nothing to undo."""
     group = apps.name("payments")
     if kind == "consumer":
         leave(operator, apps, group, orders, kind)
@@ -53,6 +56,8 @@ def test_commits_are_repeated(
     after = clocks(operator, group)
     assert before[0] == after[0]
     assert all(old and new and old < new for old, new in zip(before[1:], after[1:], strict=True))
+    undo = operator.undo(plan)
+    assert ((), ["nothing-to-undo"]) == (undo.steps, [finding.rule for finding in undo.findings])
 
 
 def test_a_classic_group_is_joined_and_left(
@@ -129,16 +134,33 @@ def test_commits_of_a_cut_off_run_are_no_clients(
     assert found.results[0].why.startswith("committed at ")
 
 
-def test_a_rescue_has_nothing_to_undo(
-    operator: Operator, apps: Applications, orders: Orders
+@pytest.mark.parametrize(
+    ("after", "unread"),
+    [
+        pytest.param([], 0, id="the marker of the last transaction"),
+        pytest.param([(5, False)], 0, id="an aborted transaction"),
+        pytest.param([(5, False), (1, True)], 2, id="a record after an aborted transaction"),
+    ],
+)
+def test_what_is_left_of_a_log(
+    operator: Operator, apps: Applications, after: list[tuple[int, bool]], unread: int
 ) -> None:
-    """Nothing was changed, so nothing is put back."""
+    """A reset to the end is blocked by records alone; behind the first, all offsets may be some."""
+    place = TopicPartition(apps.create_topic(apps.name("orders")), 0)
+    apps.write_transactions(place, (3, True), *after)
     group = apps.name("payments")
-    operator.commit(group, {orders[0]: 7})
-    plan = plan_rescue(operator.facts(group), groups=[group])
-    operator.apply(plan)
+    operator.commit(group, {place: 3})
 
-    assert ((), ["nothing-to-undo"]) == (
-        operator.undo(plan).steps,
-        [finding.rule for finding in operator.undo(plan).findings],
-    )
+    change = Session(operator.cluster, operator.state).reset([group], to=ToLatest())
+
+    blocking = [(f.rule, f.why) for f in change.findings if f.blocks]
+    if unread:
+        why = f"at most {unread} unread records would be skipped"
+        assert [("skips-unread-records", why)] == blocking
+        with pytest.raises(Blocked, match=why):
+            operator.apply(change.plan)
+        return
+    assert [] == blocking
+    assert operator.apply(change.plan).is_done
+    end = 4 + sum(records + 1 for records, _ in after)
+    assert end == operator.held(group)[group][place].offset

@@ -338,22 +338,6 @@ def test_a_pending_commit_and_metadata_beside_the_real_tool() -> None:
     assert ["", ""] == [c.after.metadata for _, c in plan.changes if c.after]
 
 
-def test_rows_without_a_group_are_for_every_group() -> None:
-    """R31: for two groups and rows without a group, the tool finds no plan for either."""
-    other = replace(EMPTY, group_id="h")
-    made = snapshot(
-        EMPTY,
-        other,
-        commits=(Commit("g", "ta", 0, 50), Commit("h", "ta", 0, 50)),
-        logs={("ta", 0): (0, 100)},
-    )
-    plan = plan_reset(made, rows(7), groups=["g", "h"])
-
-    assert [("g", 7), ("h", 7)] == [
-        (s.group_id, c.after.offset) for s, c in plan.changes if c.after
-    ]
-
-
 @pytest.mark.parametrize(
     "ask",
     [

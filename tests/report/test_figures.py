@@ -51,24 +51,13 @@ def test_plain(name: str, label: str) -> None:
     assert plain(name) == label
 
 
-def test_figure_says_what_it_is(shown: Any) -> None:
-    """Whoever cannot see the figure is told its kind and title."""
-    show_figure(go.Figure(go.Bar(x=[1]), layout={"title": {"text": "Lag by group"}}))
-
-    assert shown[-1]["data"]["text/plain"] == "Chart (bar): Lag by group"
-
-
-def test_own_look_wins(shown: Any) -> None:
-    """Every figure has our look, and what the author chose wins over it."""
-    show_figure(go.Figure(go.Bar(x=[1]), layout={"height": 200}))
+def test_what_every_figure_has(shown: Any) -> None:
+    """Our look, which the author's goes before; kind and title in words; no mathematics."""
+    bar = go.Bar(x=[1], y=["${app}-${env}"])
+    show_figure(go.Figure(bar, layout={"height": 200, "title": {"text": "Lag by group"}}))
 
     layout = shown.figure["layout"]
     assert layout["height"] == 200
     assert layout["template"]["layout"]["colorway"][0] == "#0072b2"
-
-
-def test_names_are_not_typeset(shown: Any) -> None:
-    """Plotly is told to leave what stands between dollar signs, whatever else the page loads."""
-    show_figure(go.Figure(go.Bar(x=[1], y=["${app}-${env}"])))
-
+    assert shown[-1]["data"]["text/plain"] == "Chart (bar): Lag by group"
     assert {"typesetMath": False} == shown.figure["config"]

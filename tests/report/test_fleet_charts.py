@@ -1,13 +1,17 @@
-"""The pictures of a fleet."""
+"""The pictures of a fleet, and what its report concludes."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
 
+from toolkit.journeys.fleet import FleetReport
 from toolkit.report.colours import BAD, CAUTION, GOOD, SERIES, UNKNOWN, UNUSED, series_colours
+from toolkit.report.display import HEADLESS_VARIABLE, ROLE_KEY, TONE_KEY
 from toolkit.report.fleet_charts import (
     show_lag_heat_map,
     show_lag_history,
@@ -19,6 +23,7 @@ from toolkit.report.lag_charts import (
     show_partition_lag_chart,
     show_unsubscribed_lag_chart,
 )
+from toolkit.spark.fleet_lag import FleetFrames
 
 MIME = "application/vnd.plotly.v1+json"
 HOSTILE = "<a href='http://evil.invalid'>x</a>"
@@ -160,3 +165,65 @@ def test_counts_have_a_sequential_scale(shown: Any) -> None:
     (heat_map,) = shown.figure["layout"]["template"]["data"]["heatmap"]
     assert {"rgba(0,114,178"} == {c.rpartition(",")[0] for _, c in heat_map["colorscale"]}
     assert "colorscale" not in shown.figure["data"][0]
+
+
+Shown = list[dict[str, Any]]
+
+GROUPS = pd.DataFrame(
+    [
+        ("eu", "slow", "WARN", "WARN", 9_000),
+        ("eu", "fine", "OK", "OK", 10),
+        ("us", "gone", "ERR", "STOP", 400),
+        ("us", "lost", "ERR", "ERR", 500),
+        ("us", "left", "ERR", "STOP", 450),
+        ("eu", "mute", None, None, None),
+    ],
+    columns=["cluster", "group", "status", "worst_status", "lag"],
+).astype({"lag": "Int64"})
+
+
+def report(groups: pd.DataFrame) -> FleetReport:
+    """Return a report of groups whose offsets are all in range."""
+    filled = groups.assign(status_why="because", time_lag_s=134_722.36, lost=0)
+    none = pd.DataFrame({"position": pd.Series([], dtype="str")})
+    frames = FleetFrames(none, filled, pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    no_spark = cast("SparkSession", None)  # only a history needs it
+    return FleetReport(("eu", "us"), now, frames, no_spark, fleet_file="/etc/my fleet.yaml")
+
+
+def test_unhealthy_groups_are_listed_by_severity_then_by_lag() -> None:
+    """ERR comes before WARN however large the lag, and an unknown status last."""
+    assert ["left", "gone", "lost", "slow", "mute"] == list(report(GROUPS).unhealthy["group"])
+
+
+def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Shown) -> None:
+    """As bad as the worst group, which the command diagnoses; of a healthy fleet there is none."""
+    report(GROUPS).conclude()
+    data, metadata = shown[-1]["data"], shown[-1]["metadata"]
+    command = (
+        "offsetbook run 90_troubleshoot_group -p cluster=us -p groups=left "
+        "-p 'fleet_file=/etc/my fleet.yaml'"
+    )
+
+    assert {ROLE_KEY: "headline", TONE_KEY: "bad"} == metadata
+    assert data["text/html"].index("left") < data["text/html"].index("slow")
+    assert "1 d 13 h" in data["text/html"]
+    assert command in data["text/plain"]
+
+    assert None is report(GROUPS[GROUPS["status"] == "OK"]).conclude()
+
+    assert {ROLE_KEY: "headline", TONE_KEY: "good"} == shown[-1]["metadata"]
+    assert "" == shown[-1]["data"]["text/html"]
+
+
+def test_in_jupyterlab_buttons_lead_on(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each of the worst groups, in their order."""
+    monkeypatch.delenv(HEADLESS_VARIABLE)
+    buttons = report(GROUPS).conclude()
+
+    assert shown
+    assert buttons is not None
+    assert ["left", "gone", "lost", "slow", "mute"] == [
+        step.button.split()[1] for step in buttons.steps
+    ]

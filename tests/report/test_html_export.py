@@ -214,16 +214,12 @@ def test_the_colour_is_that_of_the_findings(
 
 
 def test_a_chart_brings_no_more_of_plotly_than_it_needs(export: Export) -> None:
-    """Bars and heatmaps travel with the build that draws axes; what it lacks, with all of it."""
+    """Bars and heatmaps need the build that draws axes, which is of the installed version."""
     small = export(new_code_cell("1", outputs=[figure(type="bar"), figure(type="heatmap")]))
     whole = export(new_code_cell("1", outputs=[figure(type="bar"), figure(type="treemap")]))
 
     assert b64encode(PLOTLY_CARTESIAN.read_bytes()).decode() in small
     assert 2 * len(small) < len(whole)
-
-
-def test_the_small_build_is_of_the_version_that_figures_are_made_for() -> None:
-    """The build of plotly.js in the package is what the installed plotly brings as a whole."""
     banner = gzip.decompress(PLOTLY_CARTESIAN.read_bytes())[:100].decode()
     assert f"plotly.js (cartesian - minified) v{get_plotlyjs_version()}" in banner
     assert get_plotlyjs_version() in PLOTLY_CARTESIAN.name

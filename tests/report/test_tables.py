@@ -1,21 +1,33 @@
 import re
+import shlex
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from applications import eventually
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 
 from toolkit.model import Problem
+from toolkit.model.names import ExactName
+from toolkit.report import progress_line as module
 from toolkit.report import show_problems, show_table
 from toolkit.report.display import display_output
-from toolkit.report.safe_names import in_html
+from toolkit.report.next_step_list import ShownStep
+from toolkit.report.progress_line import progress_line
+from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.safe_names import in_html, visible
+from toolkit.report.table_columns import table_columns
 from toolkit.report.tables import ROW_CAP
+from toolkit.runner.parameters import parse_parameters, read_parameters
 from toolkit.session import connect
 
 Shown = list[dict[str, Any]]
@@ -68,10 +80,17 @@ def test_no_name_makes_a_tag(name: str) -> None:
 
 
 def test_hidden_characters_are_spelt_out(shown: Shown) -> None:
-    """A name cannot pass for another one by characters that nobody sees."""
-    show_table(pd.DataFrame({"group": ["orders\u202egro", "pay\u200bments", "grün ☃"]}))
+    """A name cannot pass for another one by what nobody sees, nor command a terminal or a log."""
+    show_table(
+        pd.DataFrame({"group": ["orders\u202egro", "pay\u200bments", "grün ☃", "a\x1b]0;\x07"]})
+    )
+    display_output({"text/plain": "first\x1b[2J\nsecond"})
 
-    assert cells(html_of(shown)) == ["orders\\u202egro", "pay\\u200bments", "grün ☃"]
+    table, other = (output["data"] for output in shown)
+    spelt_out = ["orders\\u202egro", "pay\\u200bments", "grün ☃", "a\\x1b]0;\\x07"]
+    assert spelt_out == cells(table["text/html"])
+    assert all(name in table["text/plain"] for name in spelt_out)
+    assert "first\\x1b[2J\nsecond" == other["text/plain"]
 
 
 def test_numbers(shown: Shown) -> None:
@@ -221,17 +240,6 @@ def test_problems_of_any_record(shown: Shown) -> None:
     assert html_of(shown[:1]) == html_of(shown)
 
 
-def test_plain_text_cannot_write_escape_sequences(shown: Shown) -> None:
-    """The plain text of an output, which terminals and logs show, has names spelt out."""
-    show_table(pd.DataFrame({"group": ["a\x1b]0;owned\x07", "b\u202e"]}))
-    display_output({"text/plain": "first\x1b[2J\nsecond"})
-
-    table, other = (output["data"]["text/plain"] for output in shown[-2:])
-    assert "a\\x1b]0;owned\\x07" in table
-    assert "b\\u202e" in table
-    assert "first\\x1b[2J\nsecond" == other
-
-
 def test_frames_of_a_notebook_are_not_typeset(shell: InteractiveShell) -> None:
     """After a cluster was opened, a frame at the end of a cell is marked as nothing for MathJax."""
     frame = pd.DataFrame({"group": [r"$\href{https://example.invalid/}{payments}$"]})
@@ -250,3 +258,165 @@ def test_text_tells_a_name_from_a_missing_one(shown: Shown) -> None:
     assert [['""', "None"], ["None", "–"], ["nan", "t"], ["–", "t"]] == [
         line.split() for line in lines[1:]
     ]
+
+
+SENTENCE = "the next record is unread since yesterday, " * 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "leading"),
+    [
+        ("topic partition lag owner verdict why", "topic partition verdict why lag owner", 4),
+        ("group topic partition host paused_until reason", "group topic partition paused_until", 4),
+        ("run at who request result", "run at result who request", 3),
+        ("severity rule group topic partition why", "severity rule group topic partition why", 6),
+        ("cluster group lag status status_why", "cluster group status status_why lag", 4),
+        ("offset key why", "offset why key", 2),
+        ("group lag", "group lag", 1),
+    ],
+)
+def test_what_is_acted_on_stands_beside_what_names_the_row(
+    before: str, after: str, leading: int
+) -> None:
+    """State, end and reason come right after the names of the row, in every table."""
+    frame = pd.DataFrame([before.split()], columns=before.split())
+
+    found = table_columns(frame)
+
+    assert after.split() == [*found.frame.columns][: len(after.split())]
+    assert sorted(frame.columns) == sorted(found.frame.columns)
+    assert (leading, ()) == (found.leading, found.empty)
+
+
+def test_a_column_without_values_is_left_out_and_named(shown: list[dict[str, Any]]) -> None:
+    """An empty column is named below the table; where missing means something it stays."""
+    frame = pd.DataFrame(
+        {
+            "group": ["", "payments"],
+            "rack": ["", None],
+            "held_partitions": [(), frozenset()],
+            "is_paused": [False, False],
+            "lag": [None, None],
+        }
+    )
+
+    show_table(frame)
+    show_problems([{"what": "log end", "topic": "", "why": "no leader"}])
+
+    table, problems = (output["data"] for output in shown)
+    headings = re.findall(r"<th [^>]*>(.*?)</th>", table["text/html"])
+    assert ["group", "is paused", "lag"] == headings
+    assert (
+        '<p class="ob-left-out">Empty columns, left out: rack, held partitions.</p>'
+        in (table["text/html"])
+    )
+    assert table["text/plain"].endswith("Empty columns, left out: rack, held partitions.")
+    assert "Empty columns, left out: topic." in problems["text/plain"]
+
+
+def test_only_a_column_that_stays_in_sight_makes_a_row_tall(shown: list[dict[str, Any]]) -> None:
+    """A long text that may be out of sight scrolls in its cell; the reason is there as a whole."""
+    show_table(pd.DataFrame({"topic": ["orders"], "subscribed": [SENTENCE], "why": [SENTENCE]}))
+
+    cells = re.findall(r"<td[^>]*>.*?</td>", shown[-1]["data"]["text/html"])
+    assert cells == [
+        "<td>orders</td>",
+        f'<td class="sentence">{SENTENCE}</td>',
+        f'<td class="sentence"><div class="low">{SENTENCE}</div></td>',
+    ]
+
+
+PARAMETERS = """\
+cluster: str = "eu"  # where
+groups: list[str] = []  # which
+value: str = ""  # what
+pause_for: str = "30m"  # how long
+count: int = 0  # how many
+dry_run: bool = True  # or not
+"""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"groups": ["payments"]},
+        {"groups": ["payments", "it's <img src=x>"]},
+        {"groups": ["one, and only one"], "value": "a b;c"},
+        {"value": "-5", "count": -5, "dry_run": False},
+    ],
+)
+def test_the_command_means_the_values(
+    make_notebook: Callable[..., Path], values: dict[str, Any]
+) -> None:
+    """A shell and `offsetbook run` read exactly those values out of the command that is shown."""
+    notebook = make_notebook("1", parameters=PARAMETERS)
+
+    words = shlex.split(run_command(NotebookCall(str(notebook), values), {"cluster": "us"}))
+
+    assert ["offsetbook", "run", str(notebook)] == words[:3]
+    texts = [tuple(text.split("=", 1)) for text in words[4::2]]
+    read = parse_parameters(read_parameters(notebook), texts, notebook="x")
+    assert values | {"cluster": "us"} == read
+
+
+def test_what_is_empty_is_the_default_and_none_is_an_empty_text() -> None:
+    """Nothing is written for an empty value; a default that is not empty is replaced by None."""
+    call = NotebookCall("40", {"groups": [], "value": "", "pause_for": None})
+
+    assert "offsetbook run 40 -p cluster=eu -p pause_for=" == run_command(
+        call, {"cluster": "eu", "state": ""}
+    )
+
+
+def test_a_call_without_cluster_or_notebook() -> None:
+    """The session's cluster is no parameter beside those of the call; no notebook, no command."""
+    call = NotebookCall("30", {"clusters": ["eu"]})
+
+    assert "offsetbook run 30 -p clusters=eu" == run_command(call, {"cluster": "eu"})
+    assert "" == run_command(NotebookCall(), {"cluster": "eu"})
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "it's\nhere \\n", "pay\u200bments", "plain"])
+def test_what_is_shown_is_what_a_shell_reads(name: str) -> None:
+    """Every character of a command is visible, and bash reads the name out of it."""
+    command = run_command(NotebookCall("40", {"group": name}), {})
+
+    assert visible(command) == command
+    printed = ["bash", "-c", command.replace("offsetbook run 40 -p", "printf %s")]
+    assert (
+        f"group={name}" == subprocess.run(printed, capture_output=True, check=True).stdout.decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("", '""'), ("pay*", '"pay*"'), (" a", '" a"'), ("payments", "payments")]
+)
+def test_a_step_chooses_exactly_its_group(name: str, text: str) -> None:
+    """A group's name is written so that the notebook reads it as this name, and no pattern."""
+    call = NotebookCall("90_troubleshoot_group", {"groups": [ExactName(name)]})
+    step = ShownStep("Next", "", call.notebook, call.parameters)
+
+    assert {"groups": [text]} == step.parameters
+    assert f"groups={text}" in shlex.split(run_command(call, {}))
+
+
+@pytest.mark.usefixtures("shell")
+def test_a_long_cell_says_what_it_does_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In JupyterLab one line is replaced until the end; headless there is none."""
+    monkeypatch.setattr(module, "TICK_S", 0.01)
+    with capture_output() as shown, progress_line("reading <3 clusters>") as step:
+        step("starting Spark")
+        eventually(lambda: len(shown.outputs) > 4)
+
+    texts = [output.data["text/plain"] for output in shown.outputs]
+    assert ["reading <3 clusters>…", "reading <3 clusters>… 0 s · starting Spark"] == texts[:2]
+    assert texts[-1].startswith("reading <3 clusters>: took ")
+    assert [False, *[True] * (len(texts) - 1)] == [bool(o.update) for o in shown.outputs]
+    assert 1 == len({output.transient["display_id"] for output in shown.outputs})
+    assert "Reading &lt;3" in shown.outputs[0].data["text/html"]
+
+    monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
+    with capture_output() as shown, progress_line("reading") as step:
+        step("one")
+    assert [] == shown.outputs

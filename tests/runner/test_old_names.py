@@ -43,11 +43,13 @@ def test_a_text_by_the_old_name_is_one_name(
 
 
 def test_both_names_are_refused() -> None:
-    """Nobody can say which of two values was meant; both names are told, and which to give."""
+    """Nobody can say which of two values was meant, in a kernel too; which to give is told."""
     both = [("group", "a"), ("groups", "b")]
     with pytest.raises(ParameterError, match="group and groups are both given") as refused:
         parse_parameters(read_parameters(find_notebook("40")), both, notebook="40_pause_partitions")
     assert "give groups alone; group is its old name" == refused.value.hint
+    with pytest.raises(ParameterError, match="both given"):
+        renamed_in_kernel(KNOWN, {"groups": ["b"], "group": "a"}, notebook="n", by_hand=False)
 
     with pytest.raises(ParameterError, match="parameter group must be str"):
         with_new_names(KNOWN, {"group": ["a"]}, notebook="n")
@@ -77,12 +79,6 @@ def test_what_a_kernel_has_by_an_old_name(
     found = renamed_in_kernel(KNOWN, kernel, notebook="n", by_hand=by_hand)
 
     assert (used, groups) == ([*found], kernel.get("groups"))
-
-
-def test_papermill_may_not_set_both() -> None:
-    """Two different values are refused in the kernel, too."""
-    with pytest.raises(ParameterError, match="both given"):
-        renamed_in_kernel(KNOWN, {"groups": ["b"], "group": "a"}, notebook="n", by_hand=False)
 
 
 PAGE = """\

@@ -245,12 +245,6 @@ def test_a_group_that_begins_with_a_brace(path: Path) -> None:
         assert (commit,) == read_offsets(path).commits
 
 
-def test_a_missing_file(path: Path) -> None:
-    """It is named with the system's reason."""
-    with pytest.raises(UsageError, match="cannot be read: No such file"):
-        read_offsets(path)
-
-
 def test_csv_cannot_become_json(path: Path) -> None:
     """Nobody would know of which cluster and when it is."""
     with pytest.raises(ValueError, match="from a CSV file"):

@@ -93,20 +93,16 @@ def test_a_killed_holder_frees_the_cluster(tmp_path: Path) -> None:
         pass
 
 
-def test_a_holder_that_has_not_signed_yet(tmp_path: Path) -> None:
-    """Who cannot be named is still respected."""
-    with locked(tmp_path, "cluster-1", "ada"):
-        (tmp_path / "locks/cluster-1.lock").write_text("")
-        check_refused(tmp_path, "another process, which holds")
-
-
-def test_what_an_earlier_holder_left(tmp_path: Path) -> None:
-    """A name in the lock file of somebody who was killed is not mixed with the next one's."""
-    (tmp_path / "locks").mkdir()
-    (tmp_path / "locks/cluster-1.lock").write_text("x" * 500)
+def test_what_stands_in_a_lock_file(tmp_path: Path) -> None:
+    """A killed holder's name is not mixed with the next one's; who has not signed is respected."""
+    lock = tmp_path / "locks/cluster-1.lock"
+    lock.parent.mkdir()
+    lock.write_text("x" * 500)
 
     with locked(tmp_path, "cluster-1", "ada"):
         check_refused(tmp_path, "is being changed by ada")
+        lock.write_text("")
+        check_refused(tmp_path, "another process, which holds")
 
 
 def test_no_place_for_a_lock(tmp_path: Path) -> None:

@@ -62,17 +62,17 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
 
 
 def test_the_first_are_listed_and_all_are_searched(picker: GroupPicker) -> None:
-    """The list is short, the count says of how many, and a search finds the very last group."""
+    """The list is short and says of how many; search, filters and order are over all groups."""
     assert MOST == len(picker.listing.options)
     assert f"20,000 of 20,000 groups match; showing the first {MOST}" in picker.count.value
+    picker.order.value = "members"
+    assert [HOSTILE, "service-19998-reader"] == picker.shown[:2]
 
     picker.search.set_state({"value": "READER 19998"})
     assert ["service-19998-reader"] == picker.shown
     assert "1 of 20,000" in picker.count.value
+    picker.search.value = ""
 
-
-def test_filters_are_over_all_rows(picker: GroupPicker) -> None:
-    """A state that only the last group has, and a type with a search, are found."""
     picker.state.value = "Dead"
     assert [HOSTILE] == picker.shown
     picker.state.value = ""
@@ -81,13 +81,6 @@ def test_filters_are_over_all_rows(picker: GroupPicker) -> None:
     matching = list(picker.matches()["group"])
     assert matching
     assert all(int(name.split("-")[1]) % 2 for name in matching)
-
-
-def test_the_order_is_of_all_rows(picker: GroupPicker) -> None:
-    """Sorted by members the largest of all comes first, wherever it stood by name."""
-    picker.order.value = "members"
-    assert HOSTILE == picker.shown[0]
-    assert "service-19998-reader" == picker.shown[1]
 
 
 def test_the_worst_groups_come_first(groups: pd.DataFrame) -> None:

@@ -43,11 +43,7 @@ def test_seeded_problems_have_their_word(offsetbook_here: Command, fleet: Path) 
     rows = {row["group"]: row for row in json.loads(done.stdout)}
 
     assert 0 == done.returncode, done.stderr
-    expected = {
-        "nightly-export": "stopped",
-        "share-pickers": "unknown",
-        "archiver": "stopped",
-    }
+    expected = {"nightly-export": "stopped", "share-pickers": "unknown", "archiver": "stopped"}
     assert expected == {group: rows[group]["health"] for group in expected}
     assert "unread records deleted" in rows["archiver"]["why"]
     # Whether the samples were further apart than 1 s decides; the transaction is seen in any case.
@@ -114,10 +110,7 @@ def test_a_group_without_members_is_stopped_where_records_wait(
     apps.eventually(lambda: health("-g", left)[left]["state"] == "Empty")
     rows = health("-g", left, "-g", assigned, *PATIENT)
 
-    assert ("stopped", "no members") == (
-        rows[left]["health"],
-        rows[left]["why"],
-    )
+    assert ("stopped", "no members") == (rows[left]["health"], rows[left]["why"])
     assert "ok" == rows[assigned]["health"]
     assert [left, assigned] == list(rows)
 

@@ -109,14 +109,10 @@ def test_a_guard_rail_blocks(*, dry_run: bool) -> None:
 
 
 def test_an_override_is_part_of_the_approval() -> None:
-    """A rule that was overridden does not block, and the approval says that it was."""
+    """What is overridden does not block; a rule that holds always, or none, is a wrong request."""
     given = {"approve": PLAN.fingerprint, "reason": "why", "overrides": [SKIPS.rule]}
 
     assert (SKIPS.rule,) == getattr(decide(PLAN, SKIPS, **given).approval, "overrides", None)
-
-
-def test_final_rules_are_not_overridden() -> None:
-    """Naming a rule that holds always is a wrong request, and so is one that does not exist."""
     for rule in ("group-live", "no-such-rule"):
         with pytest.raises(UsageError, match=rule):
             decide(PLAN, overrides=[rule])

@@ -170,37 +170,26 @@ def test_addresses_of_every_kind() -> None:
     assert ",".join(servers) == bulk_settings(cluster)["bootstrap.servers"]
 
 
-def test_tls_with_its_certificate(secured: Any) -> None:
-    """With the certificate named in the fleet file, TLS works for requests and bulk reading."""
+def test_tls_and_passwords(secured: Any) -> None:
+    """A certificate serves requests and bulk reading; a password has no line end of an editor."""
     with Connection(secured.tls) as connection:
         assert connection.cluster_id
         assert read_group_times(connection, []) == (GroupTimes(), [])
-
-
-def test_right_password(secured: Any) -> None:
-    """A password from a file is used without the line end that editors add."""
     assert read_snapshot(secured.sasl, groups=["none"]).cluster_id
 
 
 def test_references_are_resolved_for_both_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both clients get the secret itself, and the record of the cluster keeps the reference."""
+    """Both get the secret itself; the cluster's record, and what is no secret, keep the words."""
+    reference = FROM_VARIABLE["sasl.password"]
     monkeypatch.setenv("OFFSETBOOK_PASSWORD", "right")
-    cluster = Cluster("eu", "one:1, two:2", {**PLAIN_SASL, **FROM_VARIABLE})
+    settings = {**PLAIN_SASL, **FROM_VARIABLE, "sasl.username": reference}
+    cluster = Cluster("eu", "one:1, two:2", settings)
+    admin, bulk = admin_settings(cluster), bulk_settings(cluster)
 
-    assert admin_settings(cluster)["sasl_plain_password"] == "right"  # noqa: S105 - a test's
-    assert admin_settings(cluster)["bootstrap_servers"] == ["one:1", "two:2"]
-    assert bulk_settings(cluster)["sasl.password"] == "right"
+    assert ["one:1", "two:2"] == admin["bootstrap_servers"]
+    assert (reference, "right") == (admin["sasl_plain_username"], admin["sasl_plain_password"])
+    assert (reference, "right") == (bulk["sasl.username"], bulk["sasl.password"])
     assert "right" not in repr(cluster)
-
-
-def test_only_secrets_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user name or a client id does not carry a variable of this machine to a server."""
-    monkeypatch.setenv("OFFSETBOOK_PASSWORD", "right")
-    settings = {**PLAIN_SASL, **FROM_VARIABLE, "sasl.username": "${env:OFFSETBOOK_PASSWORD}"}
-    cluster = Cluster("eu", "one:1", settings)
-
-    assert admin_settings(cluster)["sasl_plain_username"] == "${env:OFFSETBOOK_PASSWORD}"
-    assert bulk_settings(cluster)["sasl.username"] == "${env:OFFSETBOOK_PASSWORD}"
 
 
 def test_request_that_cannot_be_sent_is_answered(bare_cluster: Cluster) -> None:

@@ -23,12 +23,7 @@ from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Message, Top
 from kafka.protocol.admin import ListGroupsRequest
 from secured import Secured, add_scram_user, encrypted_key
 
-from toolkit.errors import (
-    BrokerRefused,
-    ClusterUnreachable,
-    FleetFileError,
-    PrerequisiteMissing,
-)
+from toolkit.errors import BrokerRefused, ClusterUnreachable, FleetFileError, PrerequisiteMissing
 from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster

@@ -39,9 +39,7 @@ def unreachable(port: int, stack: ExitStack) -> None:
 
 @pytest.mark.parametrize("other", [silent, unreachable])
 def test_each_address_of_a_host_has_its_turn(
-    other: Callable[[int, ExitStack], None],
-    bare_cluster: Cluster,
-    monkeypatch: pytest.MonkeyPatch,
+    other: Callable[[int, ExitStack], None], bare_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host with two addresses, the first of which does not answer, is reached by the second."""
     address, _, port = bare_cluster.bootstrap_servers.partition(":")

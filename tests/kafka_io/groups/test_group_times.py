@@ -61,19 +61,13 @@ def commits_of(cluster: Cluster, group: str) -> list[Commit]:
 
 
 def test_commit_times(bare_cluster: Cluster, committed: Any) -> None:
-    """Every commit gets the time at which it was made, which was just now."""
-    found = timed(bare_cluster, commits_of(bare_cluster, committed[1]))
-
-    now = datetime.now(UTC)
-    assert len(found) == 2
-    assert all(now - timedelta(minutes=5) < commit.committed_at <= now for commit in found)
-
-
-def test_commit_that_moved_on_has_no_time(bare_cluster: Cluster, committed: Any) -> None:
-    """A commit that the topic no longer holds is not given the time of another."""
+    """Every commit has the time at which it was made, just now; none has the time of another."""
     commits = commits_of(bare_cluster, committed[1])
+    now, found = datetime.now(UTC), timed(bare_cluster, commits)
     older = [Commit(c.group_id, c.topic, c.partition, c.offset - 1) for c in commits]
 
+    assert len(found) == 2
+    assert all(now - timedelta(minutes=5) < commit.committed_at <= now for commit in found)
     assert [commit.committed_at for commit in timed(bare_cluster, older)] == [None, None]
 
 
@@ -195,11 +189,14 @@ def test_streams_group_is_empty_since_its_last_instance_left(
     was_emptied_between_commits(apps.cluster, empty(apps.cluster, group, eventually))
 
 
-def test_group_without_members_ever(bare_cluster: Cluster, committed: Any) -> None:
-    """A group that only an admin client commits to never became Empty."""
+def test_groups_without_a_clock(bare_cluster: Cluster, committed: Any) -> None:
+    """What only an admin client commits to never became Empty; what is not there has no commits."""
     (group,) = read_snapshot(bare_cluster, groups=[committed[1]], commit_times=True).groups
+    with Connection(bare_cluster) as connection:
+        nobody = read_group_times(connection, ["nobody"])
 
     assert (group.state, group.empty_since) == (GroupState.EMPTY, None)
+    assert nobody == (GroupTimes(commits={"nobody": {}}), [])
 
 
 def test_both_readers_agree(apps: Any, eventually: Eventually) -> None:
@@ -268,12 +265,3 @@ def test_what_keeps_all_partitions_from_being_read_is_one_problem(
     assert {} == times.commits
     (problem,) = problems
     assert "the installed confluent-kafka has no Kerberos (GSSAPI)" in problem.why
-
-
-def test_clocks_of_a_group_that_does_not_exist(bare_cluster: Cluster) -> None:
-    """A group that the topic does not know has no clock and no commits."""
-    with Connection(bare_cluster) as connection:
-        times, problems = read_group_times(connection, ["nobody"])
-
-    assert times == GroupTimes(commits={"nobody": {}})
-    assert problems == []

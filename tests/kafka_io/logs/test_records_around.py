@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,8 @@ from clients import Producer
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.logs import records_around
+from toolkit.kafka_io.logs import record_times, records_around
+from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.kafka_io.logs.records_around import (
     FIELD_BYTES,
     MOST_HEADERS,
@@ -159,19 +160,116 @@ def test_no_more_partitions_than_a_person_looks_at(apps: Any) -> None:
 
 
 def test_nothing_is_left_behind(exclusive_apps: Any) -> None:
-    """Reading makes no group and commits nothing."""
-    partition = create_partition(exclusive_apps)
-    with Connection(exclusive_apps.cluster) as connection:
+    """Reading records, or their times, makes no group and commits nothing."""
+    cluster, partition = exclusive_apps.cluster, create_partition(exclusive_apps)
+    with Connection(cluster) as connection:
         before = list_groups(connection)
-        read_records_around(exclusive_apps.cluster, {partition: 5})
+        read_records_around(cluster, {partition: 5})
+        read_record_times(cluster, [(partition, 1)])
 
         assert list_groups(connection) == before
 
 
 def test_partition_without_a_leader(lost_broker: Any) -> None:
-    """Where nobody answers for a partition, the others have their records all the same."""
+    """Where nobody answers for a partition, the others have records and times all the same."""
     here, gone = lost_broker.here, lost_broker.gone
     found = read_records_around(lost_broker.cluster, {gone: 0, here: 0}, after=1)
 
     assert [here] == [record.partition for record in found.records]
     assert [gone] == [(problem.topic, problem.partition) for problem in found.problems]
+    times = read_record_times(lost_broker.cluster, [(gone, 0), (here, 0)])
+    assert [(here, 0)] == list(times)
+
+
+MINUTE = timedelta(minutes=1)
+RECORDS = 6
+
+
+@pytest.fixture
+def timed(apps: Any) -> str:
+    """Return a topic with a record a minute from noon on in p0, from one on in p1; p2 is empty."""
+    topic: str = apps.create_topic(apps.name("when"), partitions=3)
+    producer = Producer({"bootstrap.servers": apps.address})
+    for partition in range(2):
+        for number in range(RECORDS):
+            at = NOON + timedelta(hours=partition) + number * MINUTE
+            milliseconds = int(at.timestamp() * 1000)
+            producer.produce(topic, b"", partition=partition, timestamp=milliseconds)
+    assert producer.flush() == 0
+    return topic
+
+
+def test_time_of_the_record_at_an_offset(bare_cluster: Cluster, timed: str) -> None:
+    """Each position has the time of its record, also several in the same partition."""
+    first, second = TopicPartition(timed, 0), TopicPartition(timed, 1)
+    wanted = [(first, 4), (first, 0), (second, 1), (first, 4), (first, 5)]
+
+    assert read_record_times(bare_cluster, wanted) == {
+        (first, 0): NOON,
+        (first, 4): NOON + 4 * MINUTE,
+        (first, 5): NOON + 5 * MINUTE,
+        (second, 1): NOON + timedelta(hours=1) + MINUTE,
+    }
+
+
+def test_where_there_is_no_record(
+    bare_cluster: Cluster, timed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log end, what lies past it, an empty log and what does not exist have no time."""
+    # Each of them says so: one that was waited for would be waited for until tomorrow.
+    monkeypatch.setattr(record_times, "SILENCE_S", 86_400)
+    first = TopicPartition(timed, 0)
+    nothing = [
+        (first, RECORDS),
+        (first, RECORDS + 3),
+        (TopicPartition(timed, 2), 0),
+        (TopicPartition(timed, 7), 0),
+        (TopicPartition("no-such-topic", 0), 0),
+    ]
+    found = read_record_times(bare_cluster, [*nothing, (first, 1)])
+
+    assert found == {(first, 1): NOON + MINUTE}
+
+
+def test_first_record_after_a_gap(apps: Any, timed: str) -> None:
+    """An offset whose record was deleted has the time of the first one that is left."""
+    partition = TopicPartition(timed, 0)
+    apps.delete_records(timed, 0, 3)
+
+    assert read_record_times(apps.cluster, [(partition, 1)]) == {(partition, 1): NOON + 3 * MINUTE}
+
+
+def test_open_transaction_does_not_hide_records(apps: Any) -> None:
+    """A record of a transaction that is still open has a time like any other."""
+    partition = TopicPartition(apps.create_topic(apps.name("open")), 0)
+    producer = apps.transaction(apps.name("open-transaction"))
+    producer.produce(partition.topic, b"", timestamp=int(NOON.timestamp() * 1000))
+    producer.flush()
+    try:
+        assert read_record_times(apps.cluster, [(partition, 0)]) == {(partition, 0): NOON}
+    finally:
+        producer.abort_transaction()
+
+
+def test_no_more_than_asked_for(bare_cluster: Cluster, timed: str) -> None:
+    """Beyond the number of positions that may be read, keys are missing."""
+    first = TopicPartition(timed, 0)
+    found = read_record_times(bare_cluster, [(first, 3), (first, 1), (first, 2)], most=2)
+
+    assert found == {(first, 3): NOON + 3 * MINUTE, (first, 1): NOON + MINUTE}
+
+
+def test_large_records_in_many_partitions(apps: Any) -> None:
+    """Every partition has its turn, though its first record alone is more than is asked for."""
+    topic = apps.create_topic(apps.name("large"), partitions=20)
+    producer = Producer({"bootstrap.servers": apps.address})
+    for partition in range(20):
+        producer.produce(
+            topic, b"x" * 200_000, partition=partition, timestamp=1_000 * partition + 1
+        )
+    assert producer.flush() == 0
+    found = read_record_times(apps.cluster, [(TopicPartition(topic, n), 0) for n in range(20)])
+
+    assert {key.partition: round(at.timestamp()) for (key, _), at in found.items()} == {
+        number: number for number in range(20)
+    }

@@ -47,7 +47,6 @@ RECORDED = [
     for entry in json.loads(Path(__file__).with_name("recorded_protocol_bytes.json").read_text())
     for data in [(entry["subscription"], entry["assignment"])]
 ]
-each = pytest.mark.parametrize("one", RECORDED, ids=lambda one: "-".join(one[:3]))
 
 
 def orders(*numbers: int) -> frozenset[TopicPartition]:
@@ -81,9 +80,9 @@ AS_OF = {
 }
 
 
-@each
-def test_subscriptions_of_all_clients_are_read(one: Recorded) -> None:
-    """Topics always; what is owned, and its generation, where the client says so."""
+@pytest.mark.parametrize("one", RECORDED, ids=lambda one: "-".join(one[:3]))
+def test_bytes_of_all_clients_are_read(one: Recorded) -> None:
+    """Topics always, what is owned and its generation where it is said; two partitions of four."""
     found = read_subscription(one.subscription)
 
     assert found
@@ -92,11 +91,6 @@ def test_subscriptions_of_all_clients_are_read(one: Recorded) -> None:
         assert expected == (found.owned, found.generation)
     else:
         assert orders() == found.owned
-
-
-@each
-def test_assignments_of_all_clients_are_read(one: Recorded) -> None:
-    """Each member of two has two of the four partitions."""
     assert 2 == len(assignment_from_bytes(one.assignment))
 
 

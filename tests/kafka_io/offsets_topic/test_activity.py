@@ -154,12 +154,16 @@ def test_removal_tells_what_was_there(cuts: list[int]) -> None:
 
 
 def test_removal_of_what_was_compacted_away() -> None:
-    """A tombstone whose value was not read tells when and of what, and no more."""
+    """Without the value it tells when and of what; a group's damaged record takes no place."""
     _, (row,) = told(log_of((KEY, None)))
 
     assert (row["group"], row["topic"], row["partition"]) == ("g", "t", 1)
     unknown = ("committed_at", "expire_at", "committed", "empty_since", "group_kind")
     assert [row[name] for name in unknown] == [None] * len(unknown)
+
+    nobody = b"\0\2\0\x09short"
+    _, removals = told(log_of((KEY, committed(7)), (nobody, classic_value(3)), (KEY, None)))
+    assert [row["committed"] for row in removals] == [7]
 
 
 @pytest.mark.parametrize(
@@ -185,14 +189,6 @@ def test_removal_tells_of_the_group_at_that_time(
 
     assert row["group_kind"] == kind
     assert row["empty_since"] == (HOUR if is_empty else None)
-
-
-def test_removal_beside_a_group_record_without_a_group() -> None:
-    """A group's record whose key cannot be read is no removal, and takes no place of one."""
-    nobody = b"\0\2\0\x09short"
-    _, removals = told(log_of((KEY, committed(7)), (nobody, classic_value(3)), (KEY, None)))
-
-    assert [row["committed"] for row in removals] == [7]
 
 
 @given(

@@ -113,16 +113,12 @@ def without_never(value: Any) -> Any:
     return value._replace(expire_time_ms=-1)
 
 
-def test_golden_key() -> None:
-    """The key of group g1, topic t1, partition 7 is decoded."""
-    assert decode_commit_key(KEY) == CommitKey("g1", "t1", 7)
-    assert keys_in_bulk([KEY]) == ([CommitKey("g1", "t1", 7)], {})
-
-
-def test_golden_values() -> None:
-    """Values that Kafka's own classes wrote are decoded, one by one and in bulk."""
+def test_golden_key_and_values() -> None:
+    """What Kafka's own classes wrote is decoded, one by one and in bulk."""
+    key = CommitKey("g1", "t1", 7)
     encoded, values = [bytes.fromhex(data) for data in VALUES], list(VALUES.values())
 
+    assert (key, ([key], {})) == (decode_commit_key(KEY), keys_in_bulk([KEY]))
     assert [decode_commit_value(data) for data in encoded] == values
     assert values_in_bulk(encoded) == ([without_never(value) for value in values], {})
 

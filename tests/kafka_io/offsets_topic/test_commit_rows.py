@@ -1,13 +1,30 @@
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import pytest
-from offsets_records import AT_MS, chunk_with, classic_value, commit_key, commit_value, log_of
+from hypothesis import example, given
+from hypothesis import strategies as st
+from offsets_records import (
+    AT_MS,
+    chunk_with,
+    classic_value,
+    commit_key,
+    commit_value,
+    log_of,
+    mutated,
+)
 
 from toolkit.kafka_io.client.timestamps import LAST_MS
-from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
+from toolkit.kafka_io.offsets_topic.commit_records import (
+    CommitKey,
+    CommitValue,
+    decode_commit_value,
+)
 from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
+from toolkit.kafka_io.offsets_topic.commit_times import CommitTime, commit_time
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of
+from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
 
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 KEY = CommitKey("g", "t", 1)
@@ -95,3 +112,27 @@ def test_nothing_gives_nothing() -> None:
     table, malformed = decode_commits(empty_latest())
 
     assert (table.num_rows, table.schema, malformed) == (0, COMMITS, {})
+
+
+INT64 = st.integers(0, 2**63 - 1)
+EPOCHS, EXPIRIES = st.none() | st.integers(0, 2**31 - 1), st.none() | INT64
+WRITTEN = st.builds(CommitValue, INT64, EPOCHS, st.sampled_from(["", "a note"]), INT64, EXPIRIES)
+PLAIN = CommitValue(7, 5, "", 1_700_000_000_000)
+IDS = st.none() | st.binary(min_size=16, max_size=16)
+VALUES = st.builds(commit_value, st.integers(0, 4), WRITTEN, IDS)
+DAMAGED = st.builds(lambda data, seed: mutated(data, Random(seed)), VALUES, INT64)  # noqa: S311
+
+
+@given(VALUES | DAMAGED)
+@example(commit_value(3, PLAIN))
+@example(commit_value(4, PLAIN))
+@example(commit_value(4, PLAIN, bytes(range(16))))
+def test_time_as_the_whole_value_has_it(value: bytes) -> None:
+    """A value of any shape, damaged or not, has the time that decoding all of it finds."""
+    try:
+        whole = decode_commit_value(value)
+    except UnknownRecord:
+        assert commit_time(value) is None
+        return
+
+    assert CommitTime(whole.offset, whole.commit_time_ms, whole.topic_id) == commit_time(value)

@@ -229,20 +229,15 @@ def test_state_of_a_modern_group(current: Any, target: int, state: str) -> None:
 
 
 def test_modern_subscription_with_patterns() -> None:
-    """Names and the topics of patterns that members use count; a pattern nobody uses does not."""
+    """Names and topics of used patterns count; one that is not resolved leaves it unknown."""
     members = [("m1", member_value(["a"], "b.*"), None), ("m2", member_value([], None), None)]
     resolved = (group_key(16, "g", "b.*"), pattern_value(["b1", "b2"]))
     unused = (group_key(16, "g", "c.*"), pattern_value(["c1"]))
     row = group_of(*consumer_group(members), resolved, unused)
+    unresolved = group_of(*consumer_group(members[:1]))
 
     assert (row["subscribed"], row["unreadable"]) == (["a", "b1", "b2"], "")
-
-
-def test_pattern_that_is_not_resolved() -> None:
-    """A pattern of which the broker has not told the topics leaves the subscription unknown."""
-    row = group_of(*consumer_group([("m", member_value(["a"], "b.*"), None)]))
-
-    assert row["unreadable"] == "pattern 'b.*' is not resolved yet"
+    assert unresolved["unreadable"] == "pattern 'b.*' is not resolved yet"
 
 
 def test_modern_group_without_members() -> None:
@@ -254,13 +249,6 @@ def test_modern_group_without_members() -> None:
     assert (row["state"], row["members"], row["subscribed"]) == ("Empty", 0, [])
     assert row["empty_since"] == row["changed_at"]
     assert row["changed_at"].microsecond == 1000 * (len(records) + len(left))
-
-
-def test_members_before_the_first_epoch() -> None:
-    """A KIP-848 group whose members subscribe to nothing has only their records at first."""
-    row = group_of((group_key(5, "g", "m"), member_value([])))
-
-    assert (row["type"], row["members"]) == ("consumer", 1)
 
 
 @pytest.mark.parametrize(
@@ -287,11 +275,12 @@ def test_streams_group(
     assert (row["subscribed"], row["unreadable"]) == (subscribed, unreadable)
 
 
-def test_groups_that_are_gone() -> None:
-    """A group that was deleted, or has only commits, is no row."""
-    found, _ = groups_of((group_key(2, "g"), None), (group_key(3, "h"), None))
+def test_what_makes_a_group() -> None:
+    """Members before the first epoch; not what is left of a deleted group, nor commits alone."""
+    row = group_of((group_key(5, "g", "m"), member_value([])))
+    gone, _ = groups_of((group_key(2, "g"), None), (group_key(3, "h"), None))
 
-    assert found == {}
+    assert ("consumer", 1, {}) == (row["type"], row["members"], gone)
 
 
 def test_group_that_became_another_type() -> None:

@@ -59,7 +59,7 @@ def busy(apps: Any) -> Any:
 
 
 def test_topic_and_coordinator_agree(apps: Any, busy: Any) -> None:
-    """On a quiet broker the offsets topic says what the coordinators say, about every group."""
+    """The offsets topic says what the coordinators say of every group; what was deleted is gone."""
     topic, group = busy
     modern = apps.name("modern-group")
     member = apps.join(modern, [topic], protocol="consumer")
@@ -70,19 +70,11 @@ def test_topic_and_coordinator_agree(apps: Any, busy: Any) -> None:
     assert {key: (c.offset, c.leader_epoch, c.metadata) for key, c in told.items()} == {
         key: (value.offset, value.leader_epoch, value.metadata) for key, value in read.items()
     }
+    assert {0, 1} == {key[2] for key in read if key[:2] == (group, topic)}
     assert read[group, topic, 0].offset == 4
     # The client that committed ends metadata with a NUL, which is then part of it.
     assert read[group, topic, 1].metadata == "a note\0"
     assert read[modern, topic, 1].offset == 4
-
-
-def test_deleted_offset_is_gone(apps: Any, busy: Any) -> None:
-    """The tombstone of a deleted offset takes its earlier commits away."""
-    topic, group = busy
-    with Connection(apps.cluster) as connection:
-        mine = {key[2] for key in from_topic(connection) if key[:2] == (group, topic)}
-
-    assert mine == {0, 1}
 
 
 @pytest.mark.parametrize(("ending", "offset"), [("commit", 8), ("abort", 1)])
@@ -204,3 +196,37 @@ def test_transactions_that_ended_behind_an_open_one(apps: Any) -> None:
         assert apps.eventually(lambda: ({1: 8}, {0}) == counting())
     finally:
         still_open.abort_transaction()
+
+
+@pytest.mark.parametrize(
+    ("group", "java_hash"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("polygenelubricants", -(2**31)),  # the one value of which Java's abs is negative
+        ("test-group", 627_841_412),
+        ("café reports 東京", 1_838_554_811),
+        ("💾", 1_772_577),  # two UTF-16 units, as Java counts
+    ],
+)
+def test_partition_of_follows_javas_hash(group: str, java_hash: Any) -> None:
+    """The partition is Java's hash (as a JVM printed it), made positive as Kafka does it."""
+    expected = 0 if java_hash == -(2**31) else abs(java_hash) % 50
+
+    assert partition_of(group, 50) == expected
+
+
+def test_partition_of_agrees_with_the_broker(exclusive_apps: Any) -> None:
+    """A group's records lie in the partition of the offsets topic that was worked out for it."""
+    apps = exclusive_apps
+    topic = apps.create_topic(apps.name("where"))
+    with Connection(apps.cluster) as connection:
+        for stem in ("polygenelubricants", "💾", "café reports 東京", "x" * 200, "a b"):
+            # The first name is special as it is; a number after it would be another hash.
+            group = stem if stem == "polygenelubricants" else apps.name(stem)
+            before = offsets_partitions(connection).logs
+            apps.commit(group, {TopicPartition(topic, 0): 0})
+            after = offsets_partitions(connection)
+
+            grown = {number for number, log in after.logs.items() if log != before.get(number)}
+            assert grown == {partition_of(group, after.partitions)}

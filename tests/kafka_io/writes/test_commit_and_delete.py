@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.wire.messages import DeleteGroupsResponse
+from toolkit.kafka_io.wire.offset_commit import CommitOfIdleGroup, OffsetCommitColumns
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult, _deletion
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
@@ -44,24 +49,17 @@ def committed(connection: Connection, group_id: str) -> dict[TopicPartition, Pos
 
 
 def test_offset_epoch_and_metadata_arrive(connection: Connection, apps: Any, group: str) -> None:
-    """A commit for a group that does not exist makes it, with epoch and metadata as given."""
-    topic = apps.create_topic(apps.name("orders"), partitions=2, records=5)
-    wanted = {
+    """A commit makes a group that does not exist; more than one batch of it arrives whole."""
+    topic = apps.create_topic(apps.name("orders"), partitions=300, records=5)
+    few = {
         TopicPartition(topic, 0): Position(3, 0, "a note"),
         TopicPartition(topic, 1): Position(5),
     }
+    large = {TopicPartition(topic, n): Position(0, None, "x" * 4000) for n in range(300)}
 
-    assert DONE == GroupWriter(connection).commit(group, wanted)
-    assert wanted == committed(connection, group)
-
-
-def test_a_large_commit_is_cut_into_batches(connection: Connection, apps: Any, group: str) -> None:
-    """Offsets whose metadata fills more than one batch all arrive."""
-    topic = apps.create_topic(apps.name("wide"), partitions=300)
-    wanted = {TopicPartition(topic, n): Position(0, None, "x" * 4000) for n in range(300)}
-
-    assert DONE == GroupWriter(connection).commit(group, wanted)
-    assert wanted == committed(connection, group)
+    for wanted in (few, large):
+        assert DONE == GroupWriter(connection).commit(group, wanted)
+        assert wanted == committed(connection, group)
 
 
 def test_one_refused_partition_does_not_hide_the_others(
@@ -143,14 +141,6 @@ def test_offsets_of_unsubscribed_topics_only(
     assert [mine] == list(committed(connection, group))
 
 
-def test_a_missing_group_is_told_apart(connection: Connection, group: str) -> None:
-    """Deleting what does not exist is the group's own error, not a partition's."""
-    writer = GroupWriter(connection)
-
-    assert "code 69" in writer.delete_group(group).error
-    assert "code 69" in writer.delete_offsets(group, [TopicPartition("none", 0)]).error
-
-
 def test_the_reason_of_a_broker_is_shown() -> None:
     """A broker that says why it did not delete a group (4.4) is quoted, with the error's name."""
     answer = DeleteGroupsResponse.decode(NOT_DELETED, version=3)
@@ -162,9 +152,80 @@ def test_the_reason_of_a_broker_is_shown() -> None:
 
 
 def test_an_idle_group_is_deleted(connection: Connection, apps: Any, group: str) -> None:
-    """A deleted group is listed no more."""
+    """It is listed no more; that it does not exist is the group's own error, not a partition's."""
     topic = apps.create_topic(apps.name("orders"))
     apps.commit(group, {TopicPartition(topic, 0): 0})
+    writer = GroupWriter(connection)
 
-    assert DONE == GroupWriter(connection).delete_group(group)
+    assert DONE == writer.delete_group(group)
     assert group not in [g.group_id for g in list_groups(connection)[0]]
+    assert "code 69" in writer.delete_group(group).error
+    assert "code 69" in writer.delete_offsets(group, [TopicPartition("none", 0)]).error
+
+
+Asked = OffsetCommitRequest.OffsetCommitRequestTopic
+AskedPartition = Asked.OffsetCommitRequestPartition
+Answered = OffsetCommitResponse.OffsetCommitResponseTopic
+AnsweredPartition = Answered.OffsetCommitResponsePartition
+
+TEXTS = st.sampled_from(["", "topic-a"]) | st.text(max_size=200)
+NUMBERS = st.integers(0, 2**31 - 1)
+PLACES = st.builds(TopicPartition, TEXTS, NUMBERS)
+POSITIONS = st.builds(Position, st.integers(0, 2**63 - 1), st.none() | NUMBERS, TEXTS)
+CODES = st.builds(
+    AnsweredPartition, partition_index=NUMBERS, error_code=st.sampled_from([0, 16, -1])
+)
+TOPICS = st.builds(Answered, name=TEXTS, partitions=st.lists(CODES, max_size=200))
+
+
+def by_client(group_id: str, positions: dict[TopicPartition, Position]) -> bytes:
+    """Return the request as the client writes it."""
+    topics: dict[str, list[Any]] = {}
+    for (topic, number), position in positions.items():
+        row = AskedPartition(
+            partition_index=number,
+            committed_offset=position.offset,
+            committed_leader_epoch=-1 if position.leader_epoch is None else position.leader_epoch,
+            committed_metadata=position.metadata,
+        )
+        topics.setdefault(topic, []).append(row)
+    whole = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[Asked(name=name, partitions=rows) for name, rows in topics.items()],
+    )
+    whole.API_VERSION = 9
+    whole.with_header(correlation_id=7, client_id="offsetbook")
+    return bytes(whole.encode(header=True, framed=True))
+
+
+@given(TEXTS, st.dictionaries(PLACES, POSITIONS, max_size=150))
+def test_request_is_what_the_client_writes(
+    group_id: str, positions: dict[TopicPartition, Position]
+) -> None:
+    """Every byte is the same, header and length included."""
+    request = CommitOfIdleGroup(group_id, positions)
+    request.API_VERSION = 9
+    request.with_header(correlation_id=7, client_id="offsetbook")
+
+    assert by_client(group_id, positions) == request.encode(header=True, framed=True)
+
+
+@given(st.lists(TOPICS, max_size=3, unique_by=lambda topic: topic.name))
+def test_answer_is_what_the_client_reads(topics: list[Any]) -> None:
+    """Every error code of every partition is the same."""
+    data = OffsetCommitResponse(version=9, throttle_time_ms=5, topics=topics).encode(version=9)
+    found = OffsetCommitColumns.decode(io.BytesIO(data))
+
+    codes = [
+        (t.name, [(p.partition_index, p.error_code) for p in t.partitions])
+        for t in OffsetCommitResponse.decode(data, version=9).topics
+    ]
+    assert codes == [
+        (t.name, list(zip(t.partitions, t.error_codes, strict=True))) for t in found.topics
+    ]
+    assert found.is_accepted == all(not code for _, rows in codes for _, code in rows)
+    for size in range(0, len(data), 7):
+        with pytest.raises(ValueError, match=r"ends early|codec can't decode"):
+            OffsetCommitColumns.decode(io.BytesIO(data[:size]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from facts import changes, idle, live, member, rules, snapshot
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupType, Problem, Snapshot, TopicPartition
-from toolkit.plan import Action, Change, Position
+from toolkit.plan import Action, Change, Plan, Position
 from toolkit.planning.changes.copy import plan_copy, plan_rename
 
 OLD, NEW = idle("old"), idle("new")
@@ -18,6 +19,9 @@ ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 1)
 COMMITS = (Commit("old", *ORDERS, 10, 3, "mine"), Commit("old", *AUDIT, 20))
 LOGS = dict.fromkeys((ORDERS, AUDIT), (0, 40))
 AT_10 = Position(10, 3, "mine")
+
+
+UNREADABLE = [("unreadable", "block")]
 
 
 def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
@@ -64,13 +68,6 @@ def test_partitions_without_a_committed_offset_are_named() -> None:
         assert why.startswith("no committed offset for orders:1-2: nothing is copied")
 
 
-def test_a_copy_of_the_same_changes_nothing() -> None:
-    """What the target has already is no change."""
-    same = tuple(replace(commit, group_id="new") for commit in COMMITS)
-
-    assert () == plan_copy(facts(OLD, NEW, commits=same), source="old", target="new").steps
-
-
 def test_a_live_group_can_be_copied_from() -> None:
     """It goes on, so the plan says at which instant it was looked at."""
     plan = plan_copy(facts(live("old", member("orders"))), source="old", target="new")
@@ -79,51 +76,44 @@ def test_a_live_group_can_be_copied_from() -> None:
     assert "12:00:00 UTC" in plan.findings[0].why
 
 
-@pytest.mark.parametrize(
-    ("target", "rule"),
-    [
-        (live("new", member("orders")), "group-live"),
-        (idle("new", GroupType.SHARE), "share-group"),
-    ],
-)
-def test_what_cannot_be_copied_to_blocks(target: Group, rule: str) -> None:
-    """Only an idle group with committed offsets takes a copy."""
-    assert [(rule, "block")] == rules(plan_copy(facts(OLD, target), source="old", target="new"))
+BUSY = live("new", member("orders"))
+SAME = tuple(replace(commit, group_id="new") for commit in COMMITS)
+COMMIT_OF_NEW = ("committed offset", "new", *ORDERS)
+PENDING = snapshot(OLD, NEW, commits=(replace(COMMITS[0], pending=True),), logs=LOGS)
 
 
 @pytest.mark.parametrize(
-    ("about", "rule"),
+    ("planner", "about", "found", "planned"),
     [
-        (snapshot(), "no-such-group"),
-        (snapshot(idle("old", GroupType.SHARE)), "share-group"),
-        (unread(snapshot(OLD), "committed offsets", "old"), "unreadable"),
-        (unread(snapshot(), "groups coordinated by broker 1"), "unreadable"),
-        (unread(facts(OLD, NEW), "committed offsets", "new"), "unreadable"),
+        (plan_copy, facts(OLD, NEW, commits=SAME), [], []),
+        (plan_copy, facts(OLD, BUSY), [("group-live", "block")], [AUDIT, ORDERS]),
+        (plan_copy, facts(OLD, idle("new", GroupType.SHARE)), [("share-group", "block")], []),
+        (plan_copy, snapshot(), [("no-such-group", "block")], []),
+        (plan_copy, snapshot(idle("old", GroupType.SHARE)), [("share-group", "block")], []),
+        (plan_copy, unread(snapshot(OLD), "committed offsets", "old"), UNREADABLE, []),
+        (plan_copy, unread(snapshot(), "groups coordinated by broker 1"), UNREADABLE, []),
+        (plan_copy, unread(facts(OLD, NEW), "committed offsets", "new"), UNREADABLE, []),
+        (plan_copy, unread(facts(OLD, NEW), *COMMIT_OF_NEW), UNREADABLE, [AUDIT]),
+        (plan_copy, PENDING, [("pending-transaction", "block")], [ORDERS]),
+        (plan_rename, facts(OLD, NEW), [("group-exists", "block")], []),
+        (plan_rename, facts(live("old", member("orders"))), [("group-live", "block")], []),
+        (plan_rename, facts(), [("no-such-group", "block")], []),
+        (plan_rename, unread(facts(OLD), "committed offset", "old", "orders", 1), UNREADABLE, []),
+        (plan_rename, unread(facts(OLD), "committed offsets", "old"), UNREADABLE, []),
+        (plan_rename, unread(facts(OLD), "groups coordinated by broker 1"), UNREADABLE, []),
+        (plan_rename, snapshot(OLD), [("no-commit", "note")], []),
     ],
-    ids=["missing", "share group", "source unread", "perhaps not listed", "target unread"],
 )
-def test_what_cannot_be_copied_blocks(about: Snapshot, rule: str) -> None:
-    """A missing group, a share group, and one that could not be read: nothing is planned."""
-    plan = plan_copy(about, source="old", target="new")
+def test_what_cannot_be_copied_or_renamed(
+    planner: Callable[..., Plan],
+    about: Snapshot,
+    found: list[tuple[str, str]],
+    planned: list[TopicPartition],
+) -> None:
+    """What could be lost or overwritten, or is not known, is not planned; a rename is whole."""
+    plan = planner(about, source="old", target="new")
 
-    assert ([(rule, "block")], ()) == (rules(plan), plan.steps)
-
-
-def test_a_pending_commit_of_the_source_blocks() -> None:
-    """The copy would be of an offset that is about to be another."""
-    pending = tuple(replace(commit, pending=True) for commit in COMMITS[:1])
-    plan = plan_copy(snapshot(OLD, NEW, commits=pending, logs=LOGS), source="old", target="new")
-
-    assert [("pending-transaction", "block")] == rules(plan)
-
-
-def test_an_unreadable_commit_of_the_target_is_left_alone() -> None:
-    """What would be written over is not known."""
-    about = unread(facts(OLD, NEW), "committed offset", "new", *ORDERS)
-    plan = plan_copy(about, source="old", target="new")
-
-    assert [("unreadable", "block")] == rules(plan)
-    assert [AUDIT] == [change.partition for change in changes(plan)]
+    assert (found, planned) == (rules(plan), [change.partition for change in changes(plan)])
 
 
 def test_a_rename_copies_everything_and_then_deletes() -> None:
@@ -142,31 +132,6 @@ def test_a_rename_copies_everything_and_then_deletes() -> None:
         (c.partition, c.before) for c in gone.changes
     ]
     assert ((), "rename old to new") == (plan.findings, plan.request)
-
-
-@pytest.mark.parametrize(
-    ("about", "rule"),
-    [
-        (facts(OLD, NEW), "group-exists"),
-        (facts(live("old", member("orders"))), "group-live"),
-        (facts(), "no-such-group"),
-        (unread(facts(OLD), "committed offset", "old", "orders", 1), "unreadable"),
-        (unread(facts(OLD), "committed offsets", "old"), "unreadable"),
-        (unread(facts(OLD), "groups coordinated by broker 1"), "unreadable"),
-    ],
-)
-def test_a_rename_that_could_lose_something_is_not_planned(about: Snapshot, rule: str) -> None:
-    """A taken name, members, and anything unread: neither group is touched."""
-    plan = plan_rename(about, source="old", target="new")
-
-    assert ([(rule, "block")], ()) == (rules(plan), plan.steps)
-
-
-def test_a_group_without_offsets_is_not_renamed() -> None:
-    """There is nothing with which the new group could be made."""
-    plan = plan_rename(snapshot(OLD), source="old", target="new")
-
-    assert ([("no-commit", "note")], ()) == (rules(plan), plan.steps)
 
 
 def test_a_group_is_not_copied_to_itself_or_to_nothing() -> None:

@@ -47,19 +47,52 @@ def test_an_idle_group_goes_with_all_its_commits() -> None:
     assert ((change,), (), "delete groups g") == (step.changes, plan.findings, plan.request)
 
 
-def test_a_group_without_commits_is_deleted_too() -> None:
-    """An empty shell, and a share group, have nothing to keep."""
-    plan = plan_delete_groups(snapshot(IDLE, idle("s", GroupType.SHARE)), groups=["*"])
-
-    assert [("g", ()), ("s", ())] == [(step.group_id, step.changes) for step in plan.steps]
+OLD_AND_UNDATED = (commit(50), replace(commit(), partition=1))
+UNREAD = Problem("committed offsets", "not authorised", "g")
 
 
-def test_a_name_that_is_also_a_pattern_is_one_group() -> None:
-    """`svc[1]` is not `svc1`, and the plan says how the name was taken."""
-    plan = plan_delete_groups(snapshot(idle("svc1"), idle("svc[1]")), groups=["svc[1]"])
+@pytest.mark.parametrize(
+    ("facts", "name", "age", "found", "gone"),
+    [
+        # An empty shell, and a share group, have nothing to keep.
+        (snapshot(IDLE, idle("s", GroupType.SHARE)), "*", None, [], ("g", "s")),
+        # `svc[1]` is not `svc1`, and the plan says how the name was taken.
+        (
+            snapshot(idle("svc1"), idle("svc[1]")),
+            *("svc[1]", None, [("name-is-a-pattern", "note")], ("svc[1]",)),
+        ),
+        (snapshot(IDLE), "h", None, [("no-such-group", "block")], ()),
+        # Of a simple group, every commit has to be known to be old.
+        (snapshot(SIMPLE, commits=OLD_AND_UNDATED), "g", DAY, [("age-unknown", "note")], ()),
+        # Of all groups, the live ones are not a month empty; one that is named was mistaken.
+        (snapshot(live("l", member("orders"))), "l", MONTH, [("group-live", "block")], ()),
+        (snapshot(live("l", member("orders"))), "*", MONTH, [("left-out", "note")], ()),
+        # What cannot be saved first is not deleted.
+        *(
+            (
+                replace(snapshot(IDLE, commits=(commit(),)), problems=(problem,)),
+                *("g", None, [("unreadable", "block")], ()),
+            )
+            for problem in (UNREAD, replace(UNREAD, topic="orders", partition=1))
+        ),
+    ],
+)
+def test_which_groups_go(
+    facts: Snapshot,
+    name: str,
+    age: timedelta | None,
+    found: list[tuple[str, str]],
+    gone: tuple[str, ...],
+) -> None:
+    """A group goes where it was meant, can be saved, and is known to be old enough."""
+    plan = plan_delete_groups(facts, groups=[name], empty_for=age)
 
-    assert ("svc[1]",) == plan.group_ids
-    assert [("name-is-a-pattern", "note")] == rules(plan)
+    assert (found, gone) == (rules(plan), plan.group_ids)
+
+
+def test_a_simple_group_without_commits_has_only_our_sightings() -> None:
+    """Nothing was committed, so nothing tells of its use but that it stayed so."""
+    assert ("g",) == after_a_month(snapshot(SIMPLE), 40).group_ids
 
 
 def test_a_live_group_is_refused_with_its_members() -> None:
@@ -69,11 +102,6 @@ def test_a_live_group_is_refused_with_its_members() -> None:
     why = "group is Stable; members: app @ /10.0.0.1"
     assert (Finding("group-live", Severity.BLOCK, why, "l"),) == plan.findings
     assert ("g",) == plan.group_ids
-
-
-def test_a_missing_group_is_refused() -> None:
-    """A misspelt name is not taken for a group that is gone already."""
-    assert [("no-such-group", "block")] == rules(plan_delete_groups(snapshot(IDLE), groups=["h"]))
 
 
 @pytest.mark.parametrize(
@@ -126,29 +154,6 @@ def test_a_group_that_may_have_been_used_stays(
     assert ([(rule, "note")], ()) == (rules(plan), plan.steps)
 
 
-def test_one_commit_of_unknown_age_hides_the_newest() -> None:
-    """Of a simple group, every commit has to be known to be old."""
-    old, unknown = commit(50), replace(commit(), partition=1)
-    plan = plan_delete_groups(snapshot(SIMPLE, commits=(old, unknown)), groups=["g"], empty_for=DAY)
-
-    assert [("age-unknown", "note")] == rules(plan)
-
-
-def test_a_simple_group_without_commits_has_only_our_sightings() -> None:
-    """Nothing was committed, so nothing tells of its use but that it stayed so."""
-    assert ("g",) == after_a_month(snapshot(SIMPLE), 40).group_ids
-
-
-@pytest.mark.parametrize(
-    ("name", "found"), [("l", ("group-live", "block")), ("*", ("left-out", "note"))]
-)
-def test_a_live_group_is_not_what_an_age_pattern_means(name: str, found: tuple[str, str]) -> None:
-    """Of all groups, the live ones are not a month empty; one that is named was mistaken."""
-    plan = plan_delete_groups(snapshot(live("l", member("orders"))), groups=[name], empty_for=MONTH)
-
-    assert ([found], ()) == (rules(plan), plan.steps)
-
-
 @pytest.mark.parametrize("age", [None, timedelta(0)])
 def test_a_pattern_leaves_out_what_cannot_be_deleted(age: timedelta | None) -> None:
     """Live and protected groups that only match are notes; the groups that are named block."""
@@ -170,21 +175,6 @@ def test_a_pattern_leaves_out_what_cannot_be_deleted(age: timedelta | None) -> N
         named.group_ids,
         [f.rule for f in named.findings if f.blocks],
     )
-
-
-@pytest.mark.parametrize(
-    "problem",
-    [
-        Problem("committed offsets", "not authorised", "g"),
-        Problem("committed offset", "not authorised", "g", "orders", 1),
-    ],
-)
-def test_a_group_that_could_not_be_read_stays(problem: Problem) -> None:
-    """What cannot be saved first is not deleted."""
-    facts = replace(snapshot(IDLE, commits=(commit(),)), problems=(problem,))
-    plan = plan_delete_groups(facts, groups=["g"])
-
-    assert ([("unreadable", "block")], ()) == (rules(plan), plan.steps)
 
 
 def test_a_pending_commit_blocks() -> None:

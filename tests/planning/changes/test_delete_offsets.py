@@ -11,7 +11,7 @@ from facts import NOON, idle, live, member, rules, snapshot
 from guardrail_cases import reviewed
 
 from toolkit.errors import UsageError
-from toolkit.model import Commit, Group, GroupState, GroupType, Problem, TopicPartition
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot, TopicPartition
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Finding, Plan, Position, Severity
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
@@ -27,6 +27,12 @@ def commits(*topics: str, group: str = "g", partitions: int = 1) -> tuple[Commit
 def deleted(plan: Plan) -> list[tuple[str, str, int]]:
     """Return group, topic and partition of what a plan deletes."""
     return [(step.group_id, *change.partition) for step, change in plan.changes]
+
+
+def unread(group: Group) -> Snapshot:
+    """Return a group of which the commit of audit:1 could not be read."""
+    problem = Problem("committed offset", "not authorised", "g", "audit", 1)
+    return replace(snapshot(group, commits=commits("orders", "audit")), problems=(problem,))
 
 
 READER = snapshot(live("g", member("orders")), commits=commits("orders", "payments"))
@@ -83,25 +89,6 @@ def test_an_idle_group_may_lose_anything_that_is_named() -> None:
     assert (expected, ()) == (deleted(plan), plan.findings)
 
 
-def test_an_idle_group_does_not_lose_everything_by_omission() -> None:
-    """Without a topic, everything has to be asked for."""
-    facts = snapshot(IDLE, commits=commits("orders"))
-
-    refused = plan_delete_offsets(facts, groups=["g"])
-    meant = plan_delete_offsets(facts, groups=["g"], all_topics=True)
-
-    assert [("topics-required", "block")] == rules(refused)
-    assert ([], [("g", "orders", 0)]) == (deleted(refused), deleted(meant))
-
-
-def test_all_topics_of_a_live_group_are_those_it_does_not_read_and_refusals() -> None:
-    """Everything includes what is subscribed, which is refused."""
-    plan = plan_delete_offsets(READER, groups=["g"], all_topics=True)
-
-    assert [("subscribed", "block")] == rules(plan)
-    assert [("g", "payments", 0)] == deleted(plan)
-
-
 @pytest.mark.parametrize(
     ("topic", "finding"),
     [
@@ -128,18 +115,6 @@ def test_what_is_not_committed_is_a_note_and_what_does_not_exist_blocks(
     assert (Finding(rule, severity, why, "g", topic.split(":", maxsplit=1)[0]),) == plan.findings
 
 
-def test_nothing_to_delete_is_said() -> None:
-    """A group that reads all it committed, and one that committed nothing."""
-    facts = snapshot(
-        live("g", member("orders")), replace(IDLE, group_id="h"), commits=commits("orders")
-    )
-
-    reads_all = plan_delete_offsets(facts, groups=["g"])
-    nothing = plan_delete_offsets(facts, groups=["h"], all_topics=True)
-
-    assert [("no-commit", "note")] == rules(reads_all) == rules(nothing)
-
-
 def test_a_pending_commit_blocks() -> None:
     """An open transaction would lose its offset without an error to the producer."""
     pending = replace(commits("orders")[0], pending=True)
@@ -149,30 +124,35 @@ def test_a_pending_commit_blocks() -> None:
     assert ["pending-transaction"] == reviewed(plan, facts)
 
 
+LIVE = live("g", member("orders"))
+BOTH = commits("orders", "audit")
+NO_COMMIT = ("no-commit", "note")
+
+
 @pytest.mark.parametrize(
-    ("group", "topics", "found"),
+    ("facts", "asked", "found", "gone"),
     [
-        (IDLE, ["audit"], [("unreadable", "block")]),
-        (IDLE, ["orders"], []),
-        (live("g", member("orders")), [], [("unreadable", "block")]),
+        # Without a topic, everything of an idle group has to be asked for.
+        (snapshot(IDLE, commits=BOTH), {}, [("topics-required", "block")], []),
+        (snapshot(IDLE, commits=BOTH), {"all_topics": True}, [], ["audit", "orders"]),
+        # Everything includes what is subscribed, which is refused.
+        (snapshot(LIVE, commits=BOTH), {"all_topics": True}, [("subscribed", "block")], ["audit"]),
+        (snapshot(LIVE, commits=commits("orders")), {}, [NO_COMMIT], []),
+        (snapshot(IDLE), {"all_topics": True}, [NO_COMMIT], []),
+        (snapshot(), {"topics": ["orders"]}, [("no-such-group", "block")], []),
+        # A commit that could not be read is not taken for a missing one, where it is meant.
+        (unread(IDLE), {"topics": ["audit"]}, [("unreadable", "block")], ["audit"]),
+        (unread(IDLE), {"topics": ["orders"]}, [], ["orders"]),
+        (unread(LIVE), {}, [("unreadable", "block")], ["audit"]),
     ],
-    ids=["named", "another topic", "nobody may subscribe to it"],
 )
-def test_an_unreadable_commit_blocks_where_it_is_meant(
-    group: Group, topics: list[str], found: list[tuple[str, str]]
+def test_which_topics_go(
+    facts: Snapshot, asked: dict[str, Any], found: list[tuple[str, str]], gone: list[str]
 ) -> None:
-    """A commit that could not be read is not taken for a missing one."""
-    unread = Problem("committed offset", "not authorised", "g", "audit", 1)
-    facts = replace(snapshot(group, commits=commits("orders", "audit")), problems=(unread,))
+    """What is named, or not subscribed to; nothing goes by omission or because it was not read."""
+    plan = plan_delete_offsets(facts, groups=["g"], **asked)
 
-    assert found == rules(plan_delete_offsets(facts, groups=["g"], topics=topics))
-
-
-def test_a_missing_group_is_refused() -> None:
-    """A name that no group has is not passed over."""
-    plan = plan_delete_offsets(snapshot(IDLE), groups=["h"], topics=["orders"])
-
-    assert [("no-such-group", "block")] == rules(plan)
+    assert (found, gone) == (rules(plan), [topic for _, topic, _ in deleted(plan)])
 
 
 def test_a_group_has_to_be_named() -> None:

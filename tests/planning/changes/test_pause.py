@@ -83,17 +83,10 @@ def test_a_pause_is_one_step_that_names_partitions_and_terms() -> None:
     assert "pause g orders:1-2 for 1 h 30 min" == plan.request
 
 
-def test_other_terms_are_another_plan() -> None:
-    """An approval of a lossless pause approves no fast one, nor a longer one."""
-    plans = [
-        pause(group(), terms=terms)
-        for terms in (HoldTerms(), HoldTerms(CaptureMode.FAST), HoldTerms(pause_for=DAY))
-    ]
-    assert 3 == len({plan.fingerprint for plan in plans})
-
-
-def test_positions_that_move_on_leave_the_plan_the_same() -> None:
-    """A live group goes on committing; the approval stays good."""
+def test_what_a_plan_is_approved_for() -> None:
+    """For its terms and no others; a live group goes on committing, and the approval stays good."""
+    terms = (HoldTerms(), HoldTerms(CaptureMode.FAST), HoldTerms(pause_for=DAY))
+    assert 3 == len({pause(group(), terms=of).fingerprint for of in terms})
     one, other = pause(facts(group())), pause(facts(group(), committed=15, end=90))
     assert one.fingerprint == other.fingerprint
 
@@ -108,9 +101,11 @@ def test_terms_are_read_as_they_are_written(terms: HoldTerms) -> None:
     assert abs(read.pause_for - terms.pause_for) <= timedelta(seconds=0.5)
 
 
-def test_a_topic_means_all_its_partitions() -> None:
-    """KIP-1249: a topic without numbers is paused as a whole."""
+def test_a_pause_names_a_topic() -> None:
+    """KIP-1249: one without numbers is paused as a whole; without one nothing is by chance."""
     assert [0, 1, 2, 3] == numbers(pause(group(), "orders"))
+    with pytest.raises(UsageError, match="no topic"):
+        plan_pause(facts(group()), group="g", topics=())
 
 
 @pytest.mark.parametrize(
@@ -120,12 +115,6 @@ def test_terms_that_are_none(prefer: str, pause_for: str) -> None:
     """An unknown way, and a length that is none, are usage errors."""
     with pytest.raises(UsageError):
         HoldTerms.read(prefer, pause_for)
-
-
-def test_a_pause_names_a_topic() -> None:
-    """Without a topic nothing is paused by chance."""
-    with pytest.raises(UsageError, match="no topic"):
-        plan_pause(facts(group()), group="g", topics=())
 
 
 def test_what_is_paused_already_is_no_change() -> None:
@@ -338,6 +327,9 @@ def test_another_hold() -> None:
         assert "alice @ desk since 2026-03-01 12:00:00 UTC has already paused orders:3" == told(
             plan, "another-hold"
         )
+    # Without a note nobody can tell whose it is.
+    held = pause(classic(*members[:2], holder(3, note=HoldNote())), by=ALICE)
+    assert "offsetbook-hold @ /10.0.0.9 has already paused" in told(held, "another-hold")
 
 
 @pytest.mark.parametrize(
@@ -356,14 +348,6 @@ def test_what_is_added_to_a_held_classic_group_evicts_nobody(
     assert "no redelivered records, provided consumers commit on revoke" == told(plan, "repeats")
     assert told(plan, "disturbs").startswith("no member is evicted; all members rebalance: ")
     assert all(words in told(plan, "stops") for words in stops), told(plan, "stops")
-
-
-def test_a_hold_that_says_nothing_is_another_one() -> None:
-    """Without a note nobody can tell whose it is."""
-    held = classic(reader("a", 0, 1), reader("b", 2), holder(3, note=HoldNote()))
-    assert "offsetbook-hold @ /10.0.0.9 has already paused" in told(
-        pause(held, by=ALICE), "another-hold"
-    )
 
 
 @pytest.mark.parametrize(
@@ -396,7 +380,7 @@ STREAMS_HELD = group(
 
 
 def test_a_resume_is_one_step() -> None:
-    """It names what is given back and who holds it."""
+    """It names what is given back and who holds it; without a topic it is all that is paused."""
     plan = resume(group(*HELD), "orders:1", by=ALICE)
 
     (step,) = plan.steps
@@ -404,10 +388,6 @@ def test_a_resume_is_one_step() -> None:
     assert ([1], ()) == (numbers(plan), plan.findings)
     assert ["held by alice @ desk since 2026-03-01 12:00:00 UTC"] == [c.why for c in changes(plan)]
     assert "resume g orders:1" == plan.request
-
-
-def test_a_resume_without_a_topic_is_of_all_that_is_paused() -> None:
-    """Nobody has to remember what was paused."""
     assert [1, 3] == numbers(resume(group(*HELD)))
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from facts import changes, idle, live, member, rules, snapshot
 
-from toolkit.model import Commit, Group, GroupType, Problem, TopicPartition
+from toolkit.model import Commit, Group, GroupType, Problem, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Position
 from toolkit.planning.changes.rescue import plan_rescue
 
@@ -60,19 +59,6 @@ def test_a_live_group_is_not_rescued_from_outside(group: Group, rule: str, says:
     assert says in plan.findings[0].why
 
 
-def test_a_live_group_without_offsets_is_not_spoken_of() -> None:
-    """There is nothing that could expire."""
-    assert () == plan_rescue(snapshot(live("g", member("orders"))), groups=["*"]).findings
-
-
-@pytest.mark.parametrize("group_type", [GroupType.CLASSIC, GroupType.SHARE, GroupType.SIMPLE])
-def test_an_idle_group_without_offsets_has_nothing_to_rescue(group_type: GroupType) -> None:
-    """An empty group, and a share group at any time."""
-    plan = plan_rescue(snapshot(idle(kind=group_type)), groups=["g"])
-
-    assert ([("no-commit", "note")], ()) == (rules(plan), plan.steps)
-
-
 def test_a_pending_commit_is_left_to_its_transaction() -> None:
     """It does not expire meanwhile, and a commit could make the transaction's offset lost."""
     group = idle(kind=GroupType.SIMPLE)
@@ -83,20 +69,25 @@ def test_a_pending_commit_is_left_to_its_transaction() -> None:
     assert [0] == [change.partition.partition for change in changes(plan)]
 
 
+UNREAD = Problem("committed offset", "denied", "g", "orders", 1)
+SIMPLE = snapshot(idle(kind=GroupType.SIMPLE), commits=(COMMIT,))
+
+
 @pytest.mark.parametrize(
-    ("changed", "name", "rule"),
+    ("facts", "name", "found"),
     [
-        (
-            {"problems": (Problem("committed offset", "denied", "g", "orders", 1),)},
-            "g",
-            "unreadable",
+        (snapshot(live("g", member("orders"))), "*", []),
+        *(
+            (snapshot(idle(kind=kind)), "g", [("no-commit", "note")])
+            for kind in (GroupType.CLASSIC, GroupType.SHARE, GroupType.SIMPLE)
         ),
-        ({"groups": (idle(kind=GroupType.UNKNOWN),)}, "g", "unreadable"),
-        ({}, "h", "no-such-group"),
+        (replace(SIMPLE, problems=(UNREAD,)), "g", [("unreadable", "block")]),
+        (replace(SIMPLE, groups=(idle(kind=GroupType.UNKNOWN),)), "g", [("unreadable", "block")]),
+        (SIMPLE, "h", [("no-such-group", "block")]),
     ],
 )
-def test_what_could_not_be_read_blocks(changed: dict[str, Any], name: str, rule: str) -> None:
-    """Offsets that were not read, types that are not known, and missing groups are said."""
-    facts = replace(snapshot(idle(kind=GroupType.SIMPLE), commits=(COMMIT,)), **changed)
-
-    assert [(rule, "block")] == rules(plan_rescue(facts, groups=[name]))
+def test_what_there_is_nothing_to_rescue_of(
+    facts: Snapshot, name: str, found: list[tuple[str, str]]
+) -> None:
+    """A live group without offsets is not spoken of; one that was not read or is missing blocks."""
+    assert found == rules(plan_rescue(facts, groups=[name]))

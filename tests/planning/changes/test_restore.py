@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,22 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
-from toolkit.model import (
-    Commit,
-    EpochEnd,
-    Group,
-    LogOffsets,
-    Snapshot,
-    TopicPartition,
-)
+from toolkit.model import Commit, EpochEnd, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import Change, Position, Severity
-from toolkit.planning.changes.clamp import land
+from toolkit.planning.changes.clamp import land, leader_epoch_at
 from toolkit.planning.changes.restore import plan_restore
 
 IDLE = idle()
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 1)
-OTHER_BYTES = b64encode(b"\x07" + 8 * b"\x02").decode()
-STREAM_TIME = b64encode(b"\x01" + 8 * b"\x02").decode()
 
 
 @dataclass(frozen=True)
@@ -155,27 +146,29 @@ def test_a_topic_that_was_made_anew_blocks() -> None:
     assert {"orders": "id1", "audit": "id3"} == plan.topic_ids
 
 
-def test_what_was_committed_beyond_the_backup_stays() -> None:
-    """Nothing is removed, and what stays is said."""
-    more = (Commit("g", "payments", 0, 7),)
-    plan = plan_restore(facts(IDLE, commits=more), SAVED)
-
-    assert [("not-in-backup", "note")] == rules(plan)
-    assert {ORDERS, AUDIT} == {change.partition for change in changes(plan)}
+BEYOND = (Commit("g", "payments", 0, 7),)
 
 
-def test_a_live_group_blocks() -> None:
-    """Its members would write over what is restored, and the broker refuses it."""
-    plan = plan_restore(facts(live("g", member("orders"))), SAVED)
+@pytest.mark.parametrize(
+    ("now", "saved", "found", "planned"),
+    [
+        (facts(IDLE, commits=BEYOND), SAVED, ("not-in-backup", "note"), [AUDIT, ORDERS]),
+        (facts(live("g", member("orders"))), SAVED, ("group-live", "block"), [AUDIT, ORDERS]),
+        (facts(IDLE), Backup((Commit("g", "orders", 7, 1),)), ("missing-partition", "block"), []),
+    ],
+    ids=[
+        "committed beyond the backup",
+        "members would write over it",
+        "made with fewer partitions",
+    ],
+)
+def test_what_is_said_and_planned(
+    now: Snapshot, saved: Backup, found: tuple[str, str], planned: list[TopicPartition]
+) -> None:
+    """Nothing is removed; what cannot be put back is told."""
+    plan = plan_restore(now, saved)
 
-    assert [("group-live", "block")] == rules(plan)
-
-
-def test_a_partition_that_is_gone_blocks() -> None:
-    """The topic may have been made anew with fewer partitions."""
-    plan = plan_restore(facts(IDLE), Backup((Commit("g", "orders", 7, 1),)))
-
-    assert ([("missing-partition", "block")], ()) == (rules(plan), plan.steps)
+    assert ([found], planned) == (rules(plan), [change.partition for change in changes(plan)])
 
 
 LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))
@@ -216,3 +209,70 @@ def test_a_saved_offset_lands_in_the_log(start: int, length: int, offset: int) -
 
     assert start <= landed.offset <= start + length
     assert (landed.offset == offset) == (why == "")
+
+
+# Epoch 0 wrote records 0 to 9, of which 0 to 3 are deleted; 2 wrote 10 to 19; 3 and 5 nothing yet.
+EPOCHS = (EpochEnd(0, 10), EpochEnd(2, 20), EpochEnd(3, 20), EpochEnd(5, 20))
+LOG_OF_EPOCHS = LogOffsets(4, 20, 20, EPOCHS)
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        (3, None),  # before the log start
+        (4, 0),  # nothing was read: the record there
+        (5, 0),
+        (10, 0),  # everything of epoch 0 was read, and nothing of epoch 2
+        (11, 2),
+        (20, 2),
+        (21, None),  # past the end
+    ],
+)
+def test_epoch_of_the_last_record_read(offset: int, expected: int | None) -> None:
+    """An offset gets the epoch of the record before it, at the log start of the record there."""
+    assert leader_epoch_at(LOG_OF_EPOCHS, offset) == expected
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        LogOffsets(None, 20, 20, EPOCHS),
+        LogOffsets(4, None, 20, EPOCHS),
+        LogOffsets(4, 20, 20),
+        LogOffsets(12, 20, 20, (EpochEnd(2, 12),)),
+        LogOffsets(12, 12, 12, EPOCHS),
+    ],
+    ids=["no start", "no end", "no epochs", "epochs end too early", "empty log"],
+)
+def test_unknown(log: LogOffsets) -> None:
+    """Where a part of the facts is missing the epoch is unknown."""
+    assert leader_epoch_at(log, 12) is None
+
+
+def test_beginning_of_the_oldest_known_epoch_is_unknown() -> None:
+    """Records of the oldest epoch that was read may be of an older one, unless it is epoch 0."""
+    log = LogOffsets(4, 20, 20, EPOCHS[1:])
+
+    assert [leader_epoch_at(log, offset) for offset in (4, 11, 20)] == [None, None, None]
+
+
+@given(
+    ends=st.lists(st.integers(0, 60), min_size=1, max_size=8).map(sorted),
+    oldest=st.integers(0, 3),
+    start=st.integers(0, 60),
+    offset=st.integers(-5, 70),
+)
+def test_epoch_is_true_or_unknown(ends: list[int], oldest: int, start: int, offset: int) -> None:
+    """Whatever the log is like, a record of the epoch lies before the offset, or at the start."""
+    epochs = tuple(EpochEnd(oldest + index, end) for index, end in enumerate(ends))
+    log = LogOffsets(start, max(ends[-1], start), None, epochs)
+    epoch = leader_epoch_at(log, offset)
+    if epoch is None:
+        return
+    index = epoch - oldest
+    begin = ends[index - 1] if index else 0
+    record = offset if offset == start else offset - 1
+
+    assert start <= offset <= ends[-1]
+    assert begin <= record < ends[index]
+    assert bisect_left(ends, record + 1) == index

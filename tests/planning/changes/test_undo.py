@@ -110,25 +110,15 @@ def draw_steps(draw: st.DrawFn, name: str, held: dict[TopicPartition, Position])
 
 
 @given(held_and_plan())
-def test_applied_and_undone_is_what_was_there(case: tuple[Held, Plan]) -> None:
-    """Offsets, leader epochs and metadata all come back, and groups that were made are gone."""
-    held, done = case
-    applied = apply_to(held, done)
-
-    undo = plan_undo(done, facts_of(applied))
-
-    assert held == apply_to(applied, undo)
-
-
-@given(held_and_plan())
 def test_an_undo_can_be_undone(case: tuple[Held, Plan]) -> None:
-    """Undoing the undo gives what the plan had made."""
+    """Offsets, leader epochs and metadata come back, made groups go, and so it is the other way."""
     held, done = case
     applied = apply_to(held, done)
     undo = plan_undo(done, facts_of(applied))
 
     again = plan_undo(undo, facts_of(apply_to(applied, undo)))
 
+    assert held == apply_to(applied, undo)
     assert applied == apply_to(held, again)
 
 
@@ -189,12 +179,39 @@ def test_a_deleted_group_comes_back_as_a_simple_one() -> None:
     assert {"new-group"} == undo.allows
 
 
-def test_a_deleted_group_without_offsets_cannot_come_back() -> None:
-    """A group without members and offsets cannot be made."""
-    undo = plan_undo(plan(step(Action.DELETE_GROUP)), facts_of({}))
+RESCUED = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_10)), intent=Intent.RESCUE)
+ADDED = plan(step(Action.COMMIT, Change(ORDERS, None, AT_20)))
+READ = replace(facts_of({"g": {ORDERS: AT_20}}), groups=(live("g", member("orders")),))
 
-    assert () == undo.steps
-    assert [("cannot-come-back", "note")] == rules(undo)
+
+@pytest.mark.parametrize(
+    ("done", "now", "found", "why"),
+    [
+        (plan(step(Action.DELETE_GROUP)), facts_of({}), ("cannot-come-back", "note"), ""),
+        # A clock cannot be turned back.
+        (
+            RESCUED,
+            facts_of({"g": {ORDERS: AT_10}}),
+            *(("nothing-to-undo", "note"), "no committed offset was changed"),
+        ),
+        (
+            RESET,
+            facts_of({"g": {ORDERS: AT_10}}),
+            *(("nothing-to-undo", "note"), "everything is already as before the run"),
+        ),
+        # The broker would refuse to delete the offset of a topic that a member subscribes to.
+        (ADDED, READ, ("subscribed", "block"), ""),
+    ],
+    ids=["a group without offsets cannot be made", "rescue", "undone already", "subscribed"],
+)
+def test_what_has_nothing_to_undo(
+    done: Plan, now: Snapshot, found: tuple[str, str], why: str
+) -> None:
+    """No step is planned, and why is said."""
+    undo = plan_undo(done, now)
+
+    assert ((), [found]) == (undo.steps, rules(undo))
+    assert why in undo.findings[0].why
 
 
 @pytest.mark.parametrize(
@@ -213,23 +230,6 @@ def test_a_group_that_was_made_stays_where_others_may_need_it(
     undo = plan_undo(MADE, replace(facts_of({"g": positions}), **changed))
 
     assert [(Action.DELETE_OFFSETS, ORDERS)] == [(s.action, c.partition) for s, c in undo.changes]
-
-
-def test_a_rescue_has_nothing_to_undo() -> None:
-    """The same offsets were committed again, and a clock cannot be turned back."""
-    rescue = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_10)), intent=Intent.RESCUE)
-    undo = plan_undo(rescue, facts_of({"g": {ORDERS: AT_10}}))
-
-    why = "no committed offset was changed"
-    assert (Finding("nothing-to-undo", Severity.NOTE, why),) == undo.findings
-
-
-def test_what_is_undone_already_is_said() -> None:
-    """A second undo of the same run changes nothing."""
-    undo = plan_undo(RESET, facts_of({"g": {ORDERS: AT_10}}))
-
-    assert () == undo.steps
-    assert ["everything is already as before the run"] == [finding.why for finding in undo.findings]
 
 
 RENAME = plan(
@@ -284,16 +284,6 @@ def test_a_live_group_is_not_put_back_but_loses_what_nobody_reads() -> None:
     assert [("group-live", "block")] == rules(undo)
 
 
-def test_a_subscribed_topic_stays_when_its_offset_was_added() -> None:
-    """The broker would refuse to delete the offset of a topic that a member subscribes to."""
-    done = plan(step(Action.COMMIT, Change(ORDERS, None, AT_20)))
-    facts = replace(facts_of({"g": {ORDERS: AT_20}}), groups=(live("g", member("orders")),))
-    undo = plan_undo(done, facts)
-
-    assert () == undo.steps
-    assert [("subscribed", "block")] == rules(undo)
-
-
 @pytest.mark.parametrize(
     ("problem", "rule"),
     [
@@ -346,6 +336,10 @@ def test_offsets_of_a_topic_that_was_made_anew_block() -> None:
     assert {"orders": "id3", "payments": "id2"} == undo.topic_ids
     assert () == plan_undo(undo, replace(now, commits=committed(undo))).findings
 
+    # What a plan added goes away again, whichever topic has the name now.
+    facts = replace(facts_of({"g": {ORDERS: AT_10}}), topic_ids={"orders": "id2"})
+    assert () == plan_undo(replace(MADE, topic_ids={"orders": "id1"}), facts).findings
+
 
 def committed(made: Plan) -> tuple[Commit, ...]:
     """Return the commits that a plan makes."""
@@ -354,14 +348,6 @@ def committed(made: Plan) -> tuple[Commit, ...]:
         for s, c in made.changes
         if c.after
     )
-
-
-def test_an_offset_that_is_only_removed_is_of_no_topic() -> None:
-    """What a plan added goes away again, whichever topic has the name now."""
-    done = replace(MADE, topic_ids={"orders": "id1"})
-    facts = replace(facts_of({"g": {ORDERS: AT_10}}), topic_ids={"orders": "id2"})
-
-    assert () == plan_undo(done, facts).findings
 
 
 @pytest.mark.parametrize(("then", "now"), [({}, {"orders": "id2"}), ({"orders": "id1"}, {})])

@@ -28,11 +28,13 @@ def partitions_within(seconds: float, *rows: dict[str, Any]) -> tuple[list[int],
 
 
 def test_what_vanishes_is_soonest_first() -> None:
-    """Only what expires within the time is listed, first what expires first, also what is due."""
+    """Only what expires within the time is listed, also what is due; so is what is at risk."""
     rows = ({"committed_at": 30}, {"committed_at": 5}, {"committed_at": -60}, {"committed_at": 90})
+    at_risk = [{**KIP848, **READS, "committed_at": s} for s in (20, 5, 10)]
 
     assert ([2, 1, 0], []) == partitions_within(50, *rows)
     assert ([2, 1], []) == partitions_within(25, *rows)
+    assert ([], [1, 2, 0]) == partitions_within(60, *at_risk)
 
 
 @pytest.mark.parametrize(
@@ -53,13 +55,6 @@ def test_what_vanishes_is_soonest_first() -> None:
 def test_what_is_at_risk(row: dict[str, Any], is_at_risk: bool) -> None:  # noqa: FBT001
     """At risk is what members alone keep though its clock is running."""
     assert is_at_risk == (partitions_within(30, row)[1] == [0])
-
-
-def test_at_risk_is_in_the_order_in_which_it_would_go() -> None:
-    """What would go first is listed first."""
-    rows = [{**KIP848, **READS, "committed_at": s} for s in (20, 5, 10)]
-
-    assert ([], [1, 2, 0]) == partitions_within(60, *rows)
 
 
 def test_one_row_for_each_group() -> None:

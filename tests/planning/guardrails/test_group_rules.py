@@ -32,8 +32,8 @@ from toolkit.model import (
     Policy,
     Problem,
 )
-from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
-from toolkit.planning.guardrails.registry import FINAL, CheckContext, check
+from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Plan, Position
+from toolkit.planning.guardrails.registry import FINAL, CheckContext
 
 DEAD = replace(IDLE, state=GroupState.DEAD)
 RESET = plan(step(change()))
@@ -104,11 +104,6 @@ def test_a_group_that_is_another_one_since_the_plan_is_refused(
 ) -> None:
     """A group that vanished is not made, one that appeared not overwritten, whatever the change."""
     assert [says] == whys("facts-moved", case(made, facts(*groups, commits=())))
-
-
-def test_a_copy_may_make_a_dead_group() -> None:
-    """A group that is Dead is gone."""
-    assert [] == rules(case(COPY, facts(replace(DEAD, group_id="new"), commits=())))
 
 
 @pytest.mark.parametrize("action", [Action.COMMIT, Action.DELETE_OFFSETS, Action.REJOIN])
@@ -184,15 +179,6 @@ def test_what_could_not_be_read_of_anything_else_does_not(problem: Problem) -> N
     assert [] == rules(case(now=facts(problems=(problem,))))
 
 
-@pytest.mark.parametrize("after", [10, None])
-def test_where_no_offset_moves_a_log_that_cannot_be_read_is_no_obstacle(after: int | None) -> None:
-    """A deletion and a rescue are for partitions without a leader too."""
-    offline = Problem("log offsets", "it has no leader", None, *ORDERS)
-    made = plan(step(change(after=after)), intent=Intent.RESCUE)
-
-    assert [] == rules(case(made, facts(logs={}, problems=(offline,))))
-
-
 def test_an_undescribed_group_is_unreadable_and_told_once() -> None:
     """Also where no problem says why it was not described."""
     undescribed = replace(IDLE, described=False)
@@ -202,13 +188,6 @@ def test_an_undescribed_group_is_unreadable_and_told_once() -> None:
     assert [("g", "members: timed out")] == whys(
         "unreadable", case(now=facts(undescribed, problems=(problem,)))
     )
-
-
-def test_an_empty_group_subscribes_to_nothing() -> None:
-    """Nobody has to be asked what an idle group reads."""
-    made = plan(step(change(after=None), action=Action.DELETE_OFFSETS))
-
-    assert [] == found("subscribed", case(made, facts(replace(IDLE, described=False))))
 
 
 def test_one_group_that_cannot_be_judged_does_not_hide_the_others() -> None:
@@ -283,13 +262,6 @@ def test_an_idle_group_that_committed_lately_is_looked_at_twice(
     assert blocked == bool(found("keeps-committing", about))
 
 
-def test_a_step_without_changes_needs_no_second_look() -> None:
-    """An empty group that goes away has nobody who could write over it."""
-    made = plan(step(action=Action.DELETE_GROUP), intent=Intent.DELETE_GROUPS, made_at=NOON)
-
-    assert [] == rules(case(made, facts(commits=())))
-
-
 @pytest.mark.parametrize("intent", sorted(set(Intent) - {Intent.RESET, Intent.MOVE}))
 def test_only_a_reset_is_held_to_the_topics_of_its_group(intent: Intent) -> None:
     """A copy, a restore and an undo bring the topics that they were asked to bring."""
@@ -297,23 +269,6 @@ def test_only_a_reset_is_held_to_the_topics_of_its_group(intent: Intent) -> None
 
     assert [] == found("topic-never-used", case(made))
     assert [] == found("topic-never-used", case(replace(made, allows=frozenset({NEW_TOPICS}))))
-
-
-def test_new_topics_are_for_those_who_ask_for_them() -> None:
-    """To allow a new group does not allow new topics."""
-    made = plan(step(change(None, 0, BILLS)), allows=frozenset({NEW_GROUP}))
-
-    assert ["topic-never-used"] == rules(case(made))
-    assert [] == rules(case(replace(made, allows=frozenset({NEW_TOPICS}))))
-
-
-def test_metadata_and_leader_epoch_are_facts_too() -> None:
-    """The same offset with something else beside it was committed again."""
-    moved = replace(commit(), metadata="theirs")
-    after = Change(ORDERS, Position(10, 4, "mine"), Position(5, 4, "mine"))
-
-    assert ["facts-moved"] == rules(case(now=facts(commits=(moved,))))
-    assert ["facts-moved"] == rules(case(plan(step(after)), facts()))
 
 
 def test_what_was_committed_since_keeps_a_group_from_being_deleted() -> None:
@@ -355,44 +310,113 @@ def test_finishing_needs_no_fresh_plan_and_no_second_look() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        (step(change()), step(change(before=5, after=4))),
-        (step(change()), replace(GONE, changes=())),
-    ],
-)
-def test_two_steps_that_build_on_each_other_are_refused(steps: tuple[Step, ...]) -> None:
-    """Each starts from the facts, so the second would not find what it expects."""
-    assert ["facts-moved"] == rules(case(plan(*steps)))
-
-
-def test_the_last_offsets_are_counted_over_all_steps() -> None:
-    """Deleting one topic a step empties the group as well."""
-    steps = [
-        step(change(after=None, at=at), action=Action.DELETE_OFFSETS) for at in (ORDERS, BILLS)
-    ]
-    now = facts(commits=(commit(), commit(at=BILLS)))
-
-    assert ["last-offsets"] == rules(case(plan(*steps, intent=Intent.DELETE_OFFSETS), now))
-    assert [] == rules(case(plan(*steps[1:], intent=Intent.DELETE_OFFSETS), now))
-    assert [] == found("last-offsets", case(plan(*steps), facts(commits=())))
-
-
-def test_an_empty_plan_is_harmless() -> None:
-    """There is nothing to object to where nothing is changed."""
-    assert () == check(case(plan(), facts(live("g"), problems=(UNLISTED,))))
-
-
-def test_topics_of_another_cluster_are_not_called_new() -> None:
-    """That it is another cluster is said, and enough."""
-    made = plan(step(change()), topic_ids={"orders": "id1"})
-
-    assert ["wrong-cluster"] == rules(case(made, facts(cluster_id="x", topic_ids={"orders": "y"})))
-
-
 HOLDER_OF_ORDERS = replace(member(), client_id=HOLDER_CLIENT_ID, holds=(ORDERS,))
 HELD_GROUP = live("g", member("orders"), HOLDER_OF_ORDERS, assignor="range")
+BUSY = facts(replace(HELD_GROUP, state=GroupState.PREPARING_REBALANCE))
+MOVED = facts(HELD_GROUP, commits=(replace(commit(99, age=0), pending=True),))
+OFFLINE = Problem("log offsets", "it has no leader", None, *ORDERS)
+NOTHING = facts(commits=())
+BOTH_COMMITTED = facts(commits=(commit(), commit(at=BILLS)))
+OF_BILLS = plan(step(change(None, 0, BILLS)), allows=frozenset({NEW_GROUP}))
+DROPS = [step(change(after=None, at=at), action=Action.DELETE_OFFSETS) for at in (ORDERS, BILLS)]
+THEIRS = facts(commits=(replace(commit(), metadata="theirs"),))
+OUR_EPOCH = Change(ORDERS, Position(10, 4, "mine"), Position(5, 4, "mine"))
+
+
+def paused(action: Action) -> Plan:
+    """Return a plan that holds or releases a partition, which changes no offset."""
+    return plan(step(change(None, None), action=action), intent=Intent.PAUSE)
+
+
+BLOCKED_BY = {
+    "a group that is Dead is gone, so a copy may make it": (
+        case(COPY, facts(replace(DEAD, group_id="new"), commits=())),
+        [],
+    ),
+    **{
+        f"no offset moves, so the log need not be read: {words}": (
+            case(
+                plan(step(change(after=after)), intent=Intent.RESCUE),
+                facts(logs={}, problems=(OFFLINE,)),
+            ),
+            [],
+        )
+        for words, after in (("rescue", 10), ("deletion", None))
+    },
+    "nobody could write over a group that goes away without changes": (
+        case(
+            plan(step(action=Action.DELETE_GROUP), intent=Intent.DELETE_GROUPS, made_at=NOON),
+            NOTHING,
+        ),
+        [],
+    ),
+    "to allow a new group does not allow new topics": (case(OF_BILLS), ["topic-never-used"]),
+    "new topics are for those who ask": (
+        case(replace(OF_BILLS, allows=frozenset({NEW_TOPICS}))),
+        [],
+    ),
+    "the same offset with other metadata was committed again": (case(now=THEIRS), ["facts-moved"]),
+    "so was the same offset with another epoch": (case(plan(step(OUR_EPOCH))), ["facts-moved"]),
+    "a step does not find what another leaves": (
+        case(plan(step(change()), step(change(before=5, after=4)))),
+        ["facts-moved"],
+    ),
+    "nor does a deletion of the group": (
+        case(plan(step(change()), replace(GONE, changes=()))),
+        ["facts-moved"],
+    ),
+    "one topic a step empties the group as well": (
+        case(plan(*DROPS, intent=Intent.DELETE_OFFSETS), BOTH_COMMITTED),
+        ["last-offsets"],
+    ),
+    "one topic of two does not": (
+        case(plan(*DROPS[1:], intent=Intent.DELETE_OFFSETS), BOTH_COMMITTED),
+        [],
+    ),
+    "nothing is changed": (case(plan(), facts(live("g"), problems=(UNLISTED,))), []),
+    "the topics of another cluster are not called new as well": (
+        case(
+            plan(step(change()), topic_ids={"orders": "id1"}),
+            facts(cluster_id="x", topic_ids={"orders": "y"}),
+        ),
+        ["wrong-cluster"],
+    ),
+    "to hold changes no offset": (case(paused(Action.HOLD), MOVED), []),
+    "to release changes no offset": (case(paused(Action.RELEASE), MOVED), []),
+    "a protected group is not held": (
+        case(paused(Action.HOLD), MOVED, policy=Policy(protected_groups=("g",))),
+        ["protected-group"],
+    ),
+    "nor released": (
+        case(paused(Action.RELEASE), MOVED, policy=Policy(protected_groups=("g",))),
+        ["protected-group"],
+    ),
+    "to hold, a group must be calm": (case(paused(Action.HOLD), BUSY), ["not-stable"]),
+    "to release it need not be": (case(paused(Action.RELEASE), BUSY), []),
+    "a name like a pattern protects the group that has it": (
+        case(
+            plan(step(group_id="pay[1]")),
+            facts(replace(IDLE, group_id="pay[1]")),
+            policy=Policy(protected_groups=("pay[1]",)),
+        ),
+        ["protected-group"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("about", "blocking"), BLOCKED_BY.values(), ids=BLOCKED_BY)
+def test_which_rules_block(about: CheckContext, blocking: list[str]) -> None:
+    """Exactly these rules object, for the reason that the case is named by."""
+    assert blocking == rules(about)
+
+
+def test_rules_that_have_nothing_to_judge() -> None:
+    """An idle group subscribes to nothing; where nothing is committed no offset is the last."""
+    undescribed = facts(replace(IDLE, described=False))
+    dropped = plan(step(change(after=None), action=Action.DELETE_OFFSETS))
+
+    assert [] == found("subscribed", case(dropped, undescribed))
+    assert [] == found("last-offsets", case(plan(*DROPS), NOTHING))
 
 
 def moving(*changes: Change, intent: Intent = Intent.RESET) -> Plan:
@@ -429,23 +453,3 @@ def test_a_move_that_is_approved_before_it_holds() -> None:
     for group, says in ((reader, []), (IDLE, ["facts-moved"])):
         about = facts(group, commits=(commit(12),))
         assert says == rules(case(by_terms, about, applying=False))
-
-
-@pytest.mark.parametrize("action", [Action.HOLD, Action.RELEASE])
-def test_who_reads_is_no_matter_of_offsets(action: Action) -> None:
-    """Holding and letting go change no offset, so none may have moved, or be about to."""
-    made = plan(step(change(None, None), action=action), intent=Intent.PAUSE)
-    about = facts(HELD_GROUP, commits=(replace(commit(99, age=0), pending=True),))
-
-    assert [] == rules(case(made, about))
-    assert ["protected-group"] == rules(case(made, about, policy=Policy(protected_groups=("g",))))
-
-
-def test_a_release_needs_no_standstill() -> None:
-    """However the group is, what is held can be given back; to hold more it must be calm."""
-    busy = facts(replace(HELD_GROUP, state=GroupState.PREPARING_REBALANCE))
-    held, free = (
-        plan(step(change(None, None), action=action)) for action in (Action.HOLD, Action.RELEASE)
-    )
-
-    assert (["not-stable"], []) == (rules(case(held, busy)), rules(case(free, busy)))

@@ -1,4 +1,4 @@
-"""Every guard-rail where it objects and where it just does not; what is made of objections."""
+"""Every guard rail where it objects and where it just does not; and the limits of approvals."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from datetime import timedelta
 
 import pytest
 from facts import NOON, live
-from guardrail_cases import (
-    IDLE,
-    ORDERS,
-    OTHERS,
-    case,
-    change,
-    commit,
-    facts,
-    found,
-    plan,
-    rules,
-    step,
-)
+from guardrail_cases import ORDERS, OTHERS, case, change, commit, facts, found, plan, rules, step
 from guardrail_examples import (
     DAY,
     DELETION,
@@ -31,11 +19,14 @@ from guardrail_examples import (
     limited,
     standing,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, LogOffsets, Policy
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Finding, Severity
+from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import EarlierSightings
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -46,6 +37,7 @@ from toolkit.planning.guardrails.registry import (
     check,
     check_overrides,
 )
+from toolkit.planning.guardrails.standing_rules import group_not_allowed
 
 
 def test_every_rule_has_an_example() -> None:
@@ -85,25 +77,16 @@ def test_an_override_lets_a_rule_pass_unless_it_is_final(rule: str) -> None:
     assert tuple(objections) == blocking(objections, {rule}, plan=nothing)
 
 
-def test_a_note_never_blocks() -> None:
-    """Whatever its rule, a note only tells."""
-    assert () == blocking([Finding("read-only", Severity.NOTE, "")], (), plan=case().plan)
-
-
-@pytest.mark.parametrize("rule", sorted(OVERRIDABLE))
-def test_an_override_of_a_known_rule_is_taken(rule: str) -> None:
-    """Every name that the message lists is taken."""
-    check_overrides([rule])
-
-
 def test_an_unknown_override_is_an_error_that_names_the_known_ones() -> None:
-    """A slip of the keyboard does not become an override of nothing."""
+    """A slip of the keyboard is no override of nothing; every name that is listed is taken."""
     with pytest.raises(UsageError, match="rule 'last-offset' does not exist") as caught:
         check_overrides(["last-offsets", "last-offset"])
 
     known = ", ".join(sorted(OVERRIDABLE))
     assert f"those that can be overridden are {known}" == caught.value.hint
     assert {"last-offsets", "other-cluster"} <= set(known.split(", "))
+    for rule in OVERRIDABLE:
+        check_overrides([rule])
 
 
 @pytest.mark.parametrize("rule", sorted(FINAL))
@@ -137,10 +120,25 @@ def test_what_a_rule_objects_to_is_not_said_again_as_a_note() -> None:
     )
     other = replace(here, rule="moved-since")
     kept = Finding("before-log-start", Severity.BLOCK, here.why, "g", *ORDERS)
+    beside = Finding("facts-moved", Severity.NOTE, "as planned", "g", *OTHERS)
     made = plan(step(change()), findings=(here, other))
+    since = case(replace(made, findings=(beside,)), facts(commits=(commit(11),)))
 
     assert (kept, other) == check(case(made))
     assert ["before-log-start"] * 2 == rules(case(replace(made, findings=(here, there))))
+    assert [(Severity.BLOCK, 0), (Severity.NOTE, 1)] == [
+        (finding.severity, finding.partition) for finding in check(since)
+    ]
+
+
+def test_what_is_found_is_told_once_and_blocks_as_it_says() -> None:
+    """Two planners that ran into the same thing make one finding; a note never blocks."""
+    finding = Finding("past-end", Severity.BLOCK, "too late", "g", "bills", 0)
+
+    assert (finding,) == check(case(plan(findings=(finding, finding))))
+    assert () == blocking([Finding("read-only", Severity.NOTE, "")], (), plan=case().plan)
+    # Who planned on a host whose clock is ahead need not wait for it.
+    assert [] == found("stale-plan", case(plan(made_at=NOON + timedelta(minutes=5))))
 
 
 def test_two_limits_that_are_passed_are_both_told() -> None:
@@ -151,41 +149,6 @@ def test_two_limits_that_are_passed_are_both_told() -> None:
         "5 records skipped; max_records_skipped is 4",
         "5 records repeated; max_records_repeated is 3",
     ] == [finding.why for finding in found("too-many-records", about)]
-
-
-def test_a_note_about_another_partition_stays() -> None:
-    """What a rule says of one partition is not said of its neighbour."""
-    note = Finding("facts-moved", Severity.NOTE, "as planned", "g", *OTHERS)
-    about = case(plan(step(change()), findings=(note,)), facts(commits=(commit(11),)))
-
-    assert [(Severity.BLOCK, 0), (Severity.NOTE, 1)] == [
-        (finding.severity, finding.partition) for finding in check(about)
-    ]
-
-
-def test_a_protected_group_is_named_literally_too() -> None:
-    """A name that looks like a pattern protects the group that has it."""
-    odd = plan(step(group_id="pay[1]"))
-
-    assert ["protected-group"] == rules(
-        case(
-            odd,
-            facts(replace(IDLE, group_id="pay[1]")),
-            policy=Policy(protected_groups=("pay[1]",)),
-        )
-    )
-
-
-def test_clocks_may_differ_a_little() -> None:
-    """Who planned on a host whose clock is ahead need not wait for it."""
-    assert [] == found("stale-plan", case(plan(made_at=NOON + timedelta(minutes=5))))
-
-
-def test_what_is_found_twice_is_told_once() -> None:
-    """Two planners that ran into the same thing make one finding."""
-    finding = Finding("past-end", Severity.BLOCK, "too late", "g", "bills", 0)
-
-    assert (finding,) == check(case(plan(findings=(finding, finding))))
 
 
 @pytest.mark.parametrize(
@@ -263,3 +226,73 @@ def test_an_old_sighting_is_no_evidence() -> None:
     again = replace(old, last=NOON)
     fresh = EarlierSightings(empty={"g": again}, unsubscribed={("g", "orders"): again})
     assert [] == rules(standing(seen=fresh, unsubscribed_in_runs=1, unsubscribed_for_days=14))
+
+
+NEEDED = ["max_groups=1", "max_partitions=2"]
+
+
+def test_every_limit_can_be_written() -> None:
+    """Groups one after the other; records not spoken of may be neither skipped nor repeated."""
+    texts = [
+        *("max_groups=1", "max_partitions=2_000", "max_records_skipped=3"),
+        *("max_records_repeated=4", "groups=pay=*", "empty_for_days=30", "groups=search-*"),
+        *("unsubscribed_for_days=14", "unsubscribed_in_runs=2"),
+    ]
+    least = Limits.parse(NEEDED)
+    none = {"max_records_skipped": 0, "max_records_repeated": 0}
+
+    assert Limits(1, 2000, 3, 4, ("pay=*", "search-*"), 30, 14, 2) == Limits.parse(texts)
+    assert Limits(1, 2) == least
+    assert Policy(max_groups=1, max_partitions=2, **none) == least.narrow(Policy())
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ([], "a standing approval needs a limit for max_groups, max_partitions"),
+        (["max_groups=1"], "a standing approval needs a limit for max_partitions"),
+        ([*NEEDED, "max_group=1"], "unknown limit 'max_group'"),
+        ([*NEEDED, "zeal=1"], "unknown limit 'zeal'"),
+        ([*NEEDED, ""], "unknown limit ''"),
+        ([*NEEDED, "max_records_skipped"], "limit 'max_records_skipped' has no value"),
+        ([*NEEDED, "max_records_skipped="], "limit 'max_records_skipped=' has no value"),
+        ([*NEEDED, "max_groups=9"], "duplicate limit max_groups"),
+        (["max_groups=-1"], "limit 'max_groups=-1' must be a whole number from 0"),
+        (["max_groups=1.5"], "limit 'max_groups=1.5' must be a whole number from 0"),
+        (["max_groups=٣"], "limit 'max_groups=٣' must be a whole number from 0"),
+        (["max_groups=01"], "limit 'max_groups=01' must be a whole number from 0"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(texts: list[str], says: str) -> None:
+    """The text that is wrong is named; nothing is guessed."""
+    with pytest.raises(UsageError) as caught:
+        Limits.parse(texts)
+
+    assert says == caught.value.problem
+
+
+counts = st.integers(0, 5)
+
+
+@given(st.tuples(counts, counts, counts, counts), st.tuples(counts, counts, counts, counts))
+def test_limits_only_narrow(ours: tuple[int, ...], fleets: tuple[int, ...]) -> None:
+    """No approval allows more than the fleet file, and none more than itself."""
+    names = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
+    policy = replace(Policy(), **dict(zip(names, fleets, strict=True)))
+
+    narrow = Limits(*ours).narrow(policy)
+
+    assert tuple(map(min, ours, fleets)) == tuple(getattr(narrow, name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("entry", "listed", "is_allowed"),
+    [("[fg]", {"g"}, True), ("[fg]", {"g", "[fg]"}, False), ('"g"', {"g"}, True)],
+)
+def test_an_allowed_name_is_that_of_a_group(
+    *, entry: str, listed: set[str], is_allowed: bool
+) -> None:
+    """It is a pattern only where no group has it as its name, whether the plan is of it or not."""
+    case = standing(facts(listed=frozenset(listed)), groups=(entry,))
+
+    assert is_allowed != any(group_not_allowed(case))

@@ -1,4 +1,4 @@
-"""Sharing out partitions: each rule as a property, for whatever members there are."""
+"""Sharing out partitions: each rule as a property; and which of them holds can claim."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Subscriber, assign
+from toolkit.planning.holds.claims import MOST_PARTITIONS, partitions_to_claim
 
 TOPICS = ("a", "b", "c")
 counts_ = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9), max_size=3)
@@ -252,3 +254,32 @@ def test_shares_of_different_subscriptions_are_as_even_as_they_can_be() -> None:
     assert [2, 2] == [len(shares["m1"]), len(shares["m2"])]
     shares = assign([Subscriber("m1", both), Subscriber("m2", only_a)], {"a": 1, "b": 5}).shares
     assert [5, 1] == [len(shares["m1"]), len(shares["m2"])]
+
+
+BOTH = frozenset({"a", "b"})
+
+
+@given(
+    st.integers(1, 30),
+    st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(1, 60), min_size=1),
+)
+def test_each_partition_is_claimed_once(members: int, counts: dict[str, int]) -> None:
+    """Where all members subscribe to the same topics, however many they are."""
+    found = partitions_to_claim([frozenset(counts)] * members, counts)
+
+    assert {TopicPartition(t, n) for t, count in counts.items() for n in range(count)} == {*found}
+    assert sorted(set(found)) == list(found)
+
+
+@pytest.mark.parametrize(
+    ("subscriptions", "counts"),
+    [
+        ([BOTH, frozenset({"a"})], {"a": 2, "b": 2}),  # a leader shares out by other rules
+        ([BOTH], {"a": MOST_PARTITIONS, "b": 1}),
+        ([BOTH], {"a": 1}),  # one of the topics cannot be seen
+        ([], {}),
+    ],
+)
+def test_nothing_is_claimed(subscriptions: list[frozenset[str]], counts: dict[str, int]) -> None:
+    """All or nothing."""
+    assert () == partitions_to_claim(subscriptions, counts)

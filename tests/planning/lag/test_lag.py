@@ -1,12 +1,20 @@
-"""Lag in records: a number only where there is one."""
+"""Lag in records, in frames and in rows, and what changed between two readings."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
 import pandas as pd
 import pytest
+from facts import NOON, live, member, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolkit.model import Commit, GroupType, LogOffsets, Snapshot, TopicPartition
+from toolkit.model.commit_columns import CommitColumns
+from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.group_summary import status_by_group
 from toolkit.planning.lag.lag import (
     BEYOND_LOG_END,
@@ -17,6 +25,9 @@ from toolkit.planning.lag.lag import (
     lag_by_group,
     with_lag,
 )
+from toolkit.planning.lag.lag_changes import with_changes
+from toolkit.planning.lag.lag_rows import group_rows, partition_rows
+from toolkit.report.frame_cells import rows_of
 
 OFFSETS = ["committed", "log_start", "log_end", "last_stable"]
 offset = st.one_of(st.none(), st.integers(0, 2**62))
@@ -55,17 +66,12 @@ def test_lag_and_position(
     assert (lag, lost) == tuple(None if pd.isna(result[c]) else result[c] for c in ("lag", "lost"))
 
 
-def test_stable_lag_stops_at_an_open_transaction() -> None:
-    """A read_committed consumer that stands at an open transaction has no stable lag."""
+def test_stable_lag_and_large_offsets() -> None:
+    """At an open transaction there is no stable lag; an offset beyond a float is not rounded."""
     result = with_lag(frame((11, 0, 16, 11))).iloc[0]
-
     assert (5, 0) == (result["lag"], result["stable_lag"])
 
-
-def test_a_large_offset_stays_exact() -> None:
-    """An offset beyond the reach of a float is not rounded, also beside a missing one."""
     result = with_lag(frame((2**60 + 1, 0, 2**60 + 4, 2**60 + 4), (None, 0, 1, 1)))
-
     assert 3 == result["lag"].iloc[0]
 
 
@@ -91,22 +97,18 @@ def test_lag_and_lost_add_up_to_the_distance(committed: int, start: int, length:
         assert end - committed == result["lag"] + result["lost"]
 
 
-def test_a_group_without_any_known_lag_has_none() -> None:
-    """A sum over nothing known is unknown; pandas alone would make it 0."""
-    result = lag_by_group(with_lag(frame((None, 0, 100, 100), (40, None, None, None)))).iloc[0]
+def test_a_group_is_summed_and_its_worst_partition_named() -> None:
+    """The sum counts known partitions and says how many are not; of none known it is unknown."""
+    rows = frame((90, 0, 100, 100), (20, 0, 100, 100), (None, 0, 100, 100))
+    result = lag_by_group(with_lag(rows)).iloc[0]
+    assert (90, 1) == (result["lag"], result["unknown_lag_partitions"])
+    assert ("t", 1, 80) == tuple(result[["worst_topic", "worst_partition", "worst_lag"]])
 
+    # Of nothing, pandas alone would make the sum 0.
+    result = lag_by_group(with_lag(frame((None, 0, 100, 100), (40, None, None, None)))).iloc[0]
     assert pd.isna(result["lag"])
     assert pd.isna(result["worst_partition"])
     assert (2, 2) == (result["partitions"], result["unknown_lag_partitions"])
-
-
-def test_a_group_is_summed_and_its_worst_partition_named() -> None:
-    """The sum counts known partitions, says how many are not, and names the worst one."""
-    rows = frame((90, 0, 100, 100), (20, 0, 100, 100), (None, 0, 100, 100))
-    result = lag_by_group(with_lag(rows)).iloc[0]
-
-    assert (90, 1) == (result["lag"], result["unknown_lag_partitions"])
-    assert ("t", 1, 80) == tuple(result[["worst_topic", "worst_partition", "worst_lag"]])
 
 
 def test_ties_do_not_depend_on_the_order_of_rows() -> None:
@@ -142,3 +144,116 @@ def test_nothing_gives_nothing() -> None:
 
     assert 0 == len(result)
     assert {"cluster", "group", "lag", "worst_topic"} <= set(result.columns)
+
+
+P0, P1, P2 = (TopicPartition("orders", number) for number in range(3))
+
+
+def reading(committed: dict[TopicPartition, int], end: int = 100, *, after_s: int = 0) -> Snapshot:
+    """Return a reading of one group; every log goes from 0 to `end`."""
+    commits = tuple(Commit("payments", *place, offset) for place, offset in committed.items())
+    logs = dict.fromkeys((P0, P1, P2), (0, end))
+    found = snapshot(commits=commits, logs=logs)
+    return replace(found, taken_at=NOON + timedelta(seconds=after_s))
+
+
+def changes(table: Any, now: Snapshot, before: Snapshot | None) -> list[tuple[Any, ...]]:
+    """Return lag, change and rate of each row."""
+    found = with_changes(table, now, before)
+    wanted = [list(found.columns).index(n) for n in ("lag", "lag_change", "consumed_per_s")]
+    return [tuple(row[place] for place in wanted) for row in found.rows]
+
+
+def test_a_group_has_the_sum_of_its_partitions() -> None:
+    """The lag of a group grew by what was written and shrank by what was consumed, per second."""
+    before, now = reading({P0: 10, P1: 20}), reading({P0: 40, P1: 20}, 110, after_s=5)
+
+    assert [(160, -10, 6.0)] == changes(group_rows, now, before)
+    assert [(70, -20, 6.0), (90, 10, 0.0)] == changes(partition_rows, now, before)
+
+
+def test_what_one_reading_lacks_is_not_known() -> None:
+    """There is no change in the first reading, nor of a partition committed for the first time."""
+    before, now = reading({P0: 10}), reading({P0: 12, P1: 50}, after_s=2)
+
+    assert [(88, -2, 1.0), (50, None, None)] == changes(partition_rows, now, before)
+    assert [(138, 48, 1.0)] == changes(group_rows, now, before)
+    assert [(90, None, None)] == changes(group_rows, before, None)
+
+
+def test_a_rewind_is_negative_and_a_clock_that_went_back_gives_no_rate() -> None:
+    """Offsets that were moved back are seen as such; no rate is made of no time."""
+    before, now = reading({P0: 50}), reading({P0: 10}, after_s=4)
+
+    assert [(90, 40, -10.0)] == changes(group_rows, now, before)
+    assert [(90, 40, None)] == changes(group_rows, replace(now, taken_at=NOON), before)
+
+
+def test_the_rows_are_those_of_the_table() -> None:
+    """Without the two columns, which follow the lag, the rows are as they are without a watch."""
+    before, now = reading({P0: 10, P1: 20}), reading({P0: 40, P1: 20}, after_s=5)
+    found = with_changes(partition_rows, now, before)
+    place = list(found.columns).index("lag_change")
+
+    assert "lag" == list(found.columns)[place - 1]
+    assert list(partition_rows(now).rows) == [
+        (*row[:place], *row[place + 2 :]) for row in found.rows
+    ]
+
+
+ANY_OFFSET = st.integers(0, 6) | st.integers(2**60, 2**60 + 2)  # six still fit into Int64
+PARTITIONS = st.builds(TopicPartition, st.sampled_from("ab"), st.integers(0, 2))
+LOGS = st.dictionaries(PARTITIONS, st.builds(LogOffsets, *(st.none() | ANY_OFFSET,) * 3))
+COMMITS = st.dictionaries(st.tuples(st.sampled_from("gh"), PARTITIONS), ANY_OFFSET)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Snapshot:
+    """Return a cluster whose groups have committed and own some partitions."""
+    commits = [Commit(group, *p, offset) for (group, p), offset in draw(COMMITS).items()]
+    pending = draw(st.sets(st.integers(0, len(commits))))
+    commits = [replace(one, pending=n in pending) for n, one in enumerate(commits)]
+    groups = [
+        live(name, member("a", "b", owns=tuple(draw(st.sets(PARTITIONS)))), type=kind)
+        for name, kind in (("g", GroupType.CLASSIC), ("s", GroupType.SHARE))
+    ]
+    return replace(snapshot(*groups, commits=tuple(commits)), logs=draw(LOGS))
+
+
+@given(clusters())
+def test_rows_are_those_of_the_frames(facts: Snapshot) -> None:
+    """Partitions and groups have the same cells, None for null, whatever the reading found."""
+    frame = with_lag(offsets_frame(facts))
+    in_columns = replace(facts, commits=CommitColumns(facts.commits))
+
+    for one in (facts, in_columns):
+        table = partition_rows(one)
+        assert list(frame.columns) == list(table.columns)
+        assert rows_of(frame).rows == list(table.rows)
+    by_group = lag_by_group(frame)
+    table = group_rows(facts)
+    assert list(by_group.columns) == list(table.columns)
+    assert sorted(rows_of(by_group).rows, key=str) == sorted(table.rows, key=str)
+
+
+@given(clusters())
+def test_largest_lag_comes_first(facts: Snapshot) -> None:
+    """Unknown lags come last, and equal ones stay in the order of their names."""
+    lag = list(partition_rows(facts).columns).index("lag")
+    rows = sorted(partition_rows(facts).rows, key=lambda row: (row[lag] is None, -(row[lag] or 0)))
+
+    assert rows == list(partition_rows(facts, largest_first=True).rows)
+    lags = [row[4] for row in group_rows(facts).rows]
+    assert lags == sorted(lags, key=lambda lag: (lag is None, -(lag or 0)))
+
+
+def test_columns_give_every_commit_back() -> None:
+    """Commits in columns are equal to the objects, also by place, whatever is known of them."""
+    first = Commit("g", "a", 1, 2**62, 7, "note", None)
+    commits = (first, Commit("g", "a", 0, 5, pending=True), Commit("h", "b", 3, 1, topic_id="id"))
+    columns = CommitColumns(commits)
+
+    assert columns == commits
+    assert ["g", "h"] == [block.group_id for block in columns.blocks]
+    assert [*commits] == [columns[place] for place in range(3)]
+    assert columns[-1] == commits[-1]

@@ -124,11 +124,6 @@ def rules(chosen: ChosenPartitions) -> list[tuple[str, str, str | None, int | No
     return [(f.rule, str(f.severity), f.topic, f.partition) for f in chosen.findings]
 
 
-def test_no_topic_means_what_is_committed() -> None:
-    """Without topics, the partitions with a commit are meant, and nothing is to be said."""
-    assert ChosenPartitions((("orders", 0), ("orders", 1)), ()) == choose(FACTS)
-
-
 def test_a_group_without_commits_is_a_note() -> None:
     """Nothing committed means nothing is meant, which is said."""
     chosen = choose_partitions(SnapshotIndex.of(FACTS), "other")
@@ -139,54 +134,58 @@ def test_a_group_without_commits_is_a_note() -> None:
 BOTH = ["orders:0", "orders:1"]
 NEVER_USED = ("topic-never-used", "block", "audit", None)
 NO_99 = ("no-such-partition", "block", "orders", 99)
+
+
+MISSING = ("no-such-partition", "block", "nope", None)
+UNREAD_2 = ("unreadable", "block", "orders", 2)
 WITHOUT_3 = replace(FACTS, logs={p: log for p, log in FACTS.logs.items() if p != ("orders", 3)})
 NO_END = replace(FACTS, logs={**FACTS.logs, TopicPartition("orders", 0): LogOffsets(0, None)})
 NO_TOPIC = with_problem("the topic does not exist", "nope", None)
 UNREAD_COMMIT = with_problem("not authorised", "orders", 2, group="g")
 
 
+NO_LEADER = with_problem("it has no leader", "audit", 1)
+UNREAD_LOGS = [("unreadable", "block", "orders", n) for n in (0, 1)]
+ALL_OF_BOTH = ["audit:0", *(f"orders:{number}" for number in range(4))]
+
+
 @pytest.mark.parametrize(
-    ("facts", "topic", "chosen", "found", "says"),
+    ("facts", "asked", "chosen", "found", "says"),
     [
+        (FACTS, "", BOTH, [], ""),
         # A partition without a commit is left so and noted, unlike the real tool (R39c).
-        (FACTS, "orders", BOTH, ("no-commit", "note", "orders", None), "orders:2-3"),
-        (WITHOUT_3, "orders", BOTH, ("no-commit", "note", "orders", 2), ""),
+        (FACTS, "orders", BOTH, [("no-commit", "note", "orders", None)], "orders:2-3"),
+        (WITHOUT_3, "orders", BOTH, [("no-commit", "note", "orders", 2)], ""),
         # A topic the group never committed is a slip unless new topics are allowed (A02).
-        (FACTS, "audit", [], NEVER_USED, "new topics are not allowed"),
-        (FACTS, "audit:0", [], NEVER_USED, "new topics are not allowed"),
-        (FACTS, "orders:1,99", ["orders:1"], NO_99, "orders has 0-3"),
-        (NO_TOPIC, "nope", [], ("no-such-partition", "block", "nope", None), ""),
-        (NO_TOPIC, "nope:0", [], ("no-such-partition", "block", "nope", None), ""),
+        (FACTS, "audit", [], [NEVER_USED], "new topics are not allowed"),
+        (FACTS, "audit:0", [], [NEVER_USED], "new topics are not allowed"),
+        (FACTS, "orders:1,99", ["orders:1"], [NO_99], "orders has 0-3"),
+        (NO_TOPIC, "nope", [], [MISSING], ""),
+        (NO_TOPIC, "nope:0", [], [MISSING], ""),
         # Where what is committed is unknown, nothing could be undone.
-        (UNREAD_COMMIT, None, BOTH, ("unreadable", "block", "orders", 2), "not authorised"),
-        (NO_END, None, ["orders:1"], ("unreadable", "block", "orders", 0), ""),
+        (UNREAD_COMMIT, "", BOTH, [UNREAD_2], "not authorised"),
+        (NO_END, "", ["orders:1"], UNREAD_LOGS[:1], ""),
+        (replace(FACTS, logs={}), "orders", [], UNREAD_LOGS, ""),
+        # With new topics allowed, a topic means all its partitions; a number only that partition.
+        (FACTS, "orders audit --new-topics", ALL_OF_BOTH, [], ""),
+        (FACTS, "orders:1,3", ["orders:1", "orders:3"], [], ""),
+        # A missing topic is missing here too, and one that cannot be read now is not forgotten.
+        (NO_TOPIC, "nope --new-topics", [], [MISSING], ""),
+        (NO_TOPIC, "nope:0 --new-topics", [], [("no-such-partition", "block", "nope", 0)], ""),
+        (NO_LEADER, "audit --new-topics", ["audit:0"], [("no-leader", "block", "audit", 1)], ""),
+        (FACTS, "nope --new-topics", [], [("unreadable", "block", "nope", None)], ""),
+        (FACTS, "nope:0 --new-topics", [], [("unreadable", "block", "nope", 0)], ""),
     ],
 )
 def test_what_is_chosen_and_what_is_said(
-    facts: Snapshot, topic: str | None, chosen: list[str], found: tuple[object, ...], says: str
+    facts: Snapshot, asked: str, chosen: list[str], found: list[tuple[object, ...]], says: str
 ) -> None:
-    """Partitions with a commit are chosen; one finding tells of the rest, by topic or partition."""
-    actual = choose(facts, *([topic] if topic else []))
+    """Partitions with a commit, or named, are chosen; the rest is told by topic or partition."""
+    topics, new_topics, _ = asked.partition("--new-topics")
+    actual = choose(facts, *topics.split(), new_topics=bool(new_topics))
 
-    assert (chosen, [found]) == (names(actual), rules(actual))
-    assert says in actual.findings[0].why
-
-
-def test_a_topic_whose_logs_are_all_unknown_is_not_missing() -> None:
-    """A committed topic of which nothing was read is unreadable by partition, not a slip."""
-    found = rules(choose(replace(FACTS, logs={}), "orders"))
-
-    assert [("unreadable", "block", "orders", n) for n in (0, 1)] == found
-
-
-def test_new_topics_and_named_partitions_need_no_commit() -> None:
-    """With new topics allowed, a topic means all its partitions; a number only that partition."""
-    new = choose(FACTS, "orders", "audit", new_topics=True)
-    named = choose(FACTS, "orders:1,3")
-
-    assert ["audit:0", "orders:0", "orders:1", "orders:2", "orders:3"] == names(new)
-    assert ["orders:1", "orders:3"] == names(named)
-    assert [] == rules(new) == rules(named)
+    assert (chosen, found) == (names(actual), rules(actual))
+    assert says in "".join(finding.why for finding in actual.findings)
 
 
 @pytest.mark.parametrize(
@@ -207,26 +206,3 @@ def test_a_log_that_cannot_be_read(why: str, rule: str, topics: tuple[str, ...])
     assert (rule, "block", "orders", 0) in rules(chosen)
     assert why in [finding.why for finding in chosen.findings]
     assert "orders:0" not in names(chosen)
-
-
-@pytest.mark.parametrize(("topic", "partition"), [("nope", None), ("nope:0", 0)])
-def test_a_topic_that_does_not_exist_is_not_new(topic: str, partition: int | None) -> None:
-    """A missing topic is missing where new topics are allowed too."""
-    found = rules(choose(NO_TOPIC, topic, new_topics=True))
-
-    assert [("no-such-partition", "block", "nope", partition)] == found
-
-
-def test_a_topic_nobody_asked_about_is_unreadable() -> None:
-    """A topic of which nothing was read blocks: a rule that lacks a fact does not pass."""
-    for topic in ("nope", "nope:0"):
-        found = rules(choose(FACTS, topic, new_topics=True))
-        assert [("unreadable", "block")] == [row[:2] for row in found]
-
-
-def test_a_partition_without_leader_is_not_forgotten() -> None:
-    """With new topics allowed, a partition that cannot be read now is a finding, not a gap."""
-    chosen = choose(with_problem("it has no leader", "audit", 1), "audit", new_topics=True)
-
-    assert ["audit:0"] == names(chosen)
-    assert [("no-leader", "block", "audit", 1)] == rules(chosen)

@@ -1,4 +1,4 @@
-"""Why offsets were removed, and how busy groups are: every case by hand."""
+"""Why offsets were removed, how busy groups are, and what two sources tell of a group."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from toolkit.planning.unsubscribed.group_activity import (
     activity_by_group,
     with_removal_kinds,
 )
+from toolkit.planning.unsubscribed.group_facts import group_facts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -153,19 +154,14 @@ def summed(*rows: tuple[Any, ...], partitions: int | None = 1, **more: Any) -> p
 
 
 def test_counts_are_of_hours_and_rates_of_the_window() -> None:
-    """What is older than the window does not count, and rates are over all of it."""
+    """What is older does not count, and rates are over all of it; it may begin within an hour."""
     (row,) = summed(("g", 0, 9000, 9, True), ("g", 1, 540, 1, True), ("g", 2, 5400, 2, True))[
         ["window_from", "commits", "commits_per_s", "rebalances", "bytes_per_s", "complete"]
     ].itertuples(index=False)
-
     assert (NOON + timedelta(hours=1), 5940, 1.1, 3, 110, True) == row
 
-
-def test_a_window_may_begin_within_an_hour() -> None:
-    """Where reading began at 14:20, ten minutes of commits are ten minutes of commits."""
     began = NOON + timedelta(hours=2, minutes=20)
     (row,) = summed(("g", 2, 600, 0, True), since=began).itertuples(index=False)
-
     assert (began, 600, 1.0) == (row.window_from, row.commits, row.commits_per_s)
 
 
@@ -242,3 +238,52 @@ def test_nothing_gives_nothing() -> None:
 
     assert (0, ACTIVITY_COLUMNS) == (len(table), list(table.columns))
     assert 0 == len(with_removal_kinds(removals(), retention_s=R_S, check_interval_s=I_S))
+
+
+SINCE = datetime(2026, 3, 1, tzinfo=UTC)
+LOGGED = {
+    "cluster": "eu",
+    "type": "classic",
+    "protocol_type": "consumer",
+    "state": "Stable",
+    "members": 2,
+    "epoch": 7,
+    "empty_since": None,
+    "subscribed": ["orders"],
+    "unreadable": "",
+}
+
+
+def facts(told: list[tuple[str, ...]], *, complete: bool = True, **logged: object) -> pd.Series:
+    """Return what is known of one group, which is called g."""
+    frame = pd.DataFrame([{"group": "g", **LOGGED, **logged}])
+    frame = frame.astype({"members": "Int64", "epoch": "Int64"})
+    frame["empty_since"] = pd.to_datetime(frame["empty_since"], utc=True)
+    listed = pd.DataFrame(told, columns=["group", "type", "state", "protocol_type"])
+    (found,) = group_facts(frame, listed, complete=complete).to_dict("records")
+    return pd.Series(found)
+
+
+def test_a_coordinator_knows_the_state_and_the_log_the_subscription() -> None:
+    """Each tells what it knows best; what has changed since the log was read is not guessed."""
+    stable, empty = (("g", "classic", state, "consumer") for state in ("Stable", "Empty"))
+
+    known = facts([stable])
+    assert ("Stable", 2, ["orders"], "") == tuple(
+        known[["state", "members", "subscribed", "unreadable"]]
+    )
+    left = facts([empty], empty_since=SINCE)
+    assert ("Empty", 0, SINCE) == tuple(left[["state", "members", "empty_since"]])
+    came = facts([stable], members=0, subscribed=[])
+    assert came["unreadable"]
+    for value in (left["subscribed"], came["subscribed"], came["members"]):
+        assert pd.isna(value)
+
+
+@pytest.mark.parametrize(("complete", "state"), [(True, "Dead"), (False, "Unknown")])
+def test_a_group_that_is_not_listed(*, complete: bool, state: str) -> None:
+    """It is gone where all groups could be listed; where not, nothing is said of it."""
+    other = [("other", "classic", "Stable", "consumer")]
+
+    assert state == facts(other, complete=complete)["state"]
+    assert state == facts([], complete=complete)["state"]

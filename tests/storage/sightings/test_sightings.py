@@ -66,62 +66,6 @@ def test_a_series_grows_with_each_reading(tmp_path: Path, seen: Seen, key: objec
     assert {} == unsubscribed_topics.since(tmp_path, "another")
 
 
-STIRRED = {
-    "moved": [replace(COMMIT, offset=51)],
-    "another epoch": [replace(COMMIT, leader_epoch=0)],
-    "other metadata": [replace(COMMIT, metadata="m")],
-    "one commit more": [COMMIT, replace(COMMIT, partition=1)],
-    "committed the same again": [replace(COMMIT, committed_at=START + DAY)],
-}
-
-
-@both
-@pytest.mark.parametrize("how", STIRRED)
-def test_a_commit_begins_the_series_again(tmp_path: Path, seen: Seen, how: str) -> None:
-    """Whoever commits uses the topic, and the group; the series starts with the next reading."""
-    found = seen(tmp_path, reading(0), reading(1), reading(2, *STIRRED[how]))
-
-    assert series(2, 2, 1) == [*found.values()]
-
-
-def test_a_group_that_was_live_begins_again(tmp_path: Path) -> None:
-    """A group that became Empty since the last reading was live in between."""
-    later = reading(2, group=replace(EMPTY, empty_since=START + DAY))
-
-    assert series(2, 2, 1) == [*empty(tmp_path, reading(0), reading(1), later).values()]
-
-
-def test_commits_of_other_topics_do_not_matter(tmp_path: Path) -> None:
-    """The series of a topic is about that topic's commits."""
-    other = Commit(GROUP, "bills", 0, 99)
-    found = unsubscribed(tmp_path, reading(2), reading(3, COMMIT, other))
-
-    assert series(2, 3, 2) == [*found.values()]
-
-
-@both
-def test_old_times_do_not_stir(tmp_path: Path, seen: Seen) -> None:
-    """Commit times before the series are no sign of life."""
-    old = reading(2, replace(COMMIT, committed_at=START - DAY))
-
-    assert series(0, 2, 3) == [*seen(tmp_path, reading(0), reading(1), old).values()]
-
-
-@pytest.mark.parametrize("group", [None, replace(EMPTY, state=GroupState.STABLE)])
-def test_a_group_that_is_live_or_gone_has_no_series(tmp_path: Path, group: Group | None) -> None:
-    """It begins again when the group is Empty again."""
-    assert {} == empty(tmp_path, reading(0), reading(1, group=group))
-    assert series(2, 2, 1) == [*empty(tmp_path, reading(2)).values()]
-
-
-def test_a_topic_that_was_subscribed_again_loses_its_series(tmp_path: Path) -> None:
-    """Being read in between is what the series is there to exclude."""
-    unsubscribed(tmp_path, reading(0))
-
-    assert {} == unsubscribed(tmp_path, reading(1), left={GROUP: []})
-    assert series(2, 2, 1) == [*unsubscribed(tmp_path, reading(2)).values()]
-
-
 UNREAD = {
     "its commits": replace(reading(1), problems=(Problem("offsets", "denied", GROUP),)),
     "its state": reading(1, group=replace(EMPTY, state=GroupState.UNKNOWN)),
@@ -129,41 +73,84 @@ UNREAD = {
         reading(1, group=None), problems=(Problem("groups coordinated by broker 1", "timed out"),)
     ),
 }
+TWICE = (reading(0), reading(1))
+BEGINS_AGAIN, ALL_OF_IT = series(2, 2, 1), series(0, 2, 3)
+# Readings, and the series that they make, of a group and of a topic.
+OF_BOTH = {
+    "moved": ((*TWICE, reading(2, replace(COMMIT, offset=51))), BEGINS_AGAIN),
+    "another epoch": ((*TWICE, reading(2, replace(COMMIT, leader_epoch=0))), BEGINS_AGAIN),
+    "other metadata": ((*TWICE, reading(2, replace(COMMIT, metadata="m"))), BEGINS_AGAIN),
+    "one commit more": ((*TWICE, reading(2, COMMIT, replace(COMMIT, partition=1))), BEGINS_AGAIN),
+    "committed the same again": (
+        (*TWICE, reading(2, replace(COMMIT, committed_at=START + DAY))),
+        BEGINS_AGAIN,
+    ),
+    "commit times before the series are no sign of life": (
+        (*TWICE, reading(2, replace(COMMIT, committed_at=START - DAY))),
+        ALL_OF_IT,
+    ),
+    "a reading that is not newer does not count": (
+        (reading(0), reading(5), reading(3), reading(5)),
+        series(0, 5, 2),
+    ),
+}
+OF_GROUPS = {
+    "a group that became Empty since was live in between": (
+        (*TWICE, reading(2, group=replace(EMPTY, empty_since=START + DAY))),
+        BEGINS_AGAIN,
+    ),
+    **{
+        f"a group that is {words} has no series": ((reading(0), reading(1, group=group)), [])
+        for words, group in (("live", replace(EMPTY, state=GroupState.STABLE)), ("gone", None))
+    },
+    "it begins again when the group is Empty again": (
+        (reading(0), reading(1, group=None), reading(2)),
+        BEGINS_AGAIN,
+    ),
+    "what could not be read was not seen unmoved": ((UNREAD["its commits"],), []),
+    **{
+        f"unread, {what}: neither grows": ((reading(0), unread), series(0, 0, 1))
+        for what, unread in UNREAD.items()
+    },
+    **{
+        f"unread, {what}: nor ends": ((reading(0), unread, reading(2)), series(0, 2, 2))
+        for what, unread in UNREAD.items()
+    },
+}
+OF_TOPICS = {
+    "commits of other topics do not matter": (
+        (reading(2), reading(3, COMMIT, Commit(GROUP, "bills", 0, 99))),
+        series(2, 3, 2),
+    )
+}
 
 
-@pytest.mark.parametrize("what", UNREAD)
-def test_what_could_not_be_read_is_no_evidence(tmp_path: Path, what: str) -> None:
-    """The series neither grows nor ends."""
-    assert series(0, 0, 1) == [*empty(tmp_path, reading(0), UNREAD[what]).values()]
-    assert series(0, 2, 2) == [*empty(tmp_path, reading(2)).values()]
+@pytest.mark.parametrize(
+    ("seen", "readings", "expected"),
+    [
+        pytest.param(seen, *case, id=f"{seen.__name__}: {words}")
+        for seen, cases in ((empty, OF_BOTH | OF_GROUPS), (unsubscribed, OF_BOTH | OF_TOPICS))
+        for words, case in cases.items()
+    ],
+)
+def test_what_makes_a_series(
+    tmp_path: Path, seen: Seen, readings: tuple[Snapshot, ...], expected: list[Sighting]
+) -> None:
+    """Whoever commits uses the topic, and the group: the series begins with the next reading."""
+    assert expected == [*seen(tmp_path, *readings).values()]
 
 
-def test_a_group_that_was_not_judged_keeps_its_series(tmp_path: Path) -> None:
-    """Not to have looked, or to have found nobody in the group, is no evidence."""
-    unsubscribed(tmp_path, reading(0))
+def test_what_ends_the_series_of_a_topic(tmp_path: Path) -> None:
+    """To be read in between; not an older reading, nor one that did not judge its group."""
+    again, unjudged, older = (tmp_path / name for name in ("again", "unjudged", "older"))
+    for state, day in ((again, 0), (unjudged, 0), (older, 3)):
+        unsubscribed(state, reading(day))
 
-    assert series(0, 0, 1) == [*unsubscribed(tmp_path, reading(1), left={"another": []}).values()]
-    assert series(0, 2, 2) == [*unsubscribed(tmp_path, reading(2)).values()]
-
-
-def test_an_unread_group_gets_no_series(tmp_path: Path) -> None:
-    """A group whose commits could not be read was not seen unmoved."""
-    assert {} == empty(tmp_path, UNREAD["its commits"])
-
-
-@both
-def test_a_reading_that_is_not_newer_changes_nothing(tmp_path: Path, seen: Seen) -> None:
-    """An older reading does not count, nor does the same reading count twice."""
-    late = reading(5)
-
-    assert series(0, 5, 2) == [*seen(tmp_path, reading(0), late, reading(3), late).values()]
-
-
-def test_an_older_reading_ends_no_series(tmp_path: Path) -> None:
-    """A topic that was subscribed before the series began is still left behind."""
-    unsubscribed(tmp_path, reading(3))
-
-    assert series(3, 3, 1) == [*unsubscribed(tmp_path, reading(2), left={GROUP: []}).values()]
+    assert {} == unsubscribed(again, reading(1), left={GROUP: []})
+    assert series(2, 2, 1) == [*unsubscribed(again, reading(2)).values()]
+    assert series(0, 0, 1) == [*unsubscribed(unjudged, reading(1), left={"another": []}).values()]
+    assert series(0, 2, 2) == [*unsubscribed(unjudged, reading(2)).values()]
+    assert series(3, 3, 1) == [*unsubscribed(older, reading(2), left={GROUP: []}).values()]
 
 
 @both

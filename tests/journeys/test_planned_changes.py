@@ -1,0 +1,192 @@
+"""What copies, deletions and rescues read, plan and show; saved plans; known addresses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from applications import Applications
+from operators import Operator
+
+from toolkit.errors import UsageError
+from toolkit.journeys.cluster_access import ClusterAccess, cluster_at
+from toolkit.journeys.copy import CopyRequest, copy
+from toolkit.journeys.reset import target
+from toolkit.model import Cluster, Policy, TopicPartition
+from toolkit.plan import Intent
+from toolkit.session import Session, connect
+
+
+def test_with_an_age_only_the_named_groups_are_shown(
+    operator: Operator, apps: Applications
+) -> None:
+    """The whole cluster is read for the age, but nobody asked for the other groups."""
+    topic = apps.create_topic(apps.name("orders"), records=3)
+    group, other = apps.name("idle"), apps.name("other")
+    for name in (group, other):
+        apps.commit(name, {TopicPartition(topic, 0): 1})
+
+    change = operator.session.delete_groups([group], empty_for="1d")
+
+    assert [group] == [found.group_id for found in change.facts.groups]
+    assert {group, other} <= {commit.group_id for commit in change.facts.commits}
+
+
+def guarded(operator: Operator, name: str) -> Session:
+    """Return a session on the cluster, whose fleet file protects a group."""
+    policy = Policy(protected_groups=(name,))
+    return Session(replace(operator.cluster, policy=policy), operator.state)
+
+
+def test_a_pattern_deletes_what_can_be_deleted(operator: Operator, apps: Applications) -> None:
+    """A live and a protected group stay and do not block, unless they are named."""
+    topic, stem = apps.create_topic(apps.name("orders"), records=3), apps.name("stem")
+    idle, kept, live = (f"{stem}-{word}" for word in ("idle", "kept", "live"))
+    for name in (idle, kept):
+        apps.commit(name, {TopicPartition(topic, 0): 1})
+    apps.join(live, [topic])
+    session = guarded(operator, kept)
+
+    change = session.delete_groups([f"{stem}-*"])
+
+    assert ((idle,), {kept, live}) == (
+        change.plan.group_ids,
+        {found.group_id for found in change.findings if found.rule == "left-out"},
+    )
+    decision = change.decide(dry_run=False, approve=change.fingerprint, reason="a test")
+    assert ((), True) == (decision.blocked_by, decision.apply().is_done)
+    there = {group.group_id for group in operator.look(f"{stem}-*").groups}
+    assert {kept, live} == there
+
+    for name, rule in ((kept, "protected-group"), (live, "group-live")):
+        named = session.delete_groups([f"{stem}-*", name]).decide()
+        assert (rule,) == named.blocked_by
+
+
+def test_what_can_be_deleted_is_listed(operator: Operator, apps: Applications) -> None:
+    """Empty groups are there to choose, with when they expire; of the others it is said why not."""
+    topic = apps.create_topic(apps.name("orders"), records=3)
+    idle, kept, live = apps.name("idle"), apps.name("kept"), apps.name("live")
+    for name in (idle, kept):
+        apps.commit(name, {TopicPartition(topic, 0): 1})
+    apps.join(live, [topic])
+
+    found = guarded(operator, kept).deletable_groups()
+
+    rows = found.rows.set_index("group")
+    assert (True, False, False) == (idle in rows.index, kept in rows.index, live in rows.index)
+    (commit,) = (c for c in operator.facts(idle).commits if c.group_id == idle)
+    assert commit.committed_at
+    left = rows["offsets expire about"][idle] - commit.committed_at
+    assert left.total_seconds() > 0
+    why = found.others.set_index("group")["why"]
+    assert f"protected by the fleet file ({kept})" == why[kept]
+    assert why[live].startswith("group is ")
+    assert not len(guarded(operator, kept).deletable_groups([idle]).rows)
+
+
+DOWN = Cluster("eu", "127.0.0.1:1")  # where nobody may listen but root, and nobody does
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"group": ""}, "no group selected"),
+        ({"group": ["g", "h"]}, "a copy is of one group, and groups has 2: g, h"),
+        ({"group": "g", "by": "size"}, "unknown value 'size' for the offsets of a mirror"),
+        ({"group": "g", "topics": ["a b"]}, "'a b' does not begin with the name of a topic"),
+        ({"group": "g"}, "no other name for group 'g' is given"),
+        (
+            {"group": "g", "to_group": "h", "topic_prefix": "eu."},
+            "a prefix of topics is for a copy to another cluster",
+        ),
+    ],
+)
+def test_what_is_no_copy_is_refused(asked: dict[str, Any], says: str) -> None:
+    """Each mistake is named; the cluster, which is down, would be another error."""
+    with pytest.raises(UsageError) as caught:
+        copy(ClusterAccess(DOWN, Path("nowhere")), CopyRequest(**asked))
+
+    assert says == caught.value.problem
+    assert caught.value.hint
+
+
+def vanishing(*rows: tuple[str, str]) -> pd.DataFrame:
+    """Return a forecast of these clusters and groups."""
+    return pd.DataFrame(list(rows), columns=["cluster", "group"])
+
+
+@pytest.fixture
+def topic(apps: Applications) -> str:
+    """Return a topic."""
+    return apps.create_topic(apps.name("rescued"), records=3)
+
+
+def test_the_groups_that_lose_offsets_are_rescued(
+    operator: Operator, apps: Applications, topic: str
+) -> None:
+    """All of the forecast of that cluster, which may be none, or those that are named."""
+    wild, other = apps.name("wild*"), apps.name("wild-too")
+    for group in (wild, other, wild.replace("*", "card")):
+        apps.commit(group, {TopicPartition(topic, 0): 1})
+    forecast = vanishing((operator.cluster.name, wild), ("elsewhere", other))
+
+    change = operator.session.rescue(forecast=forecast)
+
+    assert (Intent.RESCUE, (wild,)) == (change.plan.intent, change.plan.group_ids)
+    assert [wild] == [group.group_id for group in change.facts.groups]
+    named = operator.session.rescue([other], forecast=vanishing())
+    assert (other,) == named.plan.group_ids
+    nothing = operator.session.rescue(forecast=vanishing(("elsewhere", "g")))
+    assert () == nothing.plan.steps
+
+
+def test_a_change_is_on_one_cluster(tmp_path: Path) -> None:
+    """On several clusters a change is refused before any is asked."""
+    with pytest.raises(UsageError, match="a change is on one cluster, and 2 were chosen"):
+        connect(["eu", "us"], tmp_path / "fleet.yaml")
+
+
+def test_a_saved_move_of_nothing_has_nothing_to_do(
+    operator: Operator, apps: Applications, tmp_path: Path
+) -> None:
+    """Where all offsets were where they were to go, its file is applied without a change."""
+    topic, group = apps.create_topic(apps.name("orders"), records=3), apps.name("payments")
+    operator.commit(group, {TopicPartition(topic, 0): 0})
+    apps.join(group, [topic])
+    change = operator.session.move(group, to=target("to-current"))
+    assert ("move", ()) == (change.plan.intent, change.plan.steps)
+
+    saved = operator.session.saved_change(change.save(tmp_path / "plan.json"))
+
+    assert "nothing to do" == saved.decide(dry_run=False).message
+
+
+KNOWN = {
+    "broker.example:9092": "eu",
+    "PLAINTEXT://broker.example:9092": "eu",
+    "Broker.Example:09092": "eu",
+    "other:1, broker.example:9092": "eu",
+    "[::1]:9092": "us",
+    "::1:9092": "us",
+    "EXTERNAL://[0:0::1]:9092": "us",
+    "broker.example:9093": "",
+    "broker.example": "",
+}
+
+
+@pytest.mark.parametrize("servers", KNOWN)
+def test_a_known_address_has_its_policy(servers: str, tmp_path: Path) -> None:
+    """The policy of a cluster holds also where its address is written in another way."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "clusters:\n  eu: {bootstrap.servers: 'broker.example:9092', read_only: true}\n"
+        "  us: {bootstrap.servers: '::1:9092', read_only: true}\n"
+    )
+    found = cluster_at(servers, fleet)
+
+    assert (KNOWN[servers] or servers) == found.name
+    assert bool(KNOWN[servers]) == found.policy.read_only

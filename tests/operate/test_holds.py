@@ -1,0 +1,96 @@
+"""What is known of a group before a hold is planned, and what is said of its partitions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from live_groups import LiveGroup
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, OF_A_GROUP, read_group_settings
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.model import CaptureMode, Cluster, Group, GroupState, GroupType, TopicPartition
+from toolkit.operate.hold_facts import sample_hold_facts, settings_of
+from toolkit.operate.hold_steps import _became
+from toolkit.plan import ChangeStatus
+from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
+from toolkit.planning.holds.hold_costs import costs
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
+from toolkit.storage.operator import Operator
+
+READ = {
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "consumer.heartbeat.interval.ms": "8000",
+    "group.consumer.session.timeout.ms": "45000",
+    "group.consumer.max.size": "500",
+    "group.max.size": "200",
+    "offsets.retention.minutes": "1440",
+}
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "read", "expected"),
+    [
+        (GroupType.CONSUMER, READ, HoldSettings(8.0, survives_s=45.0, max_size=500, retention=DAY)),
+        (GroupType.CLASSIC, READ, HoldSettings(max_size=200, retention=DAY)),
+        (GroupType.CONSUMER, {}, HoldSettings()),
+    ],
+)
+def test_settings_of_a_group(kind: GroupType, read: dict[str, str], expected: HoldSettings) -> None:
+    """A group's own setting counts more than its brokers'; what is not known stays open."""
+    assert expected == settings_of(Group("g", kind, GroupState.STABLE), read)
+
+
+def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -> None:
+    """Each broker those that it knows; one that knows no settings of groups is no error."""
+    with Connection(bare_cluster) as connection:
+        assert {*OF_A_BROKER, *OF_A_GROUP} == read_group_settings(connection, "g").keys()
+    with Connection(kafka_39) as connection:
+        assert "offsets.retention.minutes" in read_group_settings(connection, "g")
+
+
+@pytest.mark.live("consumers run")
+def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any) -> None:
+    """Where an owner would be evicted, the rate is measured; a lossless capture needs none."""
+    live: LiveGroup = live_group(bare_cluster, "librdkafka-consumer", per_second=20)
+    assert sample_hold_facts(bare_cluster, live.group).earlier is None
+
+    beside = sample_hold_facts(bare_cluster, live.group, prefer=CaptureMode.QUIET)
+    facts = read_plan_facts(bare_cluster, groups=[live.group])
+    (group,) = facts.groups
+    place = TopicPartition(live.topics[0], 1)
+    case = HoldContext(
+        SnapshotIndex.of(facts), group, (place,), HoldTerms(CaptureMode.QUIET), beside
+    )
+
+    assert Operator.here() == beside.by
+    assert case.recipe
+    announced = costs(case, case.recipe).repeats
+    (owner,) = case.evicted
+    # At least what is written between two commits, and not more than a minute's.
+    assert announced
+    assert len(owner.assignment) * 20 < announced < len(owner.assignment) * 20 * 60
+
+
+@pytest.mark.parametrize(
+    ("was", "is_", "meant", "why", "status"),
+    [
+        (False, True, True, "", ChangeStatus.DONE),
+        (True, False, False, "", ChangeStatus.DONE),
+        (True, False, False, "the keeper did not answer", ChangeStatus.DONE),
+        (False, False, True, "not captured", ChangeStatus.REFUSED),
+        (True, True, False, "no right", ChangeStatus.REFUSED),
+        (False, True, True, "its process ended", ChangeStatus.FAILED),
+        (False, False, True, "", ChangeStatus.FAILED),
+        (True, True, False, "", ChangeStatus.FAILED),
+        (True, False, True, "its process ended", ChangeStatus.FAILED),
+    ],
+)
+def test_what_is_said_of_a_partition(
+    *, was: bool, is_: bool, meant: bool, why: str, status: ChangeStatus
+) -> None:
+    """Done is only what is as it was meant, and of a hold only where nothing went wrong."""
+    assert status is _became(was=was, is_=is_, meant=meant, why=why)[0]

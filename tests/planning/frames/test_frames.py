@@ -1,0 +1,298 @@
+"""Frames of plans, outcomes and snapshots: every fact once, and none that is invented."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import held
+import pandas as pd
+import pytest
+from facts import NOON, live, member, snapshot
+
+from toolkit.model import Commit, GroupState, GroupType, Problem, TopicPartition
+from toolkit.plan import (
+    Action,
+    Change,
+    ChangeStatus,
+    Finding,
+    Intent,
+    Outcome,
+    Plan,
+    Position,
+    Result,
+    Severity,
+    Step,
+    StepOutcome,
+)
+from toolkit.planning.frames import row_slices
+from toolkit.planning.frames.outcome_frame import OUTCOME_COLUMNS, outcome_frame
+from toolkit.planning.frames.plan_summary import summary
+from toolkit.planning.frames.review_frame import (
+    FINDING_COLUMNS,
+    REVIEW_COLUMNS,
+    findings_frame,
+    review_columns,
+    review_frame,
+)
+from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
+from toolkit.planning.lag.lag_rows import partition_rows
+
+FORWARD = Change(TopicPartition("orders", 0), Position(10), Position(1210), "the log end")
+BACK = Change(TopicPartition("orders", 1), Position(90, 1, "mine"), Position(10), "offset 10")
+NEW = Change(TopicPartition("orders", 2), None, Position(0, None, "saved"), "the log start")
+GONE = Change(TopicPartition("orders", 3), Position(5, None, "mine"), None, "deleted")
+SAME = Change(TopicPartition("orders", 4), Position(5, 1, "a"), Position(5, 1, "b"), "rescue")
+
+
+def plan(*steps: tuple[str, Action, tuple[Change, ...]]) -> Plan:
+    """Return a plan of some steps about idle classic groups."""
+    made = tuple(Step(*step, GroupType.CLASSIC, GroupState.EMPTY) for step in steps)
+    return Plan(Intent.RESET, "reset", "eu", "id", NOON, made)
+
+
+MIXED = plan(
+    ("a", Action.COMMIT, (FORWARD, BACK)),
+    ("b", Action.COMMIT, (NEW, SAME)),
+    ("b", Action.DELETE_OFFSETS, (GONE,)),
+)
+
+
+def column(name: str, times: dict[tuple[TopicPartition, int], datetime] | None = None) -> list:
+    """Return one column of the mixed plan's review, nulls as None."""
+    values = review_frame(MIXED, times or {})[name].astype(object)
+    return list(values.where(values.notna(), None))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("group", ["a", "a", "b", "b", "b"]),
+        ("action", ["commit", "commit", "commit", "commit", "delete-offsets"]),
+        ("topic", ["orders"] * 5),
+        ("partition", [0, 1, 2, 4, 3]),
+        ("before", [10, 90, None, 5, 5]),
+        ("after", [1210, 10, 0, 5, None]),
+        ("distance", [1200, -80, None, 0, None]),
+        ("before_time", [None] * 5),
+        ("time_distance", [None] * 5),
+        ("metadata", ["", "removed", "set", "changed", "removed"]),
+        ("why", ["the log end", "offset 10", "the log start", "rescue", "deleted"]),
+    ],
+)
+def test_a_row_for_each_change(name: str, expected: list[object]) -> None:
+    """Rows are in the order of the plan; where there is no number there is none."""
+    assert expected == column(name)
+
+
+def test_the_distance_in_time_is_that_of_the_records() -> None:
+    """Where both records have a time, the distance is theirs; a log end has no record."""
+    times = {
+        (BACK.partition, 90): NOON,
+        (BACK.partition, 10): NOON - timedelta(minutes=80),
+        (FORWARD.partition, 10): NOON,
+    }
+
+    assert [NOON, NOON, None, None, None] == column("before_time", times)
+    assert [None, NOON - timedelta(minutes=80), None, None, None] == column("after_time", times)
+    assert [None, timedelta(minutes=-80), None, None, None] == column("time_distance", times)
+
+
+@pytest.mark.parametrize("made", [MIXED, plan()])
+def test_columns_and_types_do_not_depend_on_what_is_planned(made: Plan) -> None:
+    """An empty plan has the same columns of the same types as any other."""
+    frame = review_frame(made)
+
+    assert list(REVIEW_COLUMNS) == list(frame.columns)
+    assert ["Int64"] * 4 == [
+        str(frame[name].dtype) for name in ("partition", "before", "after", "distance")
+    ]
+    assert ["datetime64[ms, UTC]"] * 2 + ["timedelta64[ms]"] == [
+        str(frame[name].dtype) for name in ("before_time", "after_time", "time_distance")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (plan(), "no changes"),
+        (
+            plan(("a", Action.COMMIT, (FORWARD,))),
+            "1 partition of 1 group: 1 forward by 1,200 offsets",
+        ),
+        (
+            MIXED,
+            (
+                "5 partitions of 2 groups: 1 forward by 1,200 offsets, 1 back by 80 offsets, 1 "
+                "at the same offset, 1 newly committed, 1 removed"
+            ),
+        ),
+        (plan(("a", Action.DELETE_GROUP, ())), "0 partitions of 1 group"),
+    ],
+)
+def test_a_plan_in_one_sentence(made: Plan, sentence: str) -> None:
+    """The sentence counts every change once, by where it goes."""
+    assert sentence == summary(made)
+
+
+def test_findings_as_rows() -> None:
+    """One row a finding; what it is not about is null."""
+    findings = [
+        Finding("no-commit", Severity.NOTE, "no committed offset", "g", "orders", 3),
+        Finding("in-the-future", Severity.BLOCK, "still to come"),
+    ]
+    frame = findings_frame(findings, cluster="eu")
+
+    assert list(FINDING_COLUMNS) == list(frame.columns)
+    assert "Int64" == str(frame["partition"].dtype)
+    assert ["eu", "note", "no-commit", "g", "orders", 3, "no committed offset"] == list(
+        frame.iloc[0]
+    )
+    assert ["eu", "block", "in-the-future", None, None, pd.NA, "still to come"] == list(
+        frame.iloc[1]
+    )
+    assert list(FINDING_COLUMNS) == list(findings_frame([], cluster="eu").columns)
+
+
+@pytest.mark.parametrize("intent", [*Intent])
+def test_people_see_what_becomes_of_metadata(intent: Intent) -> None:
+    """Where an offset is committed or removed, so is its metadata, perhaps that alone."""
+    holds = intent in {Intent.PAUSE, Intent.RESUME}
+    assert holds != ("metadata" in review_columns(intent))
+
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def outcome(*steps: StepOutcome) -> Outcome:
+    """Return an outcome of steps."""
+    return Outcome("run", "fingerprint", NOON, NOON, steps)
+
+
+def rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
+    """Return the rows of a frame with None for null."""
+    return [
+        tuple(None if pd.isna(value) else value for value in row)
+        for row in frame.itertuples(index=False)
+    ]
+
+
+def test_each_change_has_a_row_and_so_has_a_step_without_changes() -> None:
+    """Rows come in the order of the plan; offset 0 is not nothing."""
+    refused = StepOutcome("shell", Action.DELETE_GROUP, ChangeStatus.REFUSED, "not authorised")
+    results = (
+        Result(ORDERS, ChangeStatus.DONE, found=Position(0, 3, "mine")),
+        Result(ORDERS._replace(partition=1), ChangeStatus.FAILED, "nothing was read back"),
+    )
+    half = StepOutcome("g", Action.COMMIT, ChangeStatus.FAILED, "", results)
+
+    assert [
+        ("shell", "delete-group", None, None, "refused", None, "not authorised"),
+        ("g", "commit", "orders", 0, "done", 0, ""),
+        ("g", "commit", "orders", 1, "failed", None, "nothing was read back"),
+    ] == rows(outcome_frame(outcome(refused, half)))
+
+
+def test_partitions_are_paused_and_resumed() -> None:
+    """The result of a change has the words that it was asked for with, not those of the hold."""
+    done = [StepOutcome("g", one, ChangeStatus.DONE) for one in (Action.HOLD, Action.RELEASE)]
+
+    assert ["pause", "resume"] == outcome_frame(outcome(*done))["action"].to_list()
+
+
+def test_numbers_are_integers_also_where_some_are_missing() -> None:
+    """An offset beyond 2^53 stays exact, and a frame without rows has the same columns."""
+    exact = 2**63 - 1
+    results = (
+        Result(ORDERS, ChangeStatus.DONE, found=Position(exact)),
+        Result(ORDERS, ChangeStatus.DONE),
+    )
+    frame = outcome_frame(outcome(StepOutcome("g", Action.COMMIT, ChangeStatus.DONE, "", results)))
+    empty = outcome_frame(outcome())
+
+    assert exact == frame["read_back"][0]
+    for made in (frame, empty):
+        assert list(OUTCOME_COLUMNS) == list(made.columns)
+        assert ("Int64", "Int64") == (made["partition"].dtype, made["read_back"].dtype)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5])
+def test_slices_give_the_columns_of_all_rows_at_once(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows, order, index and types do not depend on the slices, and the frame is not changed."""
+    frame = pd.DataFrame({"number": pd.array(range(count), "Int64")}, index=[7] * count)
+    before = frame.copy()
+
+    def columns(rows: pd.DataFrame) -> dict[str, object]:
+        return {
+            "number": rows["number"] + 1,
+            "text": [f"{one}" for one in rows["number"]],
+            "half": (rows["number"] / 2).astype("Float64").array,
+        }
+
+    expected = frame.assign(**columns(frame))
+    monkeypatch.setattr(row_slices, "ROWS", 2)
+    actual = row_slices.assign_by_slices(frame, columns)
+    pd.testing.assert_frame_equal(expected, actual)
+    pd.testing.assert_frame_equal(before, frame)
+
+
+def test_an_owned_partition_without_a_commit_has_a_row() -> None:
+    """It has its owner and no offset; a share group, which keeps none, is not said to lack one."""
+    owner = member("orders", owns=(TopicPartition("orders", 1),))
+    facts = snapshot(live("g", owner), commits=(Commit("g", "orders", 0, 7),))
+    rows = offsets_frame(facts)
+
+    assert [0, 1] == list(rows["partition"])
+    assert [False, True] == list(rows["committed"].isna())
+    assert ["", "app @ /10.0.0.1"] == list(rows["owner"])
+    assert offsets_frame(snapshot(live("g", owner, type=GroupType.SHARE))).empty
+
+
+def test_the_owner_of_a_paused_partition_is_who_has_paused_it() -> None:
+    """So its lag is not taken for that of a consumer; rows for tables say the same."""
+    unsaid = held.holder(2, note=None, name="!other")
+    facts = held.facts(held.group(held.reader("a", 0), held.holder(1), unsaid))
+    names = ["a @ /10.0.0.1", "paused by alice @ desk", f"paused by {unsaid.display_name}", ""]
+
+    assert names == list(offsets_frame(facts)["owner"])
+    rows = partition_rows(facts)
+    at = list(rows.columns).index("owner")
+    assert names == [row[at] for row in rows.rows]
+
+
+def test_a_large_offset_stays_exact_beside_a_missing_one() -> None:
+    """An offset beyond the reach of a float is not rounded because another one is unknown."""
+    facts = snapshot(
+        live("g"),
+        commits=(Commit("g", "orders", 0, 2**60 + 1), Commit("g", "orders", 1, 7)),
+        logs={("orders", 0): (0, 2**60 + 3), ("orders", 1): (None, None)},
+    )
+    rows = offsets_frame(facts)
+
+    assert [2**60 + 1, 7] == list(rows["committed"])
+    assert 2**60 + 3 == rows["log_end"].iloc[0]
+
+
+def test_columns_keep_their_types_when_empty() -> None:
+    """An empty cluster gives the same columns and types as a full one."""
+    facts = snapshot(commits=(Commit("g", "orders", 0, 7, committed_at=NOON),))
+
+    assert dict(offsets_frame(facts).dtypes) == dict(offsets_frame(snapshot()).dtypes)
+    assert NOON == offsets_frame(facts)["committed_at"].iloc[0]
+
+
+def test_members_of_an_undescribed_group_are_unknown_not_none() -> None:
+    """A group that could not be described has no member count, not a count of 0."""
+    rows = groups_frame(snapshot(live("g", described=False), live("h")))
+
+    assert [True, False] == list(rows["members"].isna())
+
+
+def test_a_problem_keeps_what_it_is_about() -> None:
+    """A problem's row names the subject as far as there is one."""
+    (row,) = problems_frame(
+        [Problem("log offsets", "no leader", None, "t", 3)], cluster="eu"
+    ).to_dict("records")
+
+    assert ("eu", None, "t", 3) == (row["cluster"], row["group"], row["topic"], row["partition"])

@@ -1,0 +1,425 @@
+"""Every rule: its name, its sets, its intents, and the facts that it needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+
+import pytest
+from facts import NOON
+from guardrail_cases import IDLE, case, facts, found
+from guardrail_examples import EXAMPLES
+from guardrail_strategies import any_cases
+from hypothesis import given
+
+import toolkit
+from toolkit import planning
+from toolkit.errors import UsageError
+from toolkit.model import UNREAD_OFFSETS_TOPIC, CaptureMode, Group, GroupType, Problem, Subscription
+from toolkit.operate.earlier_runs import CUT_OFF_RUN
+from toolkit.plan import Action, Intent
+from toolkit.planning.changes.move import MoveRequest, plan_move
+from toolkit.planning.changes.targets import ToOffset
+from toolkit.planning.guardrails import registry
+from toolkit.planning.guardrails.check_context import EarlierSightings, Needs
+from toolkit.planning.guardrails.hold_rule_table import HOLD_RULES
+from toolkit.planning.guardrails.registry import (
+    NOTES,
+    OVERRIDABLE,
+    RULES,
+    CheckContext,
+    check,
+    check_overrides,
+)
+from toolkit.planning.guardrails.rule import Override
+from toolkit.planning.holds.hold_rules import GROUP_RULES
+
+ROOT = Path(planning.__file__).parent
+COMMITS = {Action.COMMIT, Action.MOVE}
+# What each intent is planned by, and the actions of such a plan.
+PLANNERS: dict[Intent, tuple[set[str], set[Action]]] = {
+    Intent.RESET: ({"plan_reset"}, COMMITS),
+    Intent.DELETE_OFFSETS: (
+        {"plan_delete_offsets", "plan_delete_unsubscribed"},
+        {Action.DELETE_OFFSETS},
+    ),
+    Intent.DELETE_GROUPS: ({"plan_delete_groups"}, {Action.DELETE_GROUP}),
+    Intent.COPY: ({"plan_copy", "plan_copy_between"}, COMMITS),
+    Intent.RENAME: ({"plan_rename"}, COMMITS | {Action.DELETE_GROUP}),
+    Intent.RESTORE: ({"plan_restore"}, COMMITS),
+    Intent.RESCUE: ({"plan_rescue"}, {Action.COMMIT, Action.REJOIN}),
+    Intent.UNDO: ({"plan_undo"}, COMMITS | {Action.DELETE_OFFSETS, Action.DELETE_GROUP}),
+    Intent.PAUSE: ({"plan_pause"}, {Action.HOLD}),
+    Intent.RESUME: ({"plan_resume"}, {Action.RELEASE}),
+    Intent.MOVE: ({"plan_move", "plan_reset", "plan_pause"}, COMMITS),
+}
+# What the code of a planner could reach and never does.
+NEVER_FOUND = {
+    (Intent.MOVE, "other-end")  # the hold of a move ends with the move, see below
+}
+OF_ANOTHER_TYPE = replace(IDLE, type=GroupType.CONSUMER)
+NOT_PLANNED = {"cut-off-run"}  # the audit log tells it, when a plan is applied
+
+
+@dataclass
+class _Code:
+    """A function or a constant: the names of rules in it, and what else it uses."""
+
+    rules: set[str] = field(default_factory=set)
+    uses: set[tuple[str, str]] = field(default_factory=set)  # module and name; "" for a method
+
+
+@cache
+def code() -> dict[tuple[str, str], _Code]:
+    """Return every function, method and constant of planning, by module and name."""
+    found: dict[tuple[str, str], _Code] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        imported = {
+            alias.name: (node.module or "").rpartition(".")[2]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for name, node in _parts(tree):
+            one = found.setdefault((path.stem, name), _Code())
+            for used in ast.walk(node):
+                if isinstance(used, ast.Constant) and used.value in RULES:
+                    one.rules.add(str(used.value))
+                elif isinstance(used, ast.Name):
+                    one.uses.add((imported.get(used.id, path.stem), used.id))
+                elif isinstance(used, ast.Call) and isinstance(used.func, ast.Attribute):
+                    one.uses.add(("", f".{used.func.attr}"))
+                    one.uses.add((ast.unparse(used.func.value), used.func.attr))
+    return found
+
+
+def _parts(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef():
+                yield node.name, node
+            case ast.ClassDef():
+                methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
+                yield from ((f".{method.name}", method) for method in methods)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name, node
+
+
+def planned(intent: Intent) -> set[str]:
+    """Return the rules that the planners of an intent can reach; other planners are not entered."""
+    planners, _ = PLANNERS[intent]
+    todo = [key for key in code() if key[1] in planners]
+    assert len(planners) == len(todo)
+    reached = set(todo)
+    while todo:
+        for module, name in code()[todo.pop()].uses:
+            if name.startswith("plan_") and name != "plan_of":
+                continue
+            found = {key for key in code() if key[1] == name and module in {"", key[0]}}
+            todo += found - reached
+            reached |= found
+    return {rule for key in reached for rule in code()[key].rules}
+
+
+@pytest.mark.parametrize("intent", Intent)
+def test_what_planning_can_find_is_registered_for_the_intent(intent: Intent) -> None:
+    """An operator can override whatever a planner finds, if the rule allows it at all."""
+    found = planned(intent)
+
+    assert "unreadable" in found
+    unknown = {rule for rule in found & OVERRIDABLE if intent not in RULES[rule].intents}
+    assert unknown == {rule for where, rule in NEVER_FOUND if where is intent}
+
+
+def _as_planned(about: CheckContext) -> CheckContext:
+    """Return a case of which the plan has only actions that its intent is carried out by."""
+    _, actions = PLANNERS[about.plan.intent]
+    steps = tuple(step for step in about.plan.steps if step.action in actions)
+    return replace(about, plan=replace(about.plan, steps=steps))
+
+
+@given(any_cases)
+def test_what_a_rule_objects_to_is_registered_for_the_intent(about: CheckContext) -> None:
+    """No rule blocks a plan with an intent that the registry does not name."""
+    intent = about.plan.intent
+
+    assert set() == {
+        f.rule for f in check(_as_planned(about)) if intent not in RULES[f.rule].intents
+    }
+
+
+def _objects(rule: str, intent: Intent) -> bool:
+    """Whether a rule blocks a plan with an intent and the actions of such a plan."""
+    bad = case(now=facts(OF_ANOTHER_TYPE)) if rule == "facts-moved" else EXAMPLES[rule].bad
+    for action in PLANNERS[intent][1]:
+        steps = tuple(replace(step, action=action) for step in bad.plan.steps)
+        asked = replace(bad, plan=replace(bad.plan, intent=intent, steps=steps))
+        if any(finding.rule == rule for finding in check(asked)):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("rule", sorted(RULES.keys() - NOT_PLANNED))
+def test_every_intent_of_a_rule_is_real(rule: str) -> None:
+    """Where an override could have no effect, it is not accepted."""
+    for intent in RULES[rule].intents:
+        judged = rule in EXAMPLES and _objects(rule, intent)
+        assert judged or rule in planned(intent), intent
+
+
+@pytest.mark.parametrize("rule", [rule.name for rule in HOLD_RULES if rule.by])
+def test_a_move_is_blocked_by_what_its_hold_would_be_blocked_by(rule: str) -> None:
+    """A hold inside a move is judged when the move is planned, but not for when it ends."""
+    bad = EXAMPLES[rule].bad
+    prefer = CaptureMode.QUIET if rule == "no-committed-offset" else CaptureMode.LOSSLESS
+    beside = bad.beside.get("g", MoveRequest(ToOffset(5), "g").beside)
+    request = MoveRequest(ToOffset(5), "g", ("orders:0",), True, prefer, beside)
+    findings = plan_move(bad.facts, request).plan.findings
+    blocks = any(finding.rule == rule and finding.blocks for finding in findings)
+
+    assert blocks == (Intent.MOVE in RULES[rule].intents)
+
+
+@pytest.mark.parametrize("intent", Intent)
+def test_an_override_is_accepted_where_it_can_have_an_effect(intent: Intent) -> None:
+    """Exactly for the intents of the rule; the error names those of the intent."""
+    usable = [rule for rule in sorted(OVERRIDABLE) if intent in RULES[rule].intents]
+    check_overrides(usable, intent=intent)
+    for rule in OVERRIDABLE.difference(usable):
+        check_overrides([rule])  # where no intent is known yet
+        with pytest.raises(UsageError, match=f"'{rule}' never blocks {intent}") as caught:
+            check_overrides([*usable, rule], intent=intent)
+
+        hint = f"those that can be overridden for {intent} are {', '.join(usable)}"
+        assert hint == caught.value.hint
+
+
+PACKAGE = Path(toolkit.__file__).parent
+NAMES_IT = {
+    "block": 0,
+    "note": 0,
+    "say": 0,
+    "Finding": 0,
+    "TargetOffset": 2,
+}  # which argument is the rule
+# What is not a literal: passed on, or read from a table or from a file.
+PASSED_ON = {
+    ("datetime_target", "TargetOffset", None),  # it says nothing of its own
+    ("offsets_target", "TargetOffset", None),
+    ("targets", "TargetOffset", None),
+    ("group_selection", "Finding", "rule"),
+    ("pause", "block", "rule"),  # from GROUP_RULES
+    ("plan_files", "Finding", None),
+    ("plan_parts", "Finding", "rule"),
+    ("registry", "Finding", "rule.name"),
+    ("reset", "Finding", "aim.rule"),
+}
+
+
+def calls() -> Iterator[tuple[str, str, ast.expr | None, ast.Module]]:
+    """Yield each call that makes a finding: its module, what is called, and what names the rule."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                place = NAMES_IT.get(node.func.id)
+                if place is not None:
+                    name = node.args[place] if place < len(node.args) else None
+                    yield path.stem, node.func.id, name, tree
+
+
+def literals(name: ast.expr | None, tree: ast.Module) -> set[str]:
+    """Return the names that an expression has: its own, or that of a constant of the module."""
+    match name:
+        case ast.Constant(value=str(text)):
+            return {text}
+        case ast.IfExp(body=first, orelse=other):
+            return literals(first, tree) | literals(other, tree)
+        case ast.Name(id=constant):
+            return {
+                value.value
+                for node in tree.body
+                if isinstance(node, ast.Assign)
+                and [ast.unparse(target) for target in node.targets] == [constant]
+                and isinstance(value := node.value, ast.Constant)
+            }
+    return set()
+
+
+FOUND = list(calls())
+USED = {text for _, _, name, tree in FOUND for text in literals(name, tree)}
+
+
+def test_every_name_that_is_found_is_registered() -> None:
+    """A finding under an unknown name could neither be explained nor overridden."""
+    assert {"topics-required", "no-leader", "topic-recreated", "past-end", "stops"} <= USED
+    assert set() == (USED | GROUP_RULES.keys() | {CUT_OFF_RUN}) - (RULES.keys() | NOTES.keys())
+
+
+def test_every_registered_name_is_used() -> None:
+    """What nothing finds is not listed as if it protected from anything."""
+    planned = {name for name, rule in RULES.items() if rule.by is None}
+
+    assert set() == (planned | NOTES.keys()) - USED - {CUT_OFF_RUN}
+
+
+def test_every_other_name_is_passed_on() -> None:
+    """Where a name is no literal, it is known where it comes from."""
+    passed = {
+        (module, called, ast.unparse(name) if name else None)
+        for module, called, name, tree in FOUND
+        if not literals(name, tree)
+    }
+
+    assert PASSED_ON == passed
+
+
+def test_a_note_is_registered_as_a_note() -> None:
+    """A name that only ever informs is in NOTES, and one that blocks is not."""
+    noted = {
+        text for _, called, name, tree in FOUND if called == "note" for text in literals(name, tree)
+    }
+    blocked = {
+        text
+        for _, called, name, tree in FOUND
+        if called == "block"
+        for text in literals(name, tree)
+    }
+
+    assert noted <= NOTES.keys() | RULES.keys()
+    assert blocked <= RULES.keys()
+
+
+def without_subscriptions(group: Group) -> Group:
+    """Return a group of which no member's subscription can be read."""
+    unread = Subscription(unreadable="no idea")
+    return replace(group, members=tuple(replace(m, subscription=unread) for m in group.members))
+
+
+def without_commit_times(case: CheckContext) -> CheckContext:
+    """Return a case right after its plan was made, in which no commit has a time."""
+    commits = tuple(replace(commit, committed_at=None) for commit in case.facts.commits)
+    groups = tuple(replace(group, empty_since=None) for group in case.facts.groups)
+    facts = replace(case.facts, commits=commits, groups=groups)
+    return replace(case, plan=replace(case.plan, made_at=NOON), facts=facts)
+
+
+WITHOUT: dict[Needs, Callable[[CheckContext], CheckContext]] = {
+    Needs.CLUSTER_ID: lambda case: replace(case, facts=replace(case.facts, cluster_id="")),
+    Needs.PLAN_AGE: lambda case: replace(
+        case, plan=replace(case.plan, made_at=NOON + timedelta(hours=1))
+    ),
+    Needs.LOGS: lambda case: replace(case, facts=replace(case.facts, logs={})),
+    Needs.SUBSCRIPTIONS: lambda case: replace(
+        case, facts=replace(case.facts, groups=tuple(map(without_subscriptions, case.facts.groups)))
+    ),
+    Needs.COMMIT_TIMES: without_commit_times,
+    Needs.OFFSETS_TOPIC: lambda case: replace(
+        case, facts=replace(case.facts, problems=(Problem(UNREAD_OFFSETS_TOPIC, "no right"),))
+    ),
+    Needs.SIGHTINGS: lambda case: replace(case, seen=EarlierSightings()),
+    Needs.HOLD_FACTS: lambda case: replace(case, beside={}),
+}
+
+
+def cannot_tell(rule: str, case: CheckContext) -> bool:
+    """Whether a rule says that it lacks a fact."""
+    return any(
+        finding.why.startswith("check not possible, unknown: ") for finding in found(rule, case)
+    )
+
+
+def test_every_fact_can_be_missing() -> None:
+    """No fact is listed that is always there."""
+    assert set(Needs) == WITHOUT.keys()
+    assert Needs(sum(need.value for need in Needs)) == Needs(
+        sum({need.value for rule in RULES.values() for need in rule.needs})
+    )
+
+
+@pytest.mark.parametrize("rule", EXAMPLES)
+def test_a_rule_needs_what_it_says(rule: str) -> None:
+    """Without a fact that it needs it blocks and says so; it judges without the others."""
+    missing = {
+        need
+        for need, without in WITHOUT.items()
+        for case in (EXAMPLES[rule].bad, EXAMPLES[rule].good)
+        if not cannot_tell(rule, case) and cannot_tell(rule, without(case))
+    }
+
+    assert set(RULES[rule].needs) == missing
+
+
+BY_AN_OPERATOR = {
+    *("stale-plan", "topic-recreated", "keeps-committing", "pending-transaction"),
+    *("skips-unread-records", "before-log-start", "last-offsets"),
+    *("not-undoable", "hidden-offsets", "unreadable"),
+    *("too-many-groups", "too-many-partitions", "too-many-records"),
+    *("missing-partition", "no-leader", "other-cluster"),
+    *("cut-off-run", "foreign-hold", "no-committed-offset", "other-end", "releases-more"),
+    "assignor-differs",
+}
+# An override would only leave out what was asked for; something else does it.
+WITH_ANOTHER_WAY = {"topic-never-used", "moved-since", "no-row", "past-end"}
+BY_NOBODY = {
+    *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
+    *("no-such-partition", *WITH_ANOTHER_WAY),
+    *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
+    *("topics-required", "protected-group"),
+    *("group-kind", "group-empty", "not-stable", "custom-protocol", "unreadable-member"),
+    *("whole-application", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
+    *("group-size", "another-hold"),
+    *("group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"),
+}
+# These judge nothing that is approved by its fingerprint.
+OF_APPROVALS = {"group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"}
+# A standing approval cannot override what its limits are about.
+BY_HAND = {"too-many-groups", "too-many-partitions", "too-many-records"}
+# Where one of these blocks, planning again does not help.
+LASTING = {"read-only", "protected-group", "wrong-cluster"}
+PLANNED = {
+    *("missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"),
+    *("cut-off-run", "foreign-hold", "releases-more", "no-such-partition"),
+    *("group-exists", "in-the-future", "topics-required"),
+}
+
+
+def test_the_rules_are_these() -> None:
+    """No rule was lost, and none was added without saying so here."""
+    assert RULES.keys() == BY_AN_OPERATOR | BY_NOBODY
+    assert {name for name, rule in RULES.items() if rule.by is None} == PLANNED
+
+
+def test_the_rules_that_an_operator_may_override_are_these() -> None:
+    """What could not be overridden cannot be overridden now, and the other way round."""
+    assert registry.OVERRIDABLE == BY_AN_OPERATOR
+    assert registry.FINAL == BY_NOBODY
+
+
+def test_the_rules_with_a_special_force_are_these() -> None:
+    """Rules overridden by hand only, rules of standing approvals, and rules no new plan passes."""
+    assert {name for name, rule in RULES.items() if rule.override is Override.BY_HAND} == BY_HAND
+    assert {name for name, rule in RULES.items() if rule.only_standing} == OF_APPROVALS
+    assert {name for name, rule in RULES.items() if rule.lasting} == LASTING
+    assert {name for name, rule in RULES.items() if rule.instead} == WITH_ANOTHER_WAY
+
+
+def test_no_rule_is_there_twice() -> None:
+    """A second rule of a name would replace the first."""
+    tables = (*registry.EVALUATED_RULES, *registry.HOLD_RULES, *registry.PLANNED)
+
+    assert len(tables) == len(RULES)
+    assert not RULES.keys() & registry.NOTES.keys()
+
+
+def test_every_rule_and_note_says_in_one_sentence_what_it_is_about() -> None:
+    """Help and documentation can show it."""
+    for name, text in {**{n: r.judges for n, r in RULES.items()}, **registry.NOTES}.items():
+        assert text[0].isupper(), name
+        assert text.endswith("."), name
+        assert 1 == text.count("."), name

@@ -1,0 +1,188 @@
+"""The picker of a run to undo, saved records, filtered tables, actions in the background."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from toolkit.errors import UsageError
+from toolkit.report.command_block import command_block
+from widgets.background import BackgroundRun, RunningJob
+from widgets.filter_table import FilterTable
+from widgets.record_saver import RecordSaver
+from widgets.run_picker import MOST, run_picker
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+RUNS = pd.DataFrame(
+    {
+        "run": [f"run-{number}" for number in range(MOST + 1)],
+        "at": pd.Timestamp("2026-11-22T10:00:00Z"),
+        "cluster": "eu",
+        "request": f"reset {HOSTILE} to-earliest",
+        "reason": [f"reason {number}" for number in range(MOST + 1)],
+        "who": "ann",
+        "result": "2 done",
+    }
+)
+
+
+def test_a_run_is_found_and_stays_selected() -> None:
+    """All runs are searched, the newest are listed, and a selection outlasts another search."""
+    picker = run_picker(RUNS)
+    assert picker.view
+    assert (MOST, "") == (len(picker.listing.options), picker.picked)
+    assert f"showing the newest {MOST}" in picker.message.value
+
+    picker.search.value = f"reason {MOST}"
+    picker.listing.index = 0
+    assert f"run-{MOST}" == picker.picked
+    picker.search.value = "no such run"
+    assert (f"run-{MOST}", 0) == (picker.picked, len(picker.listing.options))
+    picker.search.value = f"{MOST} ann"
+    assert (f"run-{MOST}", 0) == (picker.picked, picker.listing.index)
+
+    assert picker.error is None
+    assert "" == run_picker(RUNS).picked  # outside a cell nothing is remembered
+    assert "<img" not in picker.message.value + picker.static_html()
+
+
+def test_a_choice_survives_another_run_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same run stays chosen, as long as it is there; another cell has a choice of its own."""
+    monkeypatch.setattr("widgets.last_choice.running_cell", lambda: ("cell-1", "first"))
+    picker = run_picker(RUNS)
+    assert picker.view
+    picker.listing.index = 3
+
+    assert "run-3" == picker.picked == run_picker(RUNS).picked
+    again = run_picker(RUNS)
+    assert again.view
+    assert 3 == again.listing.index
+    assert "" == run_picker(RUNS.drop(index=3)).picked
+    monkeypatch.setattr("widgets.last_choice.running_cell", lambda: ("cell-2", "first"))
+    assert "" == run_picker(RUNS).picked
+
+
+def test_a_click_saves_to_the_file_that_is_named() -> None:
+    """What was saved is said below; an error takes its place, and goes with the next success."""
+    saved: list[Path] = []
+
+    def save(path: Path) -> str:
+        if path in saved:
+            raise UsageError(f"{path} exists")
+        saved.append(path)
+        return f"saved to {path}"
+
+    saver = RecordSaver(save, name="first.jsonl", command="offsetbook peek")
+    (row, done) = saver.live_form()
+    for name, why in (("first.jsonl", ""), ("first.jsonl", "exists"), ("second.jsonl", "")):
+        saver.file.value = name
+        row.children[1].click()
+        assert why in saver.error_box.value
+        assert bool(why) is bool(saver.error)
+        assert (f"saved to {name}" in done.value) is not bool(why)
+    assert [Path("first.jsonl"), Path("second.jsonl")] == saved
+    assert command_block("offsetbook peek") in saver.static_html()
+
+
+FRAME = pd.DataFrame({"topic": [f"t{n}" for n in range(500)], "lag": range(500)})
+
+
+def test_the_order_is_over_all_rows_and_the_cut_is_said() -> None:
+    """The largest of all comes first, though only some are painted."""
+    rows = FilterTable(FRAME, caption="Changes", most=50)
+    assert rows.view
+    assert "showing 50 of 500 rows" in rows.body.value
+    rows.order.value = "-lag"
+    assert [499, 498] == [*rows.shown["lag"][:2]]
+
+
+def test_the_filter_is_over_all_rows() -> None:
+    """A row that was not painted is found, and how many match is said."""
+    rows = FilterTable(FRAME, caption="Changes", most=50)
+    assert rows.view
+    rows.search.set_state({"value": "T499"})
+    assert ["t499"] == [*rows.shown["topic"]]
+    assert "1 of 1 matching rows (500 total)" in rows.body.value
+    rows.search.value = "nothing like it"
+    assert "No matching rows." in rows.body.value
+
+
+def test_columns_stay_whatever_is_looked_for() -> None:
+    """A column is left out if no row has a value, and not because no row that is found has one."""
+    owners = FRAME.assign(owner=["reader", *[""] * 499], rack="")
+    rows = FilterTable(owners, caption="Changes", most=50)
+    assert rows.view
+    rows.search.value = "t499"
+    assert ["t499"] == [*rows.shown["topic"]]
+    assert ["topic", "lag", "owner"] == re.findall(r"<th [^>]*>(.*?)</th>", rows.body.value)
+
+
+def test_a_short_table_has_no_controls() -> None:
+    """Ten rows are looked through by eye."""
+    rows = FilterTable(FRAME.head(10))
+    assert [rows.body] == [*rows.live_form()]
+
+
+def test_what_it_returns_and_what_it_raises_is_kept() -> None:
+    """A result is on the object, and so is an error, which is shown in place and escaped."""
+    action = BackgroundRun("Reading")
+    assert action.start(lambda _: 7)
+    assert action.wait(10)
+    assert (7, "done", None) == (action.result, action.state, action.error)
+
+    def fail(_: RunningJob) -> None:
+        raise ValueError("<img src=x>")
+
+    assert action.start(fail)
+    assert action.wait(10)
+    assert ("failed", "<img src=x>") == (action.state, str(action.error))
+    assert "&lt;img src=x&gt;" in action.error_box.value
+    assert "<img" not in action.error_box.value
+
+
+def test_an_error_at_the_end_is_not_swallowed() -> None:
+    """What is done with the result may fail too, and that is seen."""
+    action = BackgroundRun("Reading")
+
+    def fail() -> None:
+        raise KeyError("afterwards")
+
+    action.start(lambda _: 7, then=fail)
+    assert action.wait(10)
+    assert isinstance(action.error, KeyError)
+    assert "afterwards" in action.error_box.value
+
+
+def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:
+    """While it runs nothing else begins; it says how far it is, and stops when it is told to."""
+    action, begun = BackgroundRun("Applying"), threading.Event()
+
+    def work(job: RunningJob) -> str:
+        job.report(done=2, total=5)
+        begun.set()
+        assert job.stop_requested.wait(10)
+        return job.stopped()
+
+    assert action.start(work)
+    assert begun.wait(10)
+    assert not action.start(lambda _: None)
+    assert "2 of 5" in action.text_form()
+    # As a click in the browser arrives: the handlers of the button are called.
+    action.button.click()
+    assert "stopping" in action.text_form()
+    assert action.wait(10)
+    assert "cancelled by the user" == action.result
+    assert "none" == action.button.layout.display
+
+
+def test_what_cannot_be_cancelled_has_no_button() -> None:
+    """A button that would do nothing is not shown."""
+    action, go_on = BackgroundRun("Moving", cancellable=False), threading.Event()
+    action.start(lambda _: go_on.wait(10))
+    assert "none" == action.button.layout.display
+    go_on.set()
+    assert action.wait(10)

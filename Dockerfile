@@ -13,7 +13,7 @@ RUN python -m venv .venv \
 # The lock also has the tools of the tests, so it is what pins, and pyproject.toml what is installed.
 # A file whose hash is not the one in the lock is refused.
 RUN .venv/bin/uv pip install --no-cache --compile-bytecode --python .venv/bin/python \
-        --constraint requirements.lock -r pyproject.toml
+        --constraint requirements.lock --extra history -r pyproject.toml
 COPY README.md LICENSE ./
 COPY toolkit toolkit
 COPY widgets widgets

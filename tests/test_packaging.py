@@ -44,8 +44,12 @@ def test_environment_yml_mirrors_pyproject() -> None:
 def test_every_dependency_is_locked_with_hashes() -> None:
     """The lock that make installs from names every declared package, each with a hash."""
     lock = (ROOT / "requirements.lock").read_text("utf-8")
-    groups = PROJECT["dependency-groups"]["dev"]
-    for requirement in [*PROJECT["project"]["dependencies"], *groups]:
+    declared = [
+        *PROJECT["project"]["dependencies"],
+        *PROJECT["project"]["optional-dependencies"]["history"],
+        *PROJECT["dependency-groups"]["dev"],
+    ]
+    for requirement in declared:
         name = re.split(r"[<>=]", requirement)[0]
         assert re.search(rf"^{re.escape(name)}==\S+.*\\\n +--hash=sha256:", lock, re.MULTILINE), (
             name

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 import pytest
-from pyspark.sql import SparkSession
 
 from toolkit.journeys.fleet import FleetReport
 from toolkit.report.colours import BAD, CAUTION, GOOD, SERIES, UNKNOWN, UNUSED, series_colours
@@ -188,8 +187,7 @@ def report(groups: pd.DataFrame) -> FleetReport:
     none = pd.DataFrame({"position": pd.Series([], dtype="str")})
     frames = FleetFrames(none, filled, pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    no_spark = cast("SparkSession", None)  # only a history needs it
-    return FleetReport(("eu", "us"), now, frames, no_spark, fleet_file="/etc/my fleet.yaml")
+    return FleetReport(("eu", "us"), now, frames, fleet_file="/etc/my fleet.yaml")
 
 
 def test_unhealthy_groups_are_listed_by_severity_then_by_lag() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import kafka
 import pandas as pd
+import pyarrow as pa
 import pytest
 from applications import Applications
 from fleet_tasks import rows_of, tasks_of
@@ -24,7 +26,7 @@ from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
 from toolkit.spark.catch_up import FROM_LOG, PAST_STABLE
 from toolkit.spark.fleet_options import FleetOptions
-from toolkit.spark.history.fleet_history import open_history
+from toolkit.spark.history import STATE_TABLE, History
 from toolkit.spark.read_tasks import NothingToRead
 
 # Of a cluster that is down.
@@ -36,6 +38,7 @@ pytestmark = [
 
 KEY = ["cluster", "group", "topic", "partition"]
 NUMBERS = ["committed", "log_start", "log_end", "last_stable", "lag", "stable_lag", "lost"]
+HOUR = timedelta(hours=1)
 NOWHERE = Cluster("nowhere", "127.0.0.1:1")
 
 
@@ -145,22 +148,31 @@ def positions(commits: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]
 def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
     session: SparkSession, quiet: Quiet, tmp_path: Path
 ) -> None:
-    """With a history a run goes on where the last ended; one of the same name is kept once."""
+    """With a history a run goes on where the last ended, and its results are stored."""
     frames = []
-    for _ in range(2):
-        options = FleetOptions(history=str(tmp_path / "history"), run_id="nightly")
+    for run_id in ("nightly", ""):
+        options = FleetOptions(history=str(tmp_path / "history"), run_id=run_id)
         with job.fleet_lag(session, [quiet.cluster], options) as result:
-            frames.append(quiet.rows(result.to_pandas().partitions, [*KEY, *NUMBERS, "status"]))
-            reads = result.reads
-    kept = open_history(session, str(tmp_path / "history"))
-    rows = kept.read("groups").toPandas()
+            found = result.to_pandas()
+            frames.append(quiet.rows(found.partitions, [*KEY, *NUMBERS, "status"]))
+    kept = History(str(tmp_path / "history"))
+    rows = kept.read("groups").to_pandas()
+    state = kept.open(STATE_TABLE)
+    assert state
+    reads = state.to_pyarrow_table().to_pandas().groupby("attempt")
 
     pd.testing.assert_frame_equal(*frames)
-    assert {""} == {read.why_full for read in reads}
-    assert [] == [read for read in reads if read.point.next_offset != read.start]
-    assert ["nightly"] == [run.run_id for run in kept.runs()]
+    assert found.problems.empty
+    assert ["", "it has not been read before"] == sorted(reads["why_full"].unique().explode())
+    assert [read for _, read in reads if (read["next_offset"] == read["start"]).all()]
+    assert ["nightly", f"{result.taken_at:%Y%m%dT%H%M%S.%fZ}"] == [r.run_id for r in kept.runs()]
     assert quiet.groups <= set(rows["group"])
-    assert not rows.duplicated(["cluster", "group"]).any()
+    assert not rows.duplicated(["run_id", "cluster", "group"]).any()
+    ends = pa.concat_tables(
+        kept.past_ends(quiet.cluster.name, result.taken_at - HOUR, result.taken_at + HOUR)
+    )
+    known = found.partitions.dropna(subset="log_end")[["topic", "partition"]].drop_duplicates()
+    assert 2 * len(known) == len(ends.to_pandas().drop_duplicates())
 
 
 def test_the_plan_of_a_job_holds_no_secret(

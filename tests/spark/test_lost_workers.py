@@ -68,6 +68,8 @@ def kill_workers_in(session: SparkSession, stage: int, job: Future[object]) -> i
 
 def python_workers() -> list[psutil.Process]:
     """Return the workers of the embedded Spark: children of its daemon."""
-    jvm = psutil.Process(SparkContext._gateway.proc.pid)
-    daemons = [one for one in jvm.children() if "pyspark.daemon" in one.cmdline()]
-    return [worker for daemon in daemons for worker in daemon.children()]
+    found = []
+    for child in psutil.Process(SparkContext._gateway.proc.pid).children():
+        with suppress(psutil.Error):  # it has just ended
+            found += child.children() if "pyspark.daemon" in child.cmdline() else []
+    return found

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from applications import Applications
 from fleet_tasks import blocks_of, tasks_of
@@ -15,18 +17,21 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.catch_up import FROM_LOG, read_newest
-from toolkit.spark.judge import EvaluationRules, judge_cluster
+from toolkit.spark.history import History
+from toolkit.spark.judge import LOOK_BACK, MOST_ENDS, EvaluationRules, _past_ends, judge_cluster
 from toolkit.spark.packed_tables import Row, unpack
 from toolkit.spark.read_tasks import NothingToRead
 from toolkit.spark.schemas import RESULTS
 
 NOW = datetime.now(UTC)
-RULES = EvaluationRules(StatusRules(), NOW, 30, NOW, {})
+RULES = EvaluationRules(StatusRules(), NOW, 30, NOW)
 
 
-def judged(cluster: Cluster, blocks: Sequence[Row]) -> dict[str, pd.DataFrame]:
+def judged(
+    cluster: Cluster, blocks: Sequence[Row], rules: EvaluationRules = RULES
+) -> dict[str, pd.DataFrame]:
     """Return the results of judging some blocks."""
-    found = list(judge_cluster(cluster, blocks, RULES))
+    found = list(judge_cluster(cluster, blocks, rules))
     return {
         name: pd.concat([as_frame(unpack(row.get(name), of)) for row in found])
         for name, of in RESULTS.items()
@@ -90,3 +95,46 @@ def test_a_cluster_that_is_lost_between_the_stages_keeps_its_rows(
     assert (3, True) == (row["committed"], pd.isna(row["lag"]))
     assert "cannot connect" in row["log_problem"]
     assert any("offsets topic was not read" in why for why in found["problems"]["problem"])
+
+
+def test_a_history_that_cannot_be_used_costs_no_result(
+    apps: Applications, place: TopicPartition, tmp_path: Path
+) -> None:
+    """Its files may be damaged, or not be writable for a task: both are told."""
+    group = apps.name("kept")
+    apps.commit(group, {place: 3})
+    history = History(str(tmp_path))
+    run = history.begin("", NOW)
+    (tmp_path / "partitions" / f"day={run.day}").write_text("in the way")
+    next(tmp_path.glob("runs/_delta_log/*.json")).write_text("damaged")
+    rules = replace(RULES, store=(history.root, run))
+    found = judged(apps.cluster, blocks_of(tasks_of(apps.cluster)), rules)
+
+    assert [7] == list(found["partitions"].set_index("group").loc[[group], "lag"])
+    told = " ".join(found["problems"]["problem"])
+    assert "log ends of earlier runs" in told
+    assert "the results are not in the history" in told
+
+
+def test_log_ends_of_earlier_runs_are_found_once(tmp_path: Path) -> None:
+    """Of each partition the newest first, however many groups and runs have seen them."""
+    history = History(str(tmp_path))
+    ago = [NOW - timedelta(minutes=10 * number) for number in range(1, 400)]
+    rows = [
+        {"cluster": cluster, "topic": "t", "partition": 0, "log_read_at": at, "log_end": number}
+        for number, at in enumerate(ago)
+        for cluster in ("eu", "eu", "us")
+    ]
+    unknown = {**rows[0], "partition": 1, "log_end": None}
+    for number, some in enumerate((rows, [*rows, unknown])):
+        table = pa.Table.from_pylist(some)
+        history.write(f"r{number}", NOW - timedelta(hours=1 + number), {"partitions": table})
+    old = pa.Table.from_pylist([{**unknown, "log_end": 9}])
+    history.write("old", NOW - LOOK_BACK - timedelta(minutes=1), {"partitions": old})
+    rules = replace(RULES, store=(history.root, history.begin("", NOW)))
+    problems: list[str] = []
+    (found,) = _past_ends("eu", rules, problems).to_pylist()
+
+    assert ("t", 0, []) == (found["topic"], found["partition"], problems)
+    assert list(range(MOST_ENDS)) == [look["log_end"] for look in found["past_ends"]]
+    assert [look["at"] for look in found["past_ends"]] == ago[:MOST_ENDS]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -14,13 +13,12 @@ from typing import Any, NamedTuple, Self
 
 import kafka
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from applications import PATIENCE_S, Applications, eventually
 from brokers import until_ready
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 from kafka.admin import KafkaAdminClient
-from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import BrokerRefused, StateFileError
 from toolkit.kafka_io.client.connection import Connection
@@ -32,15 +30,16 @@ from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.sandbox.broker import start_broker
+from toolkit.spark import history as history_module
 from toolkit.spark import read_state
-from toolkit.spark.history.files import HistoryFiles
-from toolkit.spark.packed_tables import pack, unpack
-from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
-from toolkit.spark.read_state import PartitionReadResult, ReadState, load_state, merged, save_state
-from toolkit.spark.schemas import READ_BLOCKS
+from toolkit.spark.history import STATE_TABLE, History, RunFiles, paths_in
+from toolkit.spark.packed_tables import Row, unpack
+from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ReadPlan, plan_reads
+from toolkit.spark.read_state import ReadState, load_state, state_rows
+from toolkit.spark.read_tasks import Kept, LogTask, OffsetsTopicInfo
 
 pytestmark = [
-    pytest.mark.slow("many Spark jobs"),
+    pytest.mark.slow("groups that commit until the log is cleaned"),
     pytest.mark.starts("a broker"),
     # Of a cluster that is down.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
@@ -99,21 +98,23 @@ class Looked(NamedTuple):
 class Reading(NamedTuple):
     """What was read of it."""
 
-    latest: pa.Table  # LATEST
-    reads: list[PartitionReadResult]
+    blocks: list[Row]
+    problems: list[str]
 
-    def blocks(self, session: SparkSession, name: str = NAME) -> DataFrame:
-        """Return it as Spark carries it: a block for each offsets partition."""
-        rows = []
-        for one in self.reads:
-            mine = self.latest.filter(pc.equal(self.latest["offsets_partition"], one.number))
-            row = {"cluster": name, "offsets_partition": one.number, "latest": pack(mine)}
-            rows.append(row)
-        return session.createDataFrame(pa.Table.from_pylist(rows, schema=READ_BLOCKS))
+    @property
+    def latest(self) -> pa.Table:
+        """The newest record of each key: LATEST."""
+        found = [unpack(block["latest"], LATEST) for block in self.blocks]
+        return pa.concat_tables([LATEST.empty_table(), *found])
+
+    @property
+    def reads(self) -> list[dict[str, Any]]:
+        """How far each partition was read: `schemas.READ_TO`."""
+        return [block["read_to"] for block in self.blocks]
 
     def whys(self) -> set[str]:
         """Return why partitions were read in full; "" for those that were not."""
-        return {read.why_full for read in self.reads}
+        return {read["why_full"] for read in self.reads}
 
 
 def look(cluster: Cluster) -> Looked:
@@ -132,30 +133,24 @@ def look(cluster: Cluster) -> Looked:
     return Looked(now, topic.logs)
 
 
-def read(cluster: Cluster, looked: Looked, points: Mapping[int, ResumePoint]) -> Reading:
-    """Read each partition from where it may go on, up to the end it had."""
-    tables, reads = [LATEST.empty_table()], []
+def tasks_of(cluster: Cluster, looked: Looked, kept: Kept) -> list[LogTask]:
+    """Return the tasks that read each partition from where it may go on, up to the end it had."""
     topic = looked.topic
-    for number, plan in plan_reads(points, topic).items():
-        found = read_offsets_log(cluster, number, looked.logs[number], start=plan.start)
-        tables.append(found.latest)
-        point = ResumePoint(
-            next_offset=found.next_offset,
-            log_start=topic.logs[number].log_start,
-            read_at=topic.asked_at,
-            topic_id=topic.topic_id,
-            partitions=topic.partitions,
-            delete_retention_ms=topic.delete_retention_ms or 0,
-            leader_epoch=topic.logs[number].leader_epoch,
-        )
-        reads.append(PartitionReadResult(cluster.name, number, plan.start, plan.why_full, point))
-    return Reading(pa.concat_tables(tables), reads)
+    retention_ms, asked_at = topic.delete_retention_ms, topic.asked_at
+    info = OffsetsTopicInfo(cluster, topic.topic_id, topic.partitions, retention_ms, asked_at)
+    plans = plan_reads({number: one.point for number, one in kept.items()}, topic)
+    return [
+        LogTask(info, n, looked.logs[n], topic.logs[n].leader_epoch, plan, kept.get(n))
+        for n, plan in plans.items()
+    ]
 
 
-def rows(blocks: DataFrame) -> pa.Table:
-    """Return what is in blocks: LATEST."""
-    found = [unpack(row["latest"], LATEST) for row in blocks.toArrow().to_pylist()]
-    return pa.concat_tables([LATEST.empty_table(), *found])
+def read(cluster: Cluster, looked: Looked, kept: Kept) -> Reading:
+    """Do what the reading tasks do."""
+    rows = [row for task in tasks_of(cluster, looked, kept) for row in task.rows()]
+    assert [] == [row for row in rows if "by_admin" in row]
+    blocks = [{"cluster": cluster.name, **row} for row in rows if "problem" not in row]
+    return Reading(blocks, [row["problem"] for row in rows if "problem" in row])
 
 
 def in_full(cluster: Cluster, looked: Looked) -> pa.Table:
@@ -163,15 +158,24 @@ def in_full(cluster: Cluster, looked: Looked) -> pa.Table:
     return read(cluster, looked, {}).latest
 
 
-def go_on(session: SparkSession, root: Path, cluster: Cluster, looked: Looked | None = None) -> Any:
+def go_on(
+    root: Path, cluster: Cluster, looked: Looked | None = None
+) -> tuple[pa.Table, Reading, ReadState]:
     """Do what a run does: load the state, read what is new, merge, save. Return all of it."""
-    state = load_state(session, str(root), [cluster.name])
-    reading = read(cluster, looked or look(cluster), state.points.get(cluster.name, {}))
-    blocks = merged(state, reading.blocks(session), reading.reads).persist()
-    save_state(session, str(root), blocks, reading.reads)
-    table = rows(blocks)
-    blocks.unpersist()
-    return table, reading, state
+    state = load_state(History(str(root)), [cluster.name])
+    reading = read(cluster, looked or look(cluster), state.kept.get(cluster.name, {}))
+    saved(root, reading, over=state.over)
+    return reading.latest, reading, state
+
+
+def saved(root: Path, reading: Reading, name: str = "", over: Sequence[str] = ()) -> None:
+    """Save a reading as the state of its cluster, or another, in a run of its own."""
+    history = History(str(root))
+    run = history.begin("", datetime.now(UTC))
+    files = RunFiles(history.root, run)
+    for row in state_rows([block | {"cluster": name or NAME} for block in reading.blocks]):
+        files.add(STATE_TABLE, row)
+    assert history.publish(run, files.close(), over)
 
 
 def by_key(table: pa.Table, *, alive: bool = False) -> dict[tuple[int, bytes], dict[str, Any]]:
@@ -237,33 +241,33 @@ class _Traffic:
 
 
 def test_steps_over_a_moving_cluster_equal_one_full_reading(
-    session: SparkSession, tmp_path: Path, moving: Cluster, there: Applications
+    tmp_path: Path, moving: Cluster, there: Applications
 ) -> None:
     """Steps while groups commit, are deleted and have members come to what one reading finds."""
     topic = there.create_topic(there.name("moving"), partitions=4)
     with _Traffic(there, topic) as traffic:
         for number, protocol in enumerate(("classic", "consumer")):
             traffic.more()
-            _, reading, _ = go_on(session, tmp_path, moving)
+            _, reading, _ = go_on(tmp_path, moving)
             assert (number > 0) == ("" in reading.whys())
             member = there.join(there.name("member"), [topic], protocol=protocol)
             position = there.position(TopicPartition(topic, 0), number)
             member.commit(offsets=[position], asynchronous=False)
             member.close()
     looked = look(moving)
-    table, reading, state = go_on(session, tmp_path, moving, looked)
+    table, reading, state = go_on(tmp_path, moving, looked)
     full = in_full(moving, looked)
 
     assert {""} == reading.whys()
-    assert 0 < len(reading.latest)
-    assert sum(r.start for r in reading.reads) > 100
+    assert sum(read["start"] for read in reading.reads) > 100
+    assert reading.problems == []
     assert state.not_used == {}
     assert by_key(full) == by_key(table)
     assert len(by_key(table)) > len(by_key(table, alive=True)) > 20
 
 
 def test_what_compaction_takes_away_between_two_readings_is_not_missed(
-    session: SparkSession, tmp_path: Path, moving: Cluster, there: Applications
+    tmp_path: Path, moving: Cluster, there: Applications
 ) -> None:
     """Records that are superseded and cleaned change nothing that is newest, nor any tombstone."""
     topic = there.create_topic(there.name("cleaned"), partitions=4)
@@ -271,8 +275,8 @@ def test_what_compaction_takes_away_between_two_readings_is_not_missed(
     try:
         with _Traffic(there, topic) as traffic:
             traffic.more()
-            _, before, _ = go_on(session, tmp_path, moving)
-            read_before = sum(read.point.next_offset for read in before.reads)
+            _, before, _ = go_on(tmp_path, moving)
+            read_before = sum(read["next_offset"] for read in before.reads)
 
             def cleaned() -> bool:
                 # More is gone than half of what had been read.
@@ -283,7 +287,7 @@ def test_what_compaction_takes_away_between_two_readings_is_not_missed(
 
             eventually(cleaned)
         looked = look(moving)
-        table, reading, _ = go_on(session, tmp_path, moving, looked)
+        table, reading, _ = go_on(tmp_path, moving, looked)
         everything = in_full(moving, looked)
     finally:
         alter(there, **PLAIN)
@@ -303,14 +307,14 @@ def test_what_compaction_takes_away_between_two_readings_is_not_missed(
 
 
 def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(
-    session: SparkSession, tmp_path: Path, moving: Cluster, there: Applications
+    tmp_path: Path, moving: Cluster, there: Applications
 ) -> None:
     """Once the log has lost a deletion, going on would keep what was deleted; so it does not."""
     topic, doomed = there.create_topic(there.name("late"), partitions=4), there.name("doomed")
     there.commit(doomed, {TopicPartition(topic, n): 5 for n in range(4)})
     alter(there, **CLEANED, **{"delete.retention.ms": "1000"})
     try:
-        before, _, _ = go_on(session, tmp_path, moving)
+        before, _, _ = go_on(tmp_path, moving)
         delete_groups(there, [doomed])
         with _Traffic(there, topic) as traffic:
 
@@ -321,8 +325,8 @@ def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(
 
             eventually(forgotten)
         looked = look(moving)
-        table, reading, state = go_on(session, tmp_path, moving, looked)
-        points = state.points[NAME]
+        table, reading, state = go_on(tmp_path, moving, looked)
+        points = {number: one.point for number, one in state.kept[NAME].items()}
         since = [
             read_offsets_log(moving, n, log, start=points[n].next_offset).latest
             for n, log in looked.logs.items()
@@ -340,7 +344,7 @@ def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(
 
 
 def test_an_open_transaction_holds_the_next_reading_back(
-    session: SparkSession, tmp_path: Path, moving: Cluster, there: Applications
+    tmp_path: Path, moving: Cluster, there: Applications
 ) -> None:
     """What an open transaction hides is read by the next run: no record is stepped over."""
     topic, group = there.create_topic(there.name("open"), partitions=4), there.name("open-group")
@@ -349,13 +353,13 @@ def test_an_open_transaction_holds_the_next_reading_back(
     producer = there.pending(group, 8, partition)
     there.commit(group, {TopicPartition(topic, 1): 2})  # behind it, in the same partition
     hidden = look(moving)
-    table, first, _ = go_on(session, tmp_path, moving, hidden)
+    table, first, _ = go_on(tmp_path, moving, hidden)
     producer.commit_transaction()
     eventually(lambda: all(log.last_stable == log.log_end for log in look(moving).logs.values()))
     looked = look(moving)
-    again, second, _ = go_on(session, tmp_path, moving, looked)
+    again, second, _ = go_on(tmp_path, moving, looked)
 
-    ends = {read.number: read.point.next_offset for read in first.reads}
+    ends = {one["offsets_partition"]: one["read_to"]["next_offset"] for one in first.blocks}
     behind = [n for n, log in hidden.logs.items() if ends[n] == log.last_stable != log.log_end]
     assert len(behind) == 1
     assert 1 == sum(group.encode() in key for _, key in by_key(table, alive=True))
@@ -365,16 +369,16 @@ def test_an_open_transaction_holds_the_next_reading_back(
 
 
 def test_another_cluster_under_the_same_name_is_read_in_full(
-    session: SparkSession, tmp_path: Path, there: Applications, apps: Applications
+    tmp_path: Path, there: Applications, apps: Applications
 ) -> None:
     """A cluster that was made anew has another offsets topic; nothing of the old one is kept."""
-    go_on(session, tmp_path, there.cluster)
+    go_on(tmp_path, there.cluster)
     topic = apps.create_topic(apps.name("anew"))
     for _ in range(60):  # so that hardly any of its ten offsets partitions stays empty
         apps.commit(apps.name("anew"), {TopicPartition(topic, 0): 0})
     anew = Cluster(NAME, apps.address)
     looked = look(anew)
-    table, reading, _ = go_on(session, tmp_path, anew, looked)
+    table, reading, _ = go_on(tmp_path, anew, looked)
 
     assert any("was re-created" in why for why in reading.whys())
     assert "" not in reading.whys()
@@ -396,14 +400,14 @@ def look_at_all_of(cluster: Cluster, partitions: int) -> Looked | None:
 
 
 def test_a_topic_that_has_got_more_partitions_is_read_in_full(
-    session: SparkSession, tmp_path: Path, moving: Cluster, there: Applications
+    tmp_path: Path, moving: Cluster, there: Applications
 ) -> None:
     """Groups may have moved to other partitions, so all of them are read from their beginning."""
-    _, before, _ = go_on(session, tmp_path, moving)
-    more = before.reads[0].point.partitions + 2
+    _, before, _ = go_on(tmp_path, moving)
+    more = before.blocks[0]["partitions"] + 2
     there.admin.create_partitions([NewPartitions(OFFSETS_TOPIC, more)])[OFFSETS_TOPIC].result()
     looked = eventually(lambda: look_at_all_of(moving, more))
-    table, reading, _ = go_on(session, tmp_path, moving, looked)
+    table, reading, _ = go_on(tmp_path, moving, looked)
 
     assert {f"the offsets topic had {more - 2} partitions and has {more}: groups have moved"} == (
         reading.whys()
@@ -412,192 +416,197 @@ def test_a_topic_that_has_got_more_partitions_is_read_in_full(
 
 
 @pytest.fixture(scope="module")
-def state_of_kept(
-    session: SparkSession, kept: Reading, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """Return a folder with a state, to be copied."""
-    root = tmp_path_factory.mktemp("state")
-    saved(session, root, kept)
-    return root
-
-
-@pytest.fixture(scope="module")
 def kept(
     moving: Cluster, applications_until: Callable[[Cluster, ExitStack], Applications]
-) -> Reading:
-    """Return a full reading that states are made of."""
+) -> tuple[Looked, Reading]:
+    """Return a full reading that states are made of, and what was read."""
     with ExitStack() as ending:
         some = applications_until(moving, ending)
         topic, groups = some.create_topic(some.name("kept")), [some.name("kept") for _ in range(50)]
         for group in groups:
             some.commit(group, {TopicPartition(topic, 0): 0})
         delete_groups(some, groups[:9])
-    return read(moving, look(moving), {})
+    looked = look(moving)
+    return looked, read(moving, looked, {})
 
 
-def saved(session: SparkSession, root: Path, reading: Reading, name: str = NAME) -> None:
-    """Save a reading as the state of a cluster."""
-    reads = [one._replace(cluster=name) for one in reading.reads]
-    save_state(session, str(root), reading.blocks(session, name), reads)
+def later(reading: Reading, time: timedelta) -> Reading:
+    """Return a reading that was made so much later."""
+    return Reading(
+        [
+            block | {"read_to": block["read_to"] | {"read_at": block["read_to"]["read_at"] + time}}
+            for block in reading.blocks
+        ],
+        [],
+    )
 
 
-def states_in(root: Path) -> list[Path]:
-    """Return the folders of the states that are saved below a folder."""
-    return [path for path in (root / "state").iterdir() if path.is_dir()]
+def files_of_state(root: Path) -> list[Path]:
+    """Return the files of the states that are in force or were."""
+    return sorted((root / STATE_TABLE).glob("day=*/*.parquet"))
 
 
-def reached_later(reads: list[PartitionReadResult], time: timedelta) -> list[PartitionReadResult]:
-    """Return results of reading that were reached so much later."""
-
-    def later(point: ResumePoint) -> ResumePoint:
-        values = {name: getattr(point, name) for name in ResumePoint.__slots__}
-        return ResumePoint(**{**values, "read_at": point.read_at + time})
-
-    return [read._replace(point=later(read.point)) for read in reads]
-
-
-def damage(folder: Path, how: str) -> None:
-    """Damage the largest Parquet file of a state, or the file that lists what must be there."""
-    file = max(folder.glob("*.parquet"), key=lambda file: file.stat().st_size)
-    listing = folder.with_name(f"{folder.name}.json")
-    match how:
-        case "cut":
-            file.write_bytes(file.read_bytes()[:-100])
-        case "one bit":
-            data = bytearray(file.read_bytes())
-            data[len(data) // 3] ^= 1
-            rewrite(file, data)
-        case "lost":
-            file.unlink()
-        case "twice":
-            file.with_name(f"again-{file.name}").write_bytes(file.read_bytes())
-        case "listing cut":
-            rewrite(listing, listing.read_bytes()[:-10])
-        case "listing of another format":
-            rewrite(
-                listing, json.dumps({**json.loads(listing.read_text()), "format": "0"}).encode()
-            )
-
-
-def rewrite(file: Path, content: bytes | bytearray) -> None:
-    """Rewrite a file where the file system has no checksum that would tell."""
+def damage(file: Path, how: str) -> None:
+    """Damage a file: one bit of a column, or of an eighth, or more."""
+    content = bytearray(file.read_bytes())
+    if how == "cut":
+        content = content[:-100]
+    elif how.isdigit():
+        content[len(content) * int(how) // 8] ^= 1
+    elif how != "lost":
+        group = pq.read_metadata(file).row_group(0)
+        columns = [group.column(number) for number in range(group.num_columns)]
+        (column,) = [one for one in columns if one.path_in_schema == how]
+        begin = column.dictionary_page_offset or column.data_page_offset
+        content[begin + column.total_compressed_size - 1] ^= 1
     file.write_bytes(content)
-    file.with_name(f".{file.name}.crc").unlink()
+    if how == "lost":
+        file.unlink()
 
 
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("cut", "the stored state of earlier reads"),
-        ("one bit", "the stored state of earlier reads"),
-        ("lost", "is damaged"),
-        ("twice", "is damaged"),
-        ("listing cut", "is invalid"),
-        ("listing of another format", "another format"),
-    ],
-)
+@pytest.mark.parametrize("how", ["lost", "cut", "latest", "next_offset", *"1234567"])
 def test_a_damaged_state_is_not_used_and_told(
-    session: SparkSession, tmp_path: Path, state_of_kept: Path, how: str, said: str
+    tmp_path: Path, moving: Cluster, kept: tuple[Looked, Reading], how: str
 ) -> None:
-    """Whatever has happened to the files, nothing is built on them."""
-    shutil.copytree(state_of_kept, tmp_path, dirs_exist_ok=True)
-    (folder,) = states_in(tmp_path)
-    damage(folder, how)
-    state = load_state(session, str(tmp_path), [NAME])
+    """Whatever has happened to the file, the result is that of a full reading."""
+    looked, reading = kept
+    saved(tmp_path, reading)
+    (file,) = files_of_state(tmp_path)
+    damage(file, how)
+    table, again, state = go_on(tmp_path, moving, looked)
 
-    assert load_state(session, str(state_of_kept), [NAME]).points.keys() == {NAME}
-    assert (state.points, state.latest) == ({}, None)
-    assert said in "".join(state.not_used.values())
+    assert by_key(in_full(moving, looked)) == by_key(table)
+    # A bit of an eighth may be of what nobody reads.
+    why = "".join((*state.not_used.values(), *again.problems))
+    assert how.isdigit() or "the stored state" in why
+    assert bool(why) == (again.whys() != {""})
+
+
+def test_a_state_of_another_format_is_not_used_and_told(
+    tmp_path: Path, kept: tuple[Looked, Reading], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is left to the version that wrote it, for a day."""
+    with monkeypatch.context() as older:
+        older.setattr(read_state, "FORMAT", "0")
+        saved(tmp_path, kept[1])
+    state = load_state(History(str(tmp_path)), [NAME])
+
+    assert ({}, []) == (state.kept, state.over)
+    assert {NAME: "the stored state of earlier reads is of another format"} == state.not_used
+    saved(tmp_path, kept[1])
+    assert {} == load_state(History(str(tmp_path)), [NAME]).not_used
 
 
 def test_of_a_damaged_cluster_the_others_are_still_used(
-    session: SparkSession, tmp_path: Path, kept: Reading
+    tmp_path: Path, kept: tuple[Looked, Reading]
 ) -> None:
     """A state that cannot be read costs its own cluster a full reading, and no other."""
-    saved(session, tmp_path, kept, "bad")
-    (bad,) = states_in(tmp_path)
-    saved(session, tmp_path, kept, "good")
+    _, reading = kept
+    saved(tmp_path, reading, "bad")
+    (bad,) = files_of_state(tmp_path)
+    saved(tmp_path, reading, "good")
     damage(bad, "cut")
-    state = load_state(session, str(tmp_path), ["good", "bad", "new"])
+    state = load_state(History(str(tmp_path)), ["good", "bad", "new"])
 
-    assert (state.points.keys(), state.not_used.keys()) == ({"good"}, {"bad"})
-    assert state.latest is not None
-    assert len(kept.latest) == len(rows(state.latest))
+    assert {"good"} == state.kept.keys()
+    assert state.not_used
+    latest = [one.latest(one.point.next_offset) for one in state.kept["good"].values()]
+    assert len(reading.latest) == sum(map(len, latest))
 
 
 def test_a_run_that_dies_while_it_saves_leaves_the_state_before(
-    session: SparkSession,
-    tmp_path: Path,
-    kept: Reading,
-    state_of_kept: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, kept: tuple[Looked, Reading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A version counts once all of it is there."""
-    shutil.copytree(state_of_kept, tmp_path, dirs_exist_ok=True)
-    before = load_state(session, str(tmp_path), [NAME]).points
+    """A state counts once its run is complete."""
+    _, reading = kept
+    saved(tmp_path, reading)
+    before = load_state(History(str(tmp_path)), [NAME])
+    newer = later(reading, MOMENT)
 
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    later = reached_later(kept.reads, MOMENT)
     with monkeypatch.context() as dying:
-        dying.setattr(HistoryFiles, "write_once", die)
+        dying.setattr(History, "_insert", die)
         with pytest.raises(KeyboardInterrupt):
-            saved(session, tmp_path, Reading(kept.latest, later))
-    after = load_state(session, str(tmp_path), [NAME])
-    assert (after.points, after.not_used) == (before, {})
-    saved(session, tmp_path, Reading(kept.latest, later))
-    assert {r.number: r.point for r in later} == (
-        load_state(session, str(tmp_path), [NAME]).points[NAME]
-    )
+            saved(tmp_path, newer)
+    assert before == load_state(History(str(tmp_path)), [NAME])
+    saved(tmp_path, newer)
+    after = load_state(History(str(tmp_path)), [NAME]).kept[NAME]
+    assert [block["read_to"]["read_at"] for block in newer.blocks] == [
+        after[block["offsets_partition"]].point.read_at for block in newer.blocks
+    ]
 
 
-def test_old_versions_and_old_tombstones_go(
-    session: SparkSession, tmp_path: Path, kept: Reading, monkeypatch: pytest.MonkeyPatch
+def test_of_two_runs_at_once_the_one_that_read_further_counts(
+    tmp_path: Path, kept: tuple[Looked, Reading]
 ) -> None:
-    """Two versions of a cluster stay, and no tombstone that is older than they are kept."""
-    reading = kept
-    for _ in range(3):
-        reading = Reading(kept.latest, reached_later(reading.reads, MOMENT))
-        saved(session, tmp_path, reading)
-    assert 2 == len(list((tmp_path / "state").glob("*.json")))
-    assert 2 == len(states_in(tmp_path))
-    tombstones = kept.latest["value"].null_count
-    state = load_state(session, str(tmp_path), [NAME])
-    assert state.latest is not None
-    assert tombstones == rows(state.latest)["value"].null_count > 0
+    """Whichever is saved last; and one of another cluster does not disturb them."""
+    _, reading = kept
+    further = later(reading, MOMENT)
+    with ThreadPoolExecutor(3) as pool:
+        runs = [(further, ""), (reading, ""), (reading, "other")]
+        list(pool.map(lambda run: saved(tmp_path, *run), runs))
+    state = load_state(History(str(tmp_path)), [NAME, "other"])
 
-    monkeypatch.setattr(read_state, "new_name", lambda: "29990101T000000Z-later")
-    saved(session, tmp_path, Reading(kept.latest, reached_later(kept.reads, WEEK)))
-    state = load_state(session, str(tmp_path), [NAME])
-    assert state.latest is not None
-    left = rows(state.latest)
-    assert (0, len(kept.latest) - tombstones) == (left["value"].null_count, len(left))
+    assert {NAME, "other"} == state.kept.keys()
+    assert {read["read_at"] for read in further.reads} == {
+        one.point.read_at for one in state.kept[NAME].values()
+    }
 
 
-def test_a_reading_that_went_on_from_elsewhere_is_refused(
-    session: SparkSession, kept: Reading
+def test_old_files_and_old_tombstones_go(
+    tmp_path: Path, kept: tuple[Looked, Reading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parts that do not meet are never put together."""
-    read = kept.reads[0]
-    state = ReadState({NAME: {read.number: read.point}}, None, {})
-    elsewhere = read._replace(why_full="", start=read.point.next_offset + 1)
+    """A state and the one before it stay, and no tombstone that is older than they are kept."""
+    _, reading = kept
+    for _ in range(4):
+        saved(tmp_path, reading, over=load_state(History(str(tmp_path)), [NAME]).over)
+        reading = later(reading, MOMENT)
+    table = History(str(tmp_path)).open(STATE_TABLE)
+    assert table
+    assert 2 == len(paths_in(table))
+    assert 4 == len(files_of_state(tmp_path))  # somebody may still be reading them
+    monkeypatch.setattr(history_module, "READ_FOR", timedelta(0))
+    History(str(tmp_path)).vacuum(STATE_TABLE)
+    assert 2 == len(files_of_state(tmp_path))
 
-    with pytest.raises(StateFileError, match="not where the state ends"):
-        merged(state, kept.blocks(session), [elsewhere])
+    tombstones = reading.latest["value"].null_count
+    assert tombstones > 0
+    for time, left in ((MOMENT, tombstones), (WEEK, 0)):
+        rows = state_rows(later(reading, time).blocks)
+        found = pa.concat_tables(unpack(row["latest"][0].as_py(), LATEST) for row in rows)
+        assert left == found["value"].null_count
+        assert len(reading.latest) - tombstones + left == len(found)
+
+
+def test_parts_that_do_not_meet_are_never_put_together(
+    tmp_path: Path, moving: Cluster, kept: tuple[Looked, Reading]
+) -> None:
+    """A state that ends elsewhere than the reading begins is not used, and a problem says so."""
+    looked, reading = kept
+    saved(tmp_path, reading)
+    state = load_state(History(str(tmp_path)), [NAME]).kept[NAME]
+    with pytest.raises(StateFileError, match="does not end at"):
+        state[0].latest(state[0].point.next_offset + 1)
+    moved = {0: state[0]._replace(path=state[0].path, number=1)}
+    (row, block) = tasks_of(moving, looked, moved)[0].rows()
+
+    assert "does not end at" in row["problem"]
+    assert looked.topic.logs[0].log_start == block["read_to"]["start"]
 
 
 def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(
-    session: SparkSession, tmp_path: Path, kept: Reading
+    tmp_path: Path, moving: Cluster, kept: tuple[Looked, Reading]
 ) -> None:
     """Only of those where the reading went on is the state a part of the result."""
-    saved(session, tmp_path, kept)
-    state = load_state(session, str(tmp_path), [NAME])
-    first = kept.reads[0]
-    reads = [first._replace(start=first.point.next_offset, why_full=""), *kept.reads[1:]]
-    nothing_new = Reading(LATEST.empty_table(), kept.reads)
-    latest = rows(merged(state, nothing_new.blocks(session), reads))
-    expected = {key: row for key, row in by_key(kept.latest).items() if key[0] == first.number}
+    looked, reading = kept
+    saved(tmp_path, reading)
+    state = load_state(History(str(tmp_path)), [NAME]).kept[NAME]
+    found = {}
+    for why in ("", "it was re-created"):
+        task = tasks_of(moving, looked, state)[0]
+        (block,) = replace(task, plan=ReadPlan(task.log.last_stable or 0, why)).rows()
+        found[why] = len(unpack(block["latest"], LATEST))
 
-    assert expected == by_key(latest)
-    assert 0 < len(expected) < len(kept.latest)
+    assert {"": len(state[0].latest(state[0].point.next_offset)), "it was re-created": 0} == found

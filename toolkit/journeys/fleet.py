@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from pyspark.sql import SparkSession
 
 from toolkit.errors import require_all
 from toolkit.journeys.cluster_access import find_clusters
@@ -38,7 +37,7 @@ from toolkit.report.safe_names import visible, visible_lines
 from toolkit.report.tables import show_problems, show_table
 from toolkit.spark.fleet_lag import FleetFrames, fleet_lag
 from toolkit.spark.fleet_options import FleetOptions
-from toolkit.spark.history.fleet_history import read_fleet_history
+from toolkit.spark.history import read_fleet_history
 from toolkit.spark.java import find_java
 from toolkit.spark.progress import OnStep
 from toolkit.spark.spark_session import start_session
@@ -57,14 +56,12 @@ class FleetReport:
     """
     One reading of a fleet: `frames` as pandas, see `FleetLag`, taken at one instant.
 
-    `history_url` is where `spark` keeps it with those before, if it does; `fleet_file` as it was
-    given.
+    `history_url` is where it is stored with those before, if it is; `fleet_file` as it was given.
     """
 
     clusters: tuple[str, ...]
     taken_at: datetime
     frames: FleetFrames
-    spark: SparkSession
     history_url: str | None = None
     fleet_file: str = ""
 
@@ -72,7 +69,7 @@ class FleetReport:
     def history(self) -> pd.DataFrame | None:
         """The rows of `frames.groups` of this run and the kept ones before; None if none is."""
         url = self.history_url
-        return read_fleet_history(self.spark, url, "groups") if url else None
+        return read_fleet_history(url, "groups") if url else None
 
     @property
     def unhealthy(self) -> pd.DataFrame:
@@ -233,5 +230,5 @@ def fleet(
         spark = start_session(spark_master or None)
         with fleet_lag(spark, chosen, options, on_step=step) as result:
             frames, where = result.to_pandas(), str(fleet_file or "")
-            about = (result.clusters, result.taken_at, frames, spark, options.history, where)
+            about = (result.clusters, result.taken_at, frames, options.history, where)
             return FleetReport(*about)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,11 +29,11 @@ from toolkit.model import Cluster
 from toolkit.planning.lag.lag import most_behind_first
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.fleet_options import FleetOptions
-from toolkit.spark.history.fleet_history import TABLES, FleetHistory
+from toolkit.spark.history import STATE_TABLE, History, HistoryRun, NewFile, RunFiles
 from toolkit.spark.judge import EvaluationRules, judged
 from toolkit.spark.packed_tables import unpack_all, unpacked
 from toolkit.spark.progress import OnStep, following
-from toolkit.spark.read_state import PartitionReadResult
+from toolkit.spark.read_state import NO_STATE, load_state
 from toolkit.spark.read_tasks import read_offsets
 from toolkit.spark.schemas import PROBLEMS, RESULTS
 from toolkit.spark.spark_session import start_session
@@ -61,13 +61,12 @@ class FleetLag:
     for each group (`schemas.GROUP_SUMMARY`), the most behind first. `activity`: what each group
     wrote lately (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs
     (`schemas.LEFTOVERS`). `problems`: cluster, problem. All are unpacked from `told`
-    (`schemas.JUDGED`). With a history, `reads` says how far each offsets partition was read.
+    (`schemas.JUDGED`). `earlier_problems` says why something of earlier runs is not used.
     """
 
     clusters: tuple[str, ...]
     taken_at: datetime
     told: DataFrame
-    reads: Sequence[PartitionReadResult] = ()
     earlier_problems: Sequence[tuple[str, str]] = ()
 
     @property
@@ -95,7 +94,7 @@ class FleetLag:
     def problems(self) -> DataFrame:
         """A row for each read error; there are few."""
         packed = self.told.select("problems").toArrow()
-        return self.told.sparkSession.createDataFrame(self._problems(packed))
+        return self.told.sparkSession.createDataFrame(self.problem_rows(packed))
 
     def to_pandas(self) -> FleetFrames:
         """
@@ -106,7 +105,7 @@ class FleetLag:
         packed = self.told.toArrow()
         found = {name: as_frame(unpack_all(packed, name, of)) for name, of in RESULTS.items()}
         found["groups"] = most_behind_first(found["groups"], "cluster", "group")
-        found["problems"] = as_frame(self._problems(packed))
+        found["problems"] = as_frame(self.problem_rows(packed))
         frames = FleetFrames(**found)
         if frames.partitions.empty and set(self.clusters) == set(frames.problems["cluster"]):
             raise ClusterUnreachable(
@@ -115,27 +114,12 @@ class FleetLag:
             )
         return frames
 
-    def _problems(self, packed: pa.Table) -> pa.Table:
-        """Return each problem once: several tasks may have seen it."""
+    def problem_rows(self, packed: pa.Table) -> pa.Table:
+        """Return each problem of collected rows once: several tasks may have seen it."""
         told = [tuple(row.values()) for row in unpack_all(packed, "problems", PROBLEMS).to_pylist()]
         once = dict.fromkeys([*self.earlier_problems, *told])
         rows = [dict(zip(PROBLEMS.names, row, strict=True)) for row in once]
         return pa.Table.from_pylist(rows, schema=PROBLEMS)
-
-
-class _CachedFrames:
-    """Frames that are computed once and let go together."""
-
-    def __init__(self) -> None:
-        self.frames: list[DataFrame] = []
-
-    def __call__(self, frame: DataFrame) -> DataFrame:
-        self.frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
-        return frame
-
-    def let_go(self) -> None:
-        for frame in reversed(self.frames):
-            frame.unpersist()
 
 
 @contextmanager
@@ -155,34 +139,40 @@ def fleet_lag(
     moments. `on_step` is told in words what is being done.
     """
     by_name = {cluster.name: cluster for cluster in clusters}
-    keep = _CachedFrames()
-    try:
-        with following(session, on_step) as step:
-            past = FleetHistory(session, options.history, [*by_name], full=options.full)
-            taken_at = datetime.now(UTC)
-            step("reading offsets topics and judging commits")
-            reading = read_offsets(session, by_name.values(), past.state.points)
-            if options.history:
-                # Merging takes longer than reading what is new.
-                merged = keep(past.merged(keep(reading.blocks), taken_at))
-                reading = reading._replace(blocks=merged)
-            told = keep(judged(reading, by_name, _rules(options, taken_at, past.read_on)))
-            result = FleetLag(tuple(by_name), taken_at, told, past.reads, past.problems)
-            if options.history:
-                frames = {name: getattr(result, name) for name in TABLES}
-                past.save(options.run_id, taken_at, frames, reading.blocks)
+    with following(session, on_step) as step:
+        history = History(options.history) if options.history else None
+        state = load_state(history, by_name) if history and not options.full else NO_STATE
+        taken_at = datetime.now(UTC)
+        run = history.begin(options.run_id, taken_at) if history else None
+        step("reading offsets topics and judging commits")
+        reading = read_offsets(session, by_name.values(), state.kept)
+        store = (history.root, run) if history and run else None
+        told = judged(reading, by_name, _rules(options, taken_at, store))
+        told.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            result = FleetLag(tuple(by_name), taken_at, told, sorted(state.not_used.items()))
+            if history and run:
+                _store(history, run, result, state.over)
             yield result
-    finally:
-        keep.let_go()
+        finally:
+            told.unpersist()
 
 
 def _rules(
-    options: FleetOptions, taken_at: datetime, read_on: Mapping[str, datetime]
+    options: FleetOptions, taken_at: datetime, store: tuple[str, HistoryRun] | None
 ) -> EvaluationRules:
     since = taken_at - timedelta(seconds=options.activity_s)
-    return EvaluationRules(
-        options.rules, taken_at, options.unused_group_days, _hour(since), read_on
-    )
+    return EvaluationRules(options.rules, taken_at, options.unused_group_days, _hour(since), store)
+
+
+def _store(history: History, run: HistoryRun, result: FleetLag, over: Sequence[str]) -> None:
+    """Commit what tasks have written, with the problems, and clean up after runs before."""
+    rows = result.told.select("files", "problems").toArrow()
+    new = [NewFile(**one) for files in rows["files"].to_pylist() for one in files or ()]
+    problems = RunFiles(history.root, run)
+    problems.add("problems", result.problem_rows(rows))
+    history.publish(run, [*new, *problems.close()], over)
+    history.vacuum(STATE_TABLE)
 
 
 def _hour(at: datetime) -> datetime:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from toolkit.errors import UsageError
 from toolkit.model.times import parse_duration
 from toolkit.planning.lag.status_rules import StatusRules
-from toolkit.spark.history.root import check_root
+from toolkit.spark.history import check_root
 
 
 @dataclass(frozen=True)

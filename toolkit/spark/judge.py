@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
+from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS
 from toolkit.model import HELD_PARTITIONS, Cluster
@@ -38,7 +39,9 @@ from toolkit.planning.unsubscribed.unused_offsets import find_unused_offsets
 from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.ask import GroupsAsked, HoldsRead, ask_groups, ask_holds, ask_logs
 from toolkit.spark.catch_up import read_newest
+from toolkit.spark.history import STATE_TABLE, History, HistoryRun, RunFiles
 from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
+from toolkit.spark.read_state import state_rows
 from toolkit.spark.read_tasks import CONNECTIONS, OffsetsReading, guarded
 from toolkit.spark.schemas import (
     FACTS,
@@ -52,6 +55,10 @@ from toolkit.spark.schemas import (
 )
 
 COMMITS_AT_ONCE = 20_000
+# How far back log ends are taken from the history, and how many: it is only a second witness.
+LOOK_BACK = timedelta(days=2)
+MOST_ENDS = 50
+LOOK = ["log_read_at", "log_end"]
 GROUP_KEY = ["cluster", "group"]
 HELD = ["group", "topic", "partition"]
 OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unreadable"]
@@ -65,15 +72,15 @@ class EvaluationRules:
     The rules, and the time they are applied for: all activity up to `taken_at` is known.
 
     Groups that are empty for longer than `unused_group_days` are unused. Activity is counted since
-    `activity_since` or, in clusters that were read incrementally, since that read began
-    (`read_on`); what was written before is in the history of an earlier run.
+    `activity_since` or, in clusters that were read incrementally, since the read before; what was
+    written before is in the history of an earlier run. `store` is the history and the run in it.
     """
 
     rules: StatusRules
     taken_at: datetime
     unused_group_days: float
     activity_since: datetime
-    read_on: Mapping[str, datetime]
+    store: tuple[str, HistoryRun] | None = None
 
 
 def judged(
@@ -124,9 +131,10 @@ def _judged(
     newest = read_newest(cluster, blocks)
     problems += [*asked.problems, *newest.problems]
     commits, positions = _with_log_rows(newest.commits)
-    ends = as_frame(unpack(blocks[0]["past_ends"], PAST_ENDS))
-    known = positions.merge(ends, on=["topic", "partition"], how="left")
-    logs = ask_logs(cluster, known, look_back_s(judging.rules))
+    if judging.store:
+        ends = as_frame(_past_ends(cluster.name, judging, problems))
+        positions = positions.merge(ends, on=["topic", "partition"], how="left")
+    logs = ask_logs(cluster, positions, look_back_s(judging.rules))
     skew_s = (logs["log_read_at"] - newest.read_at).dt.total_seconds()
     groups = as_frame(newest.groups.select(["group", "type", "is_held"]))
     facts = ClusterFacts(
@@ -134,6 +142,7 @@ def _judged(
         asked,
         logs.assign(skew_s=skew_s),
         ask_holds(cluster, groups[groups["is_held"].fillna(value=False)]),
+        _resumed_at(blocks),
     )
     tables = {
         "commits": commits,
@@ -141,8 +150,77 @@ def _judged(
         "activity": _unpacked(blocks, "activity", ACTIVITY),
         "removals": _unpacked(blocks, "removals", REMOVALS),
     }
-    for part in _slices(tables):
-        yield _judged_slice(Slice(facts, **part), judging)
+    parts = (_judged_slice(Slice(facts, **part), judging) for part in _slices(tables))
+    if judging.store:
+        yield from _stored(RunFiles(*judging.store), cluster, blocks, parts)
+    else:
+        yield from (_row(cluster, part) for part in parts)
+
+
+def _row(cluster: Cluster, part: Mapping[str, pa.Table]) -> Row:
+    return {"cluster": cluster.name, **{name: pack(table) for name, table in part.items()}}
+
+
+def _stored(
+    files: RunFiles,
+    cluster: Cluster,
+    blocks: Sequence[Row],
+    parts: Iterable[Mapping[str, pa.Table]],
+) -> Iterator[Row]:
+    """Yield slices, and the files of the history in which they are, but for their problems."""
+    why = ""
+    for part in parts:
+        yield _row(cluster, part)
+        results = ((name, table) for name, table in part.items() if name != "problems")
+        why = why or _why_not_added(files, results)
+    why = why or _why_not_added(files, ((STATE_TABLE, row) for row in state_rows(blocks)))
+    try:
+        new = [one._asdict() for one in files.close()]
+    except StateFileError as exc:
+        why = why or str(exc)
+    if why:
+        yield _problem_row(cluster, [f"the results are not in the history: {why}"])
+    else:
+        yield {"cluster": cluster.name, "files": new}
+
+
+def _why_not_added(files: RunFiles, tables: Iterable[tuple[str, pa.Table]]) -> str:
+    try:
+        for name, table in tables:
+            files.add(name, table)
+    except StateFileError as exc:
+        return str(exc)
+    return ""
+
+
+def _resumed_at(blocks: Sequence[Row]) -> datetime | None:
+    """Return when the reading before this one was made, None where everything was read anew."""
+    at = [block["read_to"]["resumed_at"] for block in blocks if block["read_to"]]
+    return max((one for one in at if one), default=None)
+
+
+def _past_ends(cluster: str, judging: EvaluationRules, problems: list[str]) -> pa.Table:
+    """Return where logs ended in earlier runs, the newest first: PAST_ENDS."""
+    root, _ = judging.store or ("", None)
+    now = judging.taken_at
+    ends: list[pa.Table] = []
+    try:
+        ends += History(root).past_ends(cluster, now - LOOK_BACK, now)
+    except StateFileError as exc:
+        problems.append(f"log ends of earlier runs: {exc}")
+    if not ends:
+        return PAST_ENDS.empty_table()
+    looks = pa.concat_tables(ends).to_pandas().drop_duplicates()
+    by = ["topic", "partition"]
+    looks = looks.sort_values([*by, "log_read_at"], ascending=[True, True, False])
+    looks = looks.groupby(by, sort=False).head(MOST_ENDS)
+    first = ~looks.duplicated(by)
+    bounds = np.append(np.flatnonzero(first), len(looks)).astype(np.int32)
+    each = PAST_ENDS.field("past_ends").type.value_type
+    told = [pa.array(looks[name], one.type) for name, one in zip(LOOK, each, strict=True)]
+    lists = pa.ListArray.from_arrays(bounds, pa.StructArray.from_arrays(told, fields=list(each)))
+    places = looks[first]
+    return pa.table([places["topic"], places["partition"], lists], schema=PAST_ENDS)
 
 
 def _unpacked(blocks: Sequence[Row], name: str, of: pa.Schema) -> pa.Table:
@@ -178,6 +256,7 @@ class ClusterFacts(NamedTuple):
     groups: GroupsAsked
     logs: pd.DataFrame  # LOG_FACTS and skew_s
     holds: HoldsRead
+    resumed_at: datetime | None  # when the reading before was made, if this one went on from it
 
 
 @dataclass(frozen=True)
@@ -195,15 +274,14 @@ class Slice:
         return as_frame(getattr(self, name)).assign(cluster=self.facts.cluster)
 
 
-def _judged_slice(part: Slice, judging: EvaluationRules) -> Row:
+def _judged_slice(part: Slice, judging: EvaluationRules) -> dict[str, pa.Table]:
     commits = part.frame("commits")
     groups = _groups(part, commits)
     found = {
         "activity": _activity(part, commits, groups, judging),
         **_of_commits(_facts(part, commits, groups), judging),
     }
-    packed = {name: pack(as_table(frame, RESULTS[name])) for name, frame in found.items()}
-    return {"cluster": part.facts.cluster, **packed}
+    return {name: as_table(frame, RESULTS[name]) for name, frame in found.items()}
 
 
 def _groups(part: Slice, commits: pd.DataFrame) -> pd.DataFrame:
@@ -278,7 +356,7 @@ def _activity(
     part: Slice, commits: pd.DataFrame, groups: pd.DataFrame, judging: EvaluationRules
 ) -> pd.DataFrame:
     """Count what the groups of a slice wrote lately."""
-    asked, read_on = part.facts.groups, judging.read_on.get(part.facts.cluster)
+    asked, read_on = part.facts.groups, part.facts.resumed_at
     removed = part.frame("removals")
     if read_on:
         removed = _with_kinds_known_before(removed, groups)

@@ -7,7 +7,7 @@ long as all the rules together. Packed they are moved, kept and spilled as they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -34,18 +34,6 @@ def unpack(packed: bytes | None, of: pa.Schema) -> pa.Table:
     if packed is None:
         return of.empty_table()
     return pa.ipc.open_stream(pa.py_buffer(packed)).read_all()
-
-
-def on_rows(
-    frame: DataFrame, work: Callable[[Iterator[Row]], Iterable[Row]], wanted: pa.Schema
-) -> DataFrame:
-    """Hand the rows of each Spark partition to a function, and collect the rows that it returns."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for row in work(rows_of(batches)):
-            yield pa.RecordBatch.from_pylist([row], schema=wanted)
-
-    return frame.mapInArrow(run, as_spark(wanted))
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:

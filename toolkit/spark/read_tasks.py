@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import StateFileError, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.kafka_io.offsets_topic.latest_records import merge_latest
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
@@ -33,9 +34,9 @@ from toolkit.spark.read_plan import (
     OffsetsLog,
     OffsetsTopicNow,
     ReadPlan,
-    ResumePoint,
     plan_reads,
 )
+from toolkit.spark.read_state import KeptPartition
 from toolkit.spark.schemas import READ_BLOCKS, WHOLE, as_spark
 
 CLUSTERS_AT_ONCE = 8
@@ -43,7 +44,7 @@ RECORDS_A_TASK = 50_000
 # Judging takes about 5 CPU seconds for a million commits, of which a log has no more than records.
 RECORDS_A_JUDGING_TASK = 5_000_000
 
-ResumePoints = Mapping[str, Mapping[int, ResumePoint]]  # by cluster and offsets partition
+Kept = Mapping[int, KeptPartition]  # by offsets partition
 
 # A worker reads many partitions of a cluster, one after the other.
 CONNECTIONS = SharedConnections()
@@ -90,6 +91,7 @@ class LogTask:
     log: LogOffsets
     leader_epoch: int | None
     plan: ReadPlan
+    kept: KeptPartition | None = None  # what was read before; read on from where it ends
 
     @property
     def cluster(self) -> Cluster:
@@ -105,35 +107,44 @@ class LogTask:
         """
         Yield what the partition holds, and a problem for each kind of record not understood.
 
-        Where it may not be read, its commits must come through Admin.
+        Where it may not be read, its commits must come through Admin. Where what was kept of it
+        cannot be read, a problem says so, and the partition is read from its start.
         """
         place = {"offsets_partition": self.number, "partitions": self.topic.partitions}
+        start, older, why_full = self.plan.start, None, self.plan.why_full
+        if self.kept and not why_full:
+            try:
+                older = self.kept.latest(start)
+            except StateFileError as exc:
+                start, why_full = self.log.log_start or 0, str(exc)
+                yield {**place, "problem": why_full}
         try:
             with CONNECTIONS.in_use():
-                found = read_offsets_log(self.cluster, self.number, self.log, start=self.plan.start)
+                found = read_offsets_log(self.cluster, self.number, self.log, start=start)
         except ToolkitError as exc:
             yield {**place, "by_admin": str(exc)}
             return
         yield {
             **place,
-            "latest": pack(found.latest),
+            "latest": pack(merge_latest(older, found.latest) if older else found.latest),
             "activity": pack(found.activity),
             "removals": pack(found.removals),
-            "read_to": self._read_to(found),
+            "read_to": self._read_to(found, start, why_full),
         }
         yield from ({**place, "problem": why} for why in not_parsed(self.number, found))
 
-    def _read_to(self, found: OffsetsRead) -> dict[str, Any]:
+    def _read_to(self, found: OffsetsRead, start: int, why_full: str) -> dict[str, Any]:
         return {
             "topic_id": self.topic.topic_id,
             "delete_retention_ms": self.topic.delete_retention_ms,
             "leader_epoch": self.leader_epoch,
-            "start": self.plan.start,
+            "start": start,
             "next_offset": found.next_offset,
             "log_start": self.log.log_start,
             "records": found.records,
             "read_at": self.topic.asked_at,
-            "why_full": self.plan.why_full,
+            "why_full": why_full,
+            "resumed_at": self.kept.point.read_at if self.kept and not why_full else None,
         }
 
 
@@ -162,16 +173,16 @@ class OffsetsReading(NamedTuple):
 
 
 def read_offsets(
-    session: SparkSession, clusters: Iterable[Cluster], points: ResumePoints
+    session: SparkSession, clusters: Iterable[Cluster], kept: Mapping[str, Kept]
 ) -> OffsetsReading:
     """
-    Read the offsets topics of clusters, from `points` on where that is sure.
+    Read the offsets topics of clusters, from where `kept` ends on where that is sure.
 
     The tasks hold references to secrets, as the clusters' settings do, and no secret.
     """
     # A cluster that does not answer takes seconds to say so: they are asked side by side.
     with ThreadPoolExecutor(max_workers=CLUSTERS_AT_ONCE) as pool:
-        cut = pool.map(lambda cluster: tasks_of(cluster, points.get(cluster.name, {})), clusters)
+        cut = pool.map(lambda cluster: tasks_of(cluster, kept.get(cluster.name, {})), clusters)
         bundles, judging_tasks = divided(cut)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -206,12 +217,12 @@ def divided(cut: Iterable[Sequence[ReadTask]]) -> tuple[list[list[Assigned]], in
     return bundles, judging_tasks
 
 
-def tasks_of(cluster: Cluster, points: Mapping[int, ResumePoint]) -> Sequence[ReadTask]:
+def tasks_of(cluster: Cluster, kept: Kept) -> Sequence[ReadTask]:
     """Return what is to be read of each partition of a cluster's offsets topic; never nothing."""
     try:
         with Connection(cluster) as connection:
             try:
-                return _log_tasks(connection, points) or [NothingToRead(cluster)]
+                return _log_tasks(connection, kept) or [NothingToRead(cluster)]
             except ToolkitError as exc:
                 return [NothingToRead(cluster, by_admin=str(exc))]
     except ToolkitError as exc:
@@ -239,7 +250,7 @@ def _batch(row: Row) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=READ_BLOCKS)
 
 
-def _log_tasks(connection: Connection, points: Mapping[int, ResumePoint]) -> list[ReadTask]:
+def _log_tasks(connection: Connection, kept: Kept) -> list[ReadTask]:
     """Return a task for each partition; raises ToolkitError where the topic may not be read."""
     asked_at = datetime.now(UTC)
     topic = offsets_partitions(connection)
@@ -257,9 +268,16 @@ def _log_tasks(connection: Connection, points: Mapping[int, ResumePoint]) -> lis
         for number, log in topic.logs.items()
     }
     read = OffsetsTopicNow(asked_at, now.topic_id, now.partitions, now.delete_retention_ms, logs)
-    plans = plan_reads(points, read)
+    plans = plan_reads({number: one.point for number, one in kept.items()}, read)
     return [
-        LogTask(now, number, topic.logs[number], logs[number].leader_epoch, plans[number])
+        LogTask(
+            now,
+            number,
+            topic.logs[number],
+            logs[number].leader_epoch,
+            plans[number],
+            kept.get(number),
+        )
         if number in logs
         else NothingToRead(connection.cluster, number, topic.partitions)
         for number in range(topic.partitions)

@@ -58,6 +58,7 @@ READ_TO = [
     *_whole("delete_retention_ms", "leader_epoch", "start", "next_offset", "log_start", "records"),
     *_time("read_at"),
     *_text("why_full"),  # why it was read from its start; "" where reading went on
+    *_time("resumed_at"),  # where it went on: when the reading before this one was made
 ]
 # What the offsets topic tells of a commit; the Admin protocol tells less.
 COMMITS = [
@@ -174,12 +175,25 @@ READ_BLOCKS = schema(
     *_packed("removals"),  # kafka_io.offsets_topic.removals.REMOVALS
     pa.field("read_to", pa.struct(READ_TO)),
     *_text("by_admin"),  # why its commits must come through Admin; null where they need not
-    *_packed("past_ends"),  # PAST_ENDS of the cluster
     *_text("problem"),
 )
-# What the judging tasks yield: what was found out about some groups, as tables of RESULTS.
+# What the judging tasks yield: what was found out about some groups, as tables of RESULTS, and the
+# files of the history that were written: history.NewFile.
 JUDGED = schema(
-    *_text("cluster"), *_packed("partitions", "groups", "activity", "leftovers", "problems")
+    *_text("cluster"),
+    *_packed("partitions", "groups", "activity", "leftovers", "problems"),
+    pa.field(
+        "files",
+        pa.list_(pa.struct([*_text("table", "path"), *_whole("size"), *_text("stats")])),
+    ),
+)
+# What is kept of an offsets partition for the next run: see read_state.py.
+STATE = schema(
+    *BLOCK,
+    *_fields(pa.int32(), "partitions"),
+    *_text("format"),  # of `latest`
+    *READ_TO,
+    pa.field("latest", pa.binary()),
 )
 
 PARTITIONS = schema(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,9 @@ import click
 
 from toolkit.cli.options import OUTPUT, WholeNumber
 from toolkit.cli.output import write_frame
-from toolkit.cli.progress_line import ProgressLine
 
 if TYPE_CHECKING:
-    from toolkit.spark.history.store import History
+    from toolkit.spark.history import History
 
 ROOT = click.argument("root", metavar="URL")
 
@@ -41,7 +39,7 @@ def runs(root: str, output: str) -> None:
 @command.command("compact")
 @ROOT
 def compact(root: str) -> None:
-    """Compact each finished day into one file per cluster and table."""
+    """Compact each finished day into one file per table."""
     days = _history(root).compact(before=datetime.now(UTC).date())
     click.echo(f"Compacted {len(days)} days", err=True)
 
@@ -56,14 +54,6 @@ def expire(root: str, keep_days: int) -> None:
 
 
 def _history(root: str) -> History:
-    from toolkit.spark.history.fleet_history import open_history
-    from toolkit.spark.history.root import check_root
-    from toolkit.spark.spark_session import start_session
+    from toolkit.spark.history import History
 
-    check_root(root)
-    line = ProgressLine("history", visible=sys.stderr.isatty())
-    line.show("starting Spark")
-    try:
-        return open_history(start_session(), root)
-    finally:
-        line.clear()
+    return History(root)

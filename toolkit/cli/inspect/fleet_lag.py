@@ -45,7 +45,7 @@ ALL = "activity", "groups", "leftovers", "partitions"
 @click.option(
     "--history",
     metavar="URL",
-    help="Directory or URL for Parquet results; later runs read only new records.",
+    help="Directory or URL for stored results; later runs read only new records.",
 )
 @click.option(
     "--full",

@@ -1,1 +1,0 @@
-"""What is kept of each reading of the fleet, as Parquet."""

@@ -57,8 +57,8 @@ def bulk_settings(cluster: Cluster) -> dict[str, Any]:
         "security.protocol": resolved["security.protocol"],
         "bootstrap.servers": ",".join(_servers(cluster, resolved)),
         "socket.timeout.ms": timeout_ms,
-        # Half of it: another address of the host may have its turn, which librdkafka chooses.
-        "socket.connection.setup.timeout.ms": max(1000, timeout_ms // 2),
+        # A quarter: each time librdkafka takes an address of the host by chance, also a silent one.
+        "socket.connection.setup.timeout.ms": max(1000, timeout_ms // 4),
         **tls,
         **(bulk_login(cluster, resolved) if _logs_in(resolved) else {}),
     }

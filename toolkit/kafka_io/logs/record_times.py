@@ -25,7 +25,7 @@ from toolkit.model.records import FirstRecord
 Wanted = tuple[TopicPartition, int]
 
 MOST = 500
-SILENCE_S = 5.0
+SILENCE_S = 5.0  # after a first answer, before which there is a connection to be made
 # A broker looks at all partitions of a fetch for each answer, though one large batch may fill it.
 PARTITIONS_AT_ONCE = 100
 
@@ -105,7 +105,7 @@ def _read_first(
             # A consumer to which other partitions are assigned waits a second before it reads.
             with closing(bulk_consumer(cluster, {**PEEK, **settings})) as consumer:
                 for positions in rounds:
-                    yield from _read_each(consumer, positions)
+                    yield from _read_each(consumer, positions, cluster.timeout_s)
     except KafkaException as exc:
         raise BrokerRefused(
             f"reading records of cluster {cluster.name}: {exc.args[0].str()}"
@@ -130,7 +130,7 @@ def _rounds(wanted: Iterable[Wanted]) -> Iterator[Iterator[Mapping[TopicPartitio
 
 
 def _read_each(
-    consumer: Consumer, positions: Mapping[TopicPartition, int]
+    consumer: Consumer, positions: Mapping[TopicPartition, int], timeout_s: float
 ) -> Iterator[tuple[Wanted, Message | None]]:
     """
     Yield the first record at each position, None where there is none.
@@ -139,7 +139,7 @@ def _read_each(
     """
     consumer.assign([Assignment(*partition, offset) for partition, offset in positions.items()])
     waiting = set(positions)
-    give_up_at = time.monotonic() + SILENCE_S
+    give_up_at = time.monotonic() + max(SILENCE_S, timeout_s)
     while waiting and time.monotonic() < give_up_at:
         for message in consumer.consume(len(waiting), 0.05):
             partition = TopicPartition(message.topic() or "", message.partition() or 0)

@@ -32,7 +32,7 @@ from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition
 from toolkit.model.records import Excerpt, Header, Record
 
-SILENCE_S = 5.0  # no partition is waited for longer than this
+SILENCE_S = 5.0  # after a first answer, before which there is a connection to be made
 IN_ALL_S = 30.0
 MOST_POSITIONS = 20
 MOST_RECORDS = 50  # on either side of an offset
@@ -107,7 +107,7 @@ def read_records_around(
     if windows:
         try:
             with closing(bulk_consumer(cluster, LOOK)) as consumer:
-                _read(consumer, reading)
+                _read(consumer, reading, cluster.timeout_s)
         except KafkaException as exc:
             raise BrokerRefused(
                 f"reading records of cluster {cluster.name}: {exc.args[0].str()}"
@@ -185,11 +185,11 @@ class _FetchedRecords:
         return [Problem(WHAT, why, None, *p) for p, why in sorted(self._why.items())]
 
 
-def _read(consumer: Consumer, reading: _FetchedRecords) -> None:
+def _read(consumer: Consumer, reading: _FetchedRecords, timeout_s: float) -> None:
     """Read until every partition has what is wanted, or nothing comes any more."""
     consumer.assign([Assignment(*p, window.start) for p, window in reading.windows.items()])
     stop_at = time.monotonic() + IN_ALL_S
-    give_up_at = time.monotonic() + SILENCE_S
+    give_up_at = time.monotonic() + max(SILENCE_S, timeout_s)
     while reading.waiting:
         now = time.monotonic()
         if now > min(stop_at, give_up_at):

@@ -83,7 +83,7 @@ def test_an_offsets_topic_that_was_created_meanwhile_is_read(
 def test_a_cluster_that_is_lost_between_the_stages_keeps_its_rows(
     apps: Applications, place: TopicPartition
 ) -> None:
-    """They have an unknown lag and say why; what could not be read anew is a read error."""
+    """They have an unknown lag, say why and of when they are; what was not read is an error."""
     group = apps.name("payments")
     apps.commit(group, {place: 3})
     blocks = blocks_of(tasks_of(apps.cluster))
@@ -94,6 +94,8 @@ def test_a_cluster_that_is_lost_between_the_stages_keeps_its_rows(
     (row,) = found["partitions"].set_index("group").loc[[group]].to_dict("records")
     assert (3, True) == (row["committed"], pd.isna(row["lag"]))
     assert "cannot connect" in row["log_problem"]
+    read_at = max(block["read_to"]["read_at"] for block in blocks if block["read_to"])
+    assert (row["log_read_at"] - read_at).total_seconds() == pytest.approx(row["skew_s"], abs=1e-3)
     assert any("offsets topic was not read" in why for why in found["problems"]["problem"])
 
 

@@ -37,7 +37,7 @@ from toolkit.model.plurals import counted
 from toolkit.spark.arrow import as_columns
 from toolkit.spark.packed_tables import Row, unpack
 from toolkit.spark.read_tasks import not_parsed
-from toolkit.spark.schemas import COMMITS, GROUPS, WHOLE, schema
+from toolkit.spark.schemas import COMMITS, GROUPS, TIME, WHOLE, schema
 
 FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
 PAST_STABLE = "offsets topic, past the last stable offset"
@@ -46,7 +46,6 @@ PAST_STABLE = "offsets topic, past the last stable offset"
 class CommitsRead(NamedTuple):
     """All commits and groups of some offsets partitions of a cluster, of one instant."""
 
-    read_at: datetime
     commits: pa.Table  # schemas.COMMITS
     groups: pa.Table  # schemas.GROUPS
     problems: list[str]
@@ -62,14 +61,14 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
     cluster's policy ignores are left out.
     """
     read_at = datetime.now(UTC)
-    logs = [*_read_logs(cluster, blocks)]
+    logs = [*_read_logs(cluster, blocks, read_at)]
     problems = [why for log in logs for why in log.not_parsed]
     told = [(schema(*COMMITS).empty_table(), schema(*GROUPS).empty_table())]
     unread = [log for log in logs if log.unread]
     if unread:
         try:
             with connected(cluster) as connection:
-                told.append(_by_admin(connection, unread, problems))
+                told.append(_by_admin(connection, unread, read_at, problems))
             logs = [log for log in logs if not log.unread]
         except ToolkitError as exc:
             problems += [f"{what} was not read: {why}" for what, why in _whys(unread)]
@@ -78,7 +77,7 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
     commits, groups = (pa.concat_tables(tables) for tables in zip(*told, strict=True))
     policy = cluster.policy
     return CommitsRead(
-        read_at, _without_ignored(commits, policy), _without_ignored(groups, policy), problems
+        _without_ignored(commits, policy), _without_ignored(groups, policy), problems
     )
 
 
@@ -88,12 +87,13 @@ class _LogNow(NamedTuple):
     number: int
     partitions: int | None  # how many the topic has
     latest: pa.Table  # LATEST
+    read_at: datetime | None  # up to when that is known
     tail: UnstableTail | None = None
     unread: str = ""  # why newer commits could not be read
     not_parsed: Sequence[str] = ()
 
 
-def _read_logs(cluster: Cluster, blocks: Sequence[Row]) -> Iterator[_LogNow]:
+def _read_logs(cluster: Cluster, blocks: Sequence[Row], read_at: datetime) -> Iterator[_LogNow]:
     """Yield what the partitions of blocks hold now, as far as it can be read."""
     ends: Mapping[int, LogOffsets] = {}
     unread = ""
@@ -103,15 +103,18 @@ def _read_logs(cluster: Cluster, blocks: Sequence[Row]) -> Iterator[_LogNow]:
     except ToolkitError as exc:
         unread = str(exc)
     for block in blocks:
-        number = block["offsets_partition"]
-        log = _LogNow(number, block["partitions"], unpack(block["latest"], LATEST))
+        number, read_to = block["offsets_partition"], block["read_to"] or {}
+        latest = unpack(block["latest"], LATEST)
+        log = _LogNow(number, block["partitions"], latest, read_to.get("read_at"))
         why = block["by_admin"] or unread
         if why:
             yield log._replace(unread=why)
         elif number in ends:
-            yield _up_to(ends[number], cluster, log, (block["read_to"] or {}).get("next_offset"))
+            log = _up_to(ends[number], cluster, log, read_to.get("next_offset"))
+            yield log if log.unread else log._replace(read_at=read_at)
         elif number == WHOLE:  # the topic was created since
-            fresh = (log._replace(number=one, partitions=partitions) for one in ends)
+            log = log._replace(partitions=partitions, read_at=read_at)
+            fresh = (log._replace(number=one) for one in ends)
             yield from (_up_to(ends[one.number], cluster, one, None) for one in fresh)
         else:
             yield log
@@ -140,12 +143,16 @@ def _decoded(log: _LogNow) -> tuple[pa.Table, pa.Table]:
     told = [(key in pending, PAST_STABLE if key in past_stable else FROM_LOG) for key in keys]
     commits = commits.append_column("pending", pa.array([one for one, _ in told], pa.bool_()))
     commits = commits.append_column("source", pa.array([one for _, one in told], pa.string()))
+    commits = commits.append_column("read_at", pa.repeat(pa.scalar(log.read_at, TIME), len(told)))
     groups, _ = decode_groups(log.latest)
     return as_columns(commits, schema(*COMMITS)), as_columns(groups, schema(*GROUPS))
 
 
 def _by_admin(
-    connection: Connection, unread: Collection[_LogNow], problems: list[str]
+    connection: Connection,
+    unread: Collection[_LogNow],
+    read_at: datetime,
+    problems: list[str],
 ) -> tuple[pa.Table, pa.Table]:
     """Ask for the commits and groups of partitions; add to the problems what these lack."""
     cluster, holds = connection.cluster, _holder(unread)
@@ -171,7 +178,7 @@ def _by_admin(
         subject = "" if name is None else f" of group {shown_name(name)}"
         problems.append(f"{problem.what}{subject}: {problem.why}")
     return (
-        _commits_by_admin(commits_without(commits, ended) if ended else commits),
+        _commits_by_admin(commits_without(commits, ended) if ended else commits, read_at),
         _groups_by_admin(known),
     )
 
@@ -207,7 +214,7 @@ def _without_ignored(table: pa.Table, policy: Policy) -> pa.Table:
     return table.filter(pa.array([known[name] for name in table["group"].to_pylist()], pa.bool_()))
 
 
-def _commits_by_admin(commits: Iterable[Commit]) -> pa.Table:
+def _commits_by_admin(commits: Iterable[Commit], read_at: datetime) -> pa.Table:
     rows = [
         {
             "group": commit.group_id,
@@ -218,6 +225,7 @@ def _commits_by_admin(commits: Iterable[Commit]) -> pa.Table:
             "metadata": commit.metadata,
             "pending": commit.pending,
             "source": FROM_ADMIN,
+            "read_at": read_at,
         }
         for commit in commits
     ]

@@ -135,12 +135,11 @@ def _judged(
         ends = as_frame(_past_ends(cluster.name, judging, problems))
         positions = positions.merge(ends, on=["topic", "partition"], how="left")
     logs = ask_logs(cluster, positions, look_back_s(judging.rules))
-    skew_s = (logs["log_read_at"] - newest.read_at).dt.total_seconds()
     groups = as_frame(newest.groups.select(["group", "type", "is_held"]))
     facts = ClusterFacts(
         cluster.name,
         asked,
-        logs.assign(skew_s=skew_s),
+        logs,
         ask_holds(cluster, groups[groups["is_held"].fillna(value=False)]),
         _resumed_at(blocks),
     )
@@ -254,7 +253,7 @@ class ClusterFacts(NamedTuple):
 
     cluster: str
     groups: GroupsAsked
-    logs: pd.DataFrame  # LOG_FACTS and skew_s
+    logs: pd.DataFrame  # LOG_FACTS
     holds: HoldsRead
     resumed_at: datetime | None  # when the reading before was made, if this one went on from it
 
@@ -308,6 +307,7 @@ def _facts(part: Slice, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataF
         ],
         "boolean",
     )
+    facts["skew_s"] = (facts["log_read_at"] - facts["read_at"]).dt.total_seconds()
     for name in ("retention_s", "check_interval_s"):
         facts[name] = pd.array([getattr(part.facts.groups, name)] * len(facts), "Int64")
     return facts[[field.name for field in FACTS]]

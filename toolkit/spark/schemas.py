@@ -66,6 +66,7 @@ COMMITS = [
     *_declared_fields(by=commit_rows.COMMITS, but={"record_offset"}),
     *_flag("pending"),  # an open transaction will commit a new offset; null if unknown
     *_text("source"),  # FROM_LOG, PAST_STABLE or FROM_ADMIN
+    *_time("read_at"),  # up to when commits are known
 ]
 # A group as its own records tell, or as its coordinator does.
 GROUPS = [*_text("cluster"), *_declared_fields(by=group_rows.GROUPS)]
@@ -142,6 +143,7 @@ EXPIRY_FIELDS = [
 # What only rules need.
 RULE_ONLY_COLUMNS = {
     "topic_id",
+    "read_at",
     "recent_at",
     "recent_offset",
     "past_at",

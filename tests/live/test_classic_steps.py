@@ -112,6 +112,8 @@ class Coordinator:
     subscribes: str = ""  # what `b-1` subscribes to besides
     had: dict[str, frozenset[TopicPartition]] = field(default_factory=dict)  # before they let go
     freed_at: int = 0  # after so many requests nobody owned anything; 0: never
+    misses: str = ""  # who does not hear that it owns nothing, unless it leads
+    lost: list[str] = field(default_factory=list)  # who was removed while it did not know that
     claims: bool = False  # whether who was removed claims what it had, and nothing more comes of it
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
@@ -196,6 +198,12 @@ class Coordinator:
         return answer
 
     @property
+    def leader(self) -> str:
+        """Who of the application leads; "" where it is one of ours."""
+        first = self.listed_first if self.listed_first in self.shares else ""
+        return self.leads or ("a-1" if "a-1" in self.shares else first)
+
+    @property
     def ids(self) -> list[str]:
         """The members, ours first or nearly so."""
         ours = [one for one in self.ours if one in self.joined]
@@ -226,7 +234,8 @@ class Coordinator:
         self.joined.add(join.member_id)
         self.state = "Stable"
         self.generation += 1
-        leader = self.leads or ("a-1" if "a-1" in self.shares else join.member_id)
+        leader = self.leader or join.member_id
+        self.misses = "" if self.misses == leader else self.misses
         members = {one: owning(self.protocol, share) for one, share in self.shares.items()}
         members |= {join.member_id: dict(join.protocols)[self.protocol]}
         told = members if leader == join.member_id else {}
@@ -247,6 +256,7 @@ class Coordinator:
 
     def leave(self, ids: tuple[str, ...]) -> LeaveResult:
         """Let ours go; members of the application come back under new ids, and own nothing."""
+        self.lost += [one for one in ids if one == self.misses]
         for one in ids:
             if one in self.ours:
                 self.ours.remove(one)
@@ -682,6 +692,18 @@ def test_a_cooperative_group_is_captured_while_its_members_own_nothing() -> None
     assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == answers.shares
     first = [one for one in answers.asked if isinstance(one, Leave) and "a-1" in one.member_ids]
     assert [True] == [answers.freed_at < answers.asked.index(one) for one in first]
+
+
+def test_a_cooperative_member_is_not_removed_before_it_knows_that_it_owns_nothing() -> None:
+    """Where it stands before ours, it leads once, and everything is claimed again."""
+    answers = Coordinator(COOPERATIVE, listed_first="b-1", misses="b-1")
+    hold = ClassicHold(note=HoldNote())
+    carry_out(hold.capture(orders(1, 4)), answers)
+
+    assert [] == answers.lost
+    assert orders(1, 4) == hold.held
+    assert {"a-2", "b-2"} == answers.shares.keys()
+    assert FetchCommits() not in answers.asked
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_capture import (
     AT_ONCE_AFTER_S,
     LOOK_EVERY_S,
+    ahead_of,
     let_it_end,
     open_connections,
     rejected,
@@ -54,8 +55,7 @@ def lead_after_commit(
     yield SendAhead(member.join_quietly())
     yield from _until_they_wait(blocker, leader)
     listed = yield from waiting(member)
-    # Members are listed in the order in which the coordinator looks for a new leader.
-    first = listed[: listed.index(member.member_id)]
+    first = ahead_of(member, listed)
     yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
     joining = yield SendAhead(member.join())
     # Until it is back it may not have heard of it, and read on.

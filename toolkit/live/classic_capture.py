@@ -146,7 +146,8 @@ def take_lead(
     Join as the leader of a group that is stopped.
 
     Its leader is removed, and who would lead before members of ours, and they join again; all
-    others too if some have not joined in time.
+    others too if some have not joined in time. The leader owns nothing: it was there when it
+    assigned nothing to itself. A cooperative member that was slow may own what it had.
     """
     blocker = SentinelMember(member.protocol)
     # While an id is out with which nobody has joined, the rebalance does not end.
@@ -154,29 +155,29 @@ def take_lead(
     while (yield Sleep(LOOK_EVERY_S)) < stopped.at + AT_ONCE_AFTER_S:
         pass
     listed = yield from waiting(member)
-    # Members are listed in the order in which the coordinator looks for a new leader.
-    before = listed[: listed.index(member.member_id)]
-    gone = {stopped.leader, stopper.member_id, *before}
+    gone = {stopped.leader, stopper.member_id, *ahead_of(member, listed)}
     if not stopped.all_joined:
         gone = set(listed) - {member.member_id}
     yield Leave(tuple(sorted(gone)))
     ours.remove(stopper.member_id)
     joining = yield SendAhead(member.join())
     yield from until_back(len(listed) - 1, BACK_AFTER_S)
-    yield from _clear_first_places(member, ours)
+    may_read = set(listed) if member.protocol.cooperative else set[str]()
+    yield from _clear_first_places(member, {*ours, *may_read})
     return (yield from let_it_end(joining, blocker))
 
 
-def _clear_first_places(member: SentinelMember, ours: Collection[str]) -> RecipeGenerator[None]:
+def _clear_first_places(member: SentinelMember, stay: Collection[str]) -> RecipeGenerator[None]:
     """
     Remove who would lead before a second member of ours, and have them join under other ids.
 
-    Nobody owns anything while the rebalance lasts, so it costs them nothing. Later, when another
-    operator holds other partitions, they could not be removed any more: see `shared_hold`.
+    All but those that `stay` own nothing while the rebalance lasts, so it costs them nothing.
+    Later, when another operator holds other partitions, they could not be removed any more: see
+    `shared_hold`.
     """
     for _ in range(PLACE_TRIES):
         listed = yield from waiting(member)
-        first = [one for one in listed if one not in ours and stands_first(one, len(listed) + 1)]
+        first = [one for one in listed if one not in stay and stands_first(one, len(listed) + 1)]
         if not first:
             return
         yield Leave(tuple(first))
@@ -202,6 +203,11 @@ def waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
     if listed.state != GroupState.PREPARING_REBALANCE or member.member_id not in ids:
         raise not_joined(listed)
     return ids
+
+
+def ahead_of(member: SentinelMember, listed: list[str]) -> list[str]:
+    """Return who would lead before ours: members are listed in the order of their places."""
+    return listed[: listed.index(member.member_id)]
 
 
 def let_it_end(joining: Any, blocker: SentinelMember) -> RecipeGenerator[JoinResult]:

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from applications import Applications
+from fleet_pages import ONE_RUN
 from fleet_tasks import rows_of, tasks_of
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
@@ -95,6 +96,30 @@ def test_the_numbers_are_those_of_a_snapshot_also_beside_a_cluster_that_is_down(
     assert {quiet.cluster.name} == set(found.groups["cluster"])
     assert ["nowhere"] == list(found.problems["cluster"])
     assert "cannot connect" in found.problems["problem"].iloc[0]
+
+
+@pytest.mark.usefixtures("session")
+def test_the_page_on_sql_shows_how_tables_of_one_run_are_used(
+    exclusive_apps: Applications,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its last block finds the topics with most unread records."""
+    apps = exclusive_apps
+    topic = apps.create_topic(apps.name("behind"), records=9)
+    apps.commit(apps.name("slow"), {TopicPartition(topic, 0): 1})
+    text = f"clusters: {{eu: {{bootstrap.servers: '{apps.address}'}}}}"
+    (tmp_path / "fleet.yaml").write_text(text)
+    monkeypatch.setenv("OFFSETBOOK_FLEET", str(tmp_path / "fleet.yaml"))
+    expected = with_lag(offsets_frame(read_snapshot(apps.cluster)))
+    names: dict[str, Any] = {}
+
+    exec(ONE_RUN, names)  # noqa: S102 - the page is ours
+
+    lag = expected.groupby("topic")["lag"].sum()
+    most = names["most"].set_index("topic")["lag"]
+    assert 0 < most.max() == lag.max()
+    assert most.to_dict() == {topic: lag[topic] for topic in most.index}
 
 
 def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
@@ -72,6 +73,21 @@ def five_runs(history: History) -> list[tuple[str, str, int]]:
     for number in range(5):
         assert history.write(f"r{number}", DAY + number * 8 * HOUR, found("a", "b", lag=number))
     return [(f"r{number}", cluster, number) for number in range(5) for cluster in ("a", "b")]
+
+
+def test_other_programs_find_rows_by_any_column(
+    history: History, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files name the least of one column only; tables say so, and older ones are told to."""
+    with monkeypatch.context() as older:
+        older.setattr(module, "STATISTICS", {})
+        history.write("old", DAY, found("a", lag=7))
+    history.write("new", DAY + HOUR, found("b", lag=7))
+    dataset = DeltaTable(f"{root}/partitions").to_pyarrow_dataset()
+
+    found_rows = dataset.to_table(filter=pc.field("lag") == 7)
+    assert ["a", "b"] == sorted(found_rows["cluster"].to_pylist())
+    assert 0 == dataset.count_rows(filter=pc.field("lag") == 8)
 
 
 def test_any_cluster_name_comes_back_and_can_be_asked_for(history: History) -> None:
@@ -192,6 +208,7 @@ CHILD = """
 import sys, time
 from pathlib import Path
 import pyarrow as pa
+import pyarrow.compute as pc
 from datetime import UTC, datetime
 from toolkit.spark.history import History
 

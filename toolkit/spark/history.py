@@ -52,6 +52,9 @@ OF_A_RUN = [pa.field("run_id", pa.string()), pa.field("taken_at", TIME)]
 ATTEMPT, DAY = pa.field("attempt", pa.string()), pa.field("day", pa.date32())
 FILTERED = (pa.field("cluster", pa.string()), ATTEMPT)
 SCHEMES = {"", "file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs"}
+# Of which column files have a minimum. Without this, what delta-rs gives to Arrow compares every
+# other column with null, and a condition on one finds nothing.
+STATISTICS = {"delta.dataSkippingStatsColumns": "cluster"}
 READ_FOR = timedelta(days=1)  # how long a file stays that readers may have begun to read
 TRIES = 20
 ROWS_AT_ONCE = 100_000  # of those that are put together in one row group
@@ -409,11 +412,15 @@ class History:
     def _prepared(self, table: str) -> None:
         """Create a table, or give it the columns that it has got since."""
         columns, delta = self._stored[table], self.open(table)
+        by, kept = ([], {}) if table == RUNS else ([DAY.name], STATISTICS)
         with naming(f"creating {self.root}/{table}"):
             if delta is None:
-                by = [] if table == RUNS else [DAY.name]
                 url = _url(self.root, table)
-                delta = DeltaTable.create(url, columns, mode="ignore", partition_by=by)
+                delta = DeltaTable.create(
+                    url, columns, mode="ignore", partition_by=by, configuration=kept
+                )
+            elif kept.items() - delta.metadata().configuration.items():
+                delta.alter.set_table_properties(kept)
             there = {one.name: one.type for one in pa.schema(delta.schema().to_arrow())}
             for one in columns:
                 if one.name in there and not _same(there[one.name], one.type):

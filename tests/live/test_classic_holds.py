@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -29,9 +30,10 @@ from toolkit.kafka_io.membership.classic import (
     Leave,
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
+from toolkit.live import capture_by_claims
 from toolkit.live.classic_capture import AssignedAgain
 from toolkit.live.classic_hold import ClassicHold
-from toolkit.live.classic_member import CAPTURE_SESSION_MS
+from toolkit.live.classic_member import CAPTURE_SESSION_MS, draw_id
 from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
 from toolkit.model import (
     HOLDER_CLIENT_ID,
@@ -231,6 +233,25 @@ def test_cooperative_members_keep_what_they_had(
     assert {who: share - {wanted} for who, share in before.items()} == held_then
     # Java's members do not commit when they let go, but when they begin to join.
     assert [] == repeats(log) or kind != COOPERATIVE
+
+
+def test_members_that_stand_before_ours_lead_before_they_are_removed(
+    held: Callable[..., RecipeHold], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours has the last place, so all have to be removed, and still nothing is read twice."""
+    group = held(COOPERATIVE)
+    monkeypatch.setattr(capture_by_claims, "draw_id", partial(draw_id, last=True))
+    before = {one.member_id for one in group.facts().members}
+    (wanted,) = group.live.places_of(1)
+
+    captured = group.capture(wanted)
+    after = {one.member_id for one in group.facts().members}
+    group.until_delivered(*group.others(wanted), since=captured, records=MORE)
+    group.release(wanted)
+
+    assert set() == before & after
+    group.live.applications.until_nothing_is_missing(group.live.places)
+    assert [] == repeats(group.live.applications.deliveries())
 
 
 def test_partitions_of_a_cooperative_leader_are_held(held: Callable[..., RecipeHold]) -> None:

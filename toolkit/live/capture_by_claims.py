@@ -9,8 +9,9 @@ on the group is like an eager one in a rebalance, and only its leader is removed
 
 One that was slow may not have heard of that: when it asks what it was assigned, the members that
 were faster have begun the next rebalance, and it joins that with what it had (seen twice in 94
-captures of librdkafka beside ten busy processes). The leader always knows. So where another member
-would lead next, it is made to lead, and everything is claimed once more, before it is removed.
+captures of librdkafka beside ten busy processes). The leader always knows, and who was removed and
+came back. So where another member would lead next, it is made to lead, and everything is claimed
+once more, before it is removed.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def lead_by_claims(
     and AssignedAgain if it assigned something again, each time that this was tried.
     """
     contest: Contest | None = None
-    leader, others = "", 0
+    leader, others, may_read = "", 0, set[str]()
     new = SentinelMember(member.protocol, topics=member.topics)
     stopper = SentinelMember(member.protocol)
     for left in reversed(range(CLAIM_TRIES)):
@@ -83,7 +84,8 @@ def lead_by_claims(
             yield Leave((leader,))
             yield from until_back(others, BACK_AFTER_S)
         joins = [(member.member_id, places[0]), *zip(claimers, places[1:], strict=True)]
-        leader = yield from _claim(member, joins, connections, contest, ours)
+        leader, members = yield from _claim(member, joins, connections, contest, ours)
+        may_read = (may_read & members if others else members) - {leader}
         (stopper.member_id,) = yield from draw_ids(new, ours, 1)
         yield from leave(claimers, ours)
         try:
@@ -94,10 +96,10 @@ def lead_by_claims(
             others = 0
             continue
         listed = yield from waiting(member)
-        if not left or not {*ahead_of(member, listed)} - {leader, *ours}:
+        if not left or not may_read.intersection(ahead_of(member, listed)):
             break
         others = len(listed) - 1  # with the leader, which comes back, and without the stopper
-    return (yield from take_lead(member, stopper, stopped, ours))
+    return (yield from take_lead(member, stopper, stopped, ours, may_read))
 
 
 def _claim(
@@ -106,11 +108,11 @@ def _claim(
     connections: Sequence[Any],
     contest: Contest,
     ours: list[str],
-) -> RecipeGenerator[str]:
+) -> RecipeGenerator[tuple[str, set[str]]]:
     """
     Have members of ours, the first of which is `member`, own a partition each, and no other.
 
-    Returns the leader, which has revoked all it had.
+    Returns the leader, which has revoked all it had, and all members of the application.
     """
     claimer = replace(member)
     joining = None
@@ -134,8 +136,8 @@ def _claim(
     group: ClassicFacts = yield DescribeClassic()
     # What they were assigned is told by all brokers when the rebalance is over, and by brokers from
     # 4.0 on also in the next one, which they begin when they have let go.
-    theirs = [one.assignment for one in group.members if one.member_id not in ours]
-    are_free = all(one and not assignment_from_bytes(one) for one in theirs)
+    theirs = {one.member_id: one.assignment for one in group.members if one.member_id not in ours}
+    are_free = all(one and not assignment_from_bytes(one) for one in theirs.values())
     if joined.leads or synced.error not in IS_OVER or not are_free:
         raise NotClaimed("the group's leader does not assign what offsetbook's members claim")
-    return joined.leader
+    return joined.leader, set(theirs)

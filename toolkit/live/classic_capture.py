@@ -141,13 +141,13 @@ def take_lead(
     stopper: SentinelMember,
     stopped: Stopped,
     ours: list[str],
+    may_read: Collection[str] = (),
 ) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a group that is stopped.
 
     Its leader is removed, and who would lead before members of ours, and they join again; all
-    others too if some have not joined in time. The leader owns nothing: it was there when it
-    assigned nothing to itself. A cooperative member that was slow may own what it had.
+    others too if some have not joined in time. Those that `may_read` are left where that can be.
     """
     blocker = SentinelMember(member.protocol)
     # While an id is out with which nobody has joined, the rebalance does not end.
@@ -162,7 +162,6 @@ def take_lead(
     ours.remove(stopper.member_id)
     joining = yield SendAhead(member.join())
     yield from until_back(len(listed) - 1, BACK_AFTER_S)
-    may_read = set(listed) if member.protocol.cooperative else set[str]()
     yield from _clear_first_places(member, {*ours, *may_read})
     return (yield from let_it_end(joining, blocker))
 

@@ -71,7 +71,7 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
                 told.append(_by_admin(connection, unread, read_at, problems))
             logs = [log for log in logs if not log.unread]
         except ToolkitError as exc:
-            problems += [f"{what} was not read: {why}" for what, why in _whys(unread)]
+            problems += [f"cannot read {what}: {why}" for what, why in _whys(unread)]
             problems.append(f"committed offsets: {exc}")
     told += [_decoded(log) for log in logs]
     commits, groups = (pa.concat_tables(tables) for tables in zip(*told, strict=True))
@@ -169,7 +169,7 @@ def _by_admin(
     )
     known, ended = without_ended(connection, [one for one in described if isinstance(one, Group)])
     problems += [
-        f"{what} was read through the Admin API, without commit times: {why}"
+        f"{what}: read through the Admin API, without commit times: {why}"
         for what, why in _whys(unread)
     ]
     undescribed = [one for one in described if isinstance(one, Problem)]

@@ -16,7 +16,7 @@ once more, before it is removed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,7 +69,7 @@ def lead_by_claims(
     and AssignedAgain if it assigned something again, each time that this was tried.
     """
     contest: Contest | None = None
-    leader, others, may_read = "", 0, set[str]()
+    leader, others, may_read = "", 0, None
     new = SentinelMember(member.protocol, topics=member.topics)
     stopper = SentinelMember(member.protocol)
     for left in reversed(range(CLAIM_TRIES)):
@@ -83,9 +83,8 @@ def lead_by_claims(
         if others:  # while ids are out and not in the group, so that none of ours leads
             yield Leave((leader,))
             yield from until_back(others, BACK_AFTER_S)
-        joins = [(member.member_id, places[0]), *zip(claimers, places[1:], strict=True)]
-        leader, members = yield from _claim(member, joins, connections, contest, ours)
-        may_read = (may_read & members if others else members) - {leader}
+        joins = [*zip([member.member_id, *claimers], places, connections, strict=True)]
+        leader, may_read = yield from _claim(member, joins, contest, ours, may_read)
         (stopper.member_id,) = yield from draw_ids(new, ours, 1)
         yield from leave(claimers, ours)
         try:
@@ -93,30 +92,32 @@ def lead_by_claims(
         except AssignedAgain:
             if not left:
                 raise
-            others = 0
+            others, may_read = 0, None
             continue
         listed = yield from waiting(member)
         if not left or not may_read.intersection(ahead_of(member, listed)):
             break
         others = len(listed) - 1  # with the leader, which comes back, and without the stopper
-    return (yield from take_lead(member, stopper, stopped, ours, may_read))
+    return (yield from take_lead(member, stopper, stopped, ours, may_read or ()))
 
 
 def _claim(
     member: SentinelMember,
-    joins: Sequence[tuple[str, TopicPartition]],
-    connections: Sequence[Any],
+    joins: Sequence[tuple[str, TopicPartition, Any]],
     contest: Contest,
     ours: list[str],
+    may_read: Collection[str] | None,
 ) -> RecipeGenerator[tuple[str, set[str]]]:
     """
     Have members of ours, the first of which is `member`, own a partition each, and no other.
 
-    Returns the leader, which has revoked all it had, and all members of the application.
+    Each of `joins` is a member id, what it claims, and a connection. `may_read` are the members of
+    the application that may own something, None for all. Returns the leader, and which may still
+    read, because they may not have heard yet that they own nothing.
     """
     claimer = replace(member)
     joining = None
-    for (claimer.member_id, place), connection in zip(joins, connections, strict=True):
+    for claimer.member_id, place, connection in joins:
         sent = yield SendAhead(claimer.claim(place), after=connection)
         joining = joining or sent
     give_up_at = (yield Sleep(0)) + STOP_WITHIN_S
@@ -137,7 +138,10 @@ def _claim(
     # What they were assigned is told by all brokers when the rebalance is over, and by brokers from
     # 4.0 on also in the next one, which they begin when they have let go.
     theirs = {one.member_id: one.assignment for one in group.members if one.member_id not in ours}
-    are_free = all(one and not assignment_from_bytes(one) for one in theirs.values())
+    old = theirs.keys() if may_read is None else theirs.keys() & may_read
+    are_free = all(theirs[one] for one in old) and not any(
+        assignment_from_bytes(one) for one in theirs.values()
+    )
     if joined.leads or synced.error not in IS_OVER or not are_free:
         raise NotClaimed("the group's leader does not assign what offsetbook's members claim")
-    return joined.leader, set(theirs)
+    return joined.leader, set(old) - {joined.leader}

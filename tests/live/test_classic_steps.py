@@ -114,7 +114,8 @@ class Coordinator:
     freed_at: int = 0  # after so many requests nobody owned anything; 0: never
     misses: str = ""  # who does not hear that it owns nothing, unless it leads
     lost: list[str] = field(default_factory=list)  # who was removed while it did not know that
-    claims: bool = False  # whether who was removed claims what it had, and nothing more comes of it
+    insists: bool = False  # whether who was removed claims what it had; nothing more comes of it
+    claims: list[Join] = field(default_factory=list)  # those of ours
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
     counts: int = 6
@@ -165,6 +166,7 @@ class Coordinator:
     def revoke(self, join: Join) -> None:
         """Have the members let go of what a member of ours says it owns."""
         claim = read_subscription(dict(join.protocols).get(self.protocol, b""))
+        self.claims += [join] if claim and claim.owned else []
         if self.believes and claim and claim.owned:
             self.had = self.had or self.shares
             self.shares = {one: share - claim.owned for one, share in self.shares.items()}
@@ -247,7 +249,7 @@ class Coordinator:
             return SyncResult(0)
         self.given = dict(sync.assignments)
         shares = {one: frozenset(assignment_from_bytes(self.given[one])) for one in self.shares}
-        heard = [one for one in shares if not (self.claims and one.endswith("-2"))]
+        heard = [one for one in shares if not (self.insists and one.endswith("-2"))]
         if self.protocol == COOPERATIVE and any(self.shares[o] - shares[o] for o in heard):
             self.beats.append(27)
         if self.taken:
@@ -261,7 +263,9 @@ class Coordinator:
             if one in self.ours:
                 self.ours.remove(one)
             elif (share := self.shares.pop(one, None)) is not None and one != self.stays_away:
-                self.shares[f"{one[:-1]}{int(one[-1]) + 1}"] = share if self.claims else frozenset()
+                self.shares[f"{one[:-1]}{int(one[-1]) + 1}"] = (
+                    share if self.insists else frozenset()
+                )
         if not self.ours and self.state == "PreparingRebalance":
             self.state = "Stable"
         return LeaveResult(0, dict.fromkeys(ids, 0))
@@ -422,7 +426,7 @@ def test_who_was_removed_is_asked_again_what_it_owns(
     """It claims what it had, though it has let go of that, and does not join again by itself."""
     hold, answers = (
         ClassicHold(note=HoldNote(), prefer=QUIET),
-        Coordinator(COOPERATIVE, claims=True),
+        Coordinator(COOPERATIVE, insists=True),
     )
     answers.listed_first = first
     carry_out(hold.capture(wanted), answers)
@@ -704,6 +708,25 @@ def test_a_cooperative_member_is_not_removed_before_it_knows_that_it_owns_nothin
     assert orders(1, 4) == hold.held
     assert {"a-2", "b-2"} == answers.shares.keys()
     assert FetchCommits() not in answers.asked
+
+
+class Overtaken(Coordinator):
+    """A coordinator that takes up the first claim of the second try after all the others."""
+
+    def take(self, step: Any) -> Any:
+        """Leave that claim without an answer; the others have theirs."""
+        is_late = isinstance(step, IsAnswered) and any(step.sent is one for one in self.claims[6:7])
+        return not is_late and super().take(step)
+
+
+def test_a_claim_that_comes_too_late_is_made_again() -> None:
+    """The group assigned its partitions before it; then nobody is removed who may still read."""
+    answers = Overtaken(COOPERATIVE, faster=1)
+    carry_out(ClassicHold(note=HoldNote()).capture(orders(1, 4)), answers)
+
+    assert FetchCommits() not in answers.asked
+    assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == answers.shares
+    assert 3 * 6 == len(answers.claims)
 
 
 @pytest.mark.parametrize(

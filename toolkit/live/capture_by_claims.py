@@ -70,24 +70,25 @@ def lead_by_claims(
     """
     contest: Contest | None = None
     leader, others, may_read = "", 0, None
+    claimers: list[str] = []
     new = SentinelMember(member.protocol, topics=member.topics)
     stopper = SentinelMember(member.protocol)
     for left in reversed(range(CLAIM_TRIES)):
         # While ids are out with which nobody has joined, the rebalance does not end.
+        before = [one for one in (stopper.member_id, *claimers) if one in ours]
         claimers = yield from draw_ids(new, ours, len(places) - 1)
         if contest is None:
             member.member_id = yield from draw_id(new, ours, 2 * len(places))
             contest = yield from begin_contest()
-        else:
-            yield from leave([stopper.member_id], ours)
-        if others:  # while ids are out and not in the group, so that none of ours leads
+        yield from leave(before, ours)
+        if others:  # while none of ours is in the group that would lead
             yield Leave((leader,))
             yield from until_back(others, BACK_AFTER_S)
         joins = [*zip([member.member_id, *claimers], places, connections, strict=True)]
-        leader, may_read = yield from _claim(member, joins, contest, ours, may_read)
-        (stopper.member_id,) = yield from draw_ids(new, ours, 1)
-        yield from leave(claimers, ours)
         try:
+            leader, may_read = yield from _claim(member, joins, contest, ours, may_read)
+            (stopper.member_id,) = yield from draw_ids(new, ours, 1)
+            yield from leave(claimers, ours)
             stopped = yield from until_all_stop(member, stopper, contest, ours)
         except AssignedAgain:
             if not left:
@@ -115,14 +116,19 @@ def _claim(
     the application that may own something, None for all. Returns the leader, and which may still
     read, because they may not have heard yet that they own nothing.
     """
-    claimer = replace(member)
-    joining = None
+    claimer, joining, last = replace(member), None, None
     for claimer.member_id, place, connection in joins:
-        sent = yield SendAhead(claimer.claim(place), after=connection)
-        joining = joining or sent
+        last = yield SendAhead(claimer.claim(place), after=connection)
+        joining = joining or last
+        if contest.has_joined and joining is last:
+            # Ours waits already, with what it said before: the others have to come after it.
+            yield from contest.look(member.member_id, ours)
     give_up_at = (yield Sleep(0)) + STOP_WITHIN_S
     while not (contest.has_joined and (yield IsAnswered(joining))):
+        is_over = yield IsAnswered(last)
         yield from contest.look(member.member_id, ours)
+        if is_over and not (yield IsAnswered(joining)):
+            raise AssignedAgain("the group assigned its partitions before offsetbook had joined")
         if (yield Sleep(0)) >= give_up_at:
             raise NotCaptured(
                 "a member of the group has not joined the rebalance for "

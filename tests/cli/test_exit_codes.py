@@ -141,7 +141,7 @@ def test_a_listing_that_lacks_a_broker_is_not_complete(
     offsetbook_here: Command, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When groups could not be listed the command says so, also with --quiet, and exits with 4."""
-    gone = Problem("groups coordinated by broker 2", "it does not answer")
+    gone = Problem("groups coordinated by broker 2", "it does not answer", hides_groups=True)
     listed = listing.list_groups
     monkeypatch.setattr(
         read_snapshot, "list_groups", lambda connection: (listed(connection)[0], [gone])

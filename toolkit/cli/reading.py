@@ -83,8 +83,7 @@ def _keep_names(cluster: Cluster, facts: Snapshot, scope: CommandScope) -> None:
     """Keep the names of a whole listing, which a shell completes."""
     from toolkit.storage.known_groups import keep_group_names
 
-    is_whole = not scope.groups and not any(p.what.startswith("groups") for p in facts.problems)
-    if is_whole:
+    if not scope.groups and not facts.listing_problem:
         keep_group_names(cluster.bootstrap_servers, (group.group_id for group in facts.groups))
 
 
@@ -94,7 +93,7 @@ def _note_missing(
     lists = [select_groups(snapshot.groups, names)[1] for snapshot in reading.snapshots]
     reading.missing.extend(name for name in names if lists and all(name in li for li in lists))
     where = ", ".join(snapshot.cluster for snapshot in reading.snapshots)
-    partial = any(p.what.startswith("groups") for s in reading.snapshots for p in s.problems)
+    partial = any(snapshot.listing_problem for snapshot in reading.snapshots)
     for name in reading.missing:
         whys = [snapshot.why_missing(name) for snapshot in reading.snapshots]
         why = max(whys, key=len, default="")  # the one that says what was meant

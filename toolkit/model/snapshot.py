@@ -24,13 +24,18 @@ MISSING_LOG = frozenset({NO_TOPIC, NO_PARTITION})
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A read error: what could not be read and why, in place of the missing rows."""
+    """
+    A read error: what could not be read and why, in place of the missing rows.
+
+    `hides_groups`: groups may exist that were not listed.
+    """
 
     what: str
     why: str
     group_id: str | None = None
     topic: str | None = None
     partition: int | None = None
+    hides_groups: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +82,5 @@ class Snapshot:
     @property
     def listing_problem(self) -> str:
         """Why a missing group may still exist; "" if all groups could be listed."""
-        return next(
-            (
-                f"{problem.what}: {problem.why}"
-                for problem in self.problems
-                if problem.group_id is None and problem.what.startswith("groups")
-            ),
-            "",
-        )
+        hiding = (problem for problem in self.problems if problem.hides_groups)
+        return next((f"{problem.what}: {problem.why}" for problem in hiding), "")

@@ -129,7 +129,7 @@ def test_what_is_paused_already_is_no_change() -> None:
 
 
 NO_BILLS = Problem("topic", "the topic does not exist", topic="bills")
-UNLISTED = Problem("groups of broker 2", "nobody answers")
+UNLISTED = Problem("groups of broker 2", "nobody answers", hides_groups=True)
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ def test_a_group_that_does_not_exist(name: str) -> None:
 
 def test_an_incomplete_list_of_groups_is_not_taken_for_whole() -> None:
     """A name that is not in it may exist, and a pattern may match more."""
-    problem = Problem("groups coordinated by broker 3", "it did not answer")
+    problem = Problem("groups coordinated by broker 3", "it did not answer", hides_groups=True)
     made = facts(AT_50, problems=(problem,))
 
     assert [("unreadable", "block")] == rules(plan_reset(made, ToLatest(), groups=["nope"]))

@@ -289,7 +289,7 @@ def test_a_live_group_is_not_put_back_but_loses_what_nobody_reads() -> None:
     [
         (Problem("committed offset", "not authorised", "g", *ORDERS), "unreadable"),
         (Problem("log offsets", "the topic does not exist", None, "orders"), "missing-partition"),
-        (Problem("groups coordinated by broker 1", "no answer"), "unreadable"),
+        (Problem("groups coordinated by broker 1", "no answer", hides_groups=True), "unreadable"),
         (Problem(NO_SUCH_GROUP, "no group matches this name", "g"), ""),
     ],
 )

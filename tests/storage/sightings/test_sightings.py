@@ -70,7 +70,8 @@ UNREAD = {
     "its commits": replace(reading(1), problems=(Problem("offsets", "denied", GROUP),)),
     "its state": reading(1, group=replace(EMPTY, state=GroupState.UNKNOWN)),
     "the listing": replace(
-        reading(1, group=None), problems=(Problem("groups coordinated by broker 1", "timed out"),)
+        reading(1, group=None),
+        problems=(Problem("groups coordinated by broker 1", "timed out", hides_groups=True),),
     ),
 }
 TWICE = (reading(0), reading(1))

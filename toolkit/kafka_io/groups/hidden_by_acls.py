@@ -16,7 +16,9 @@ DESCRIBE = 8  # AclOperation.DESCRIBE, the number of its bit
 OLDEST, NEWEST = 8, 9
 
 GROUPS_HIDDEN = Problem(
-    "groups", "those that you may not describe are left out; the ACL Describe on Cluster is missing"
+    "groups",
+    "those that you may not describe are left out; the ACL Describe on Cluster is missing",
+    hides_groups=True,
 )
 TOPICS_HIDDEN = Problem(
     HIDDEN_COMMITS,

@@ -36,7 +36,7 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
         for node_id, _, response, _ in connection.send_each(asks):
             what = f"groups coordinated by broker {node_id}"
             if isinstance(response, ToolkitError):
-                problems.append(Problem(what, str(response)))
+                problems.append(Problem(what, str(response), hides_groups=True))
                 continue
             # A coordinator that is still loading lists what it has and an error beside it.
             groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
@@ -44,11 +44,18 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
             if is_worth_retrying(response.error_code) and time.monotonic() < give_up_at:
                 again.append(node_id)
             elif response.error_code != ErrorCode.NONE:
-                problems.append(Problem(what, reason(response.error_code, "Describe")))
+                why = reason(response.error_code, "Describe")
+                problems.append(Problem(what, why, hides_groups=True))
         waiting = again
         time.sleep(RETRY_PAUSE_S if waiting else 0)
     problems += [
-        Problem("groups", "no broker coordinates them: no leader", None, OFFSETS_TOPIC, number)
+        Problem(
+            "groups",
+            "no broker coordinates them: no leader",
+            topic=OFFSETS_TOPIC,
+            partition=number,
+            hides_groups=True,
+        )
         for number in leaderless_partitions(connection, OFFSETS_TOPIC)
     ]
     return sorted(groups.values(), key=lambda group: group.group_id), problems

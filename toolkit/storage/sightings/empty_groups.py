@@ -79,6 +79,6 @@ def _unread(
     """Return the groups of which this reading tells nothing for certain."""
     unread = {problem.group_id for problem in snapshot.problems if problem.group_id is not None}
     unread |= {name for name, group in groups.items() if group.state is GroupState.UNKNOWN}
-    if any(p.group_id is None and p.what.startswith("groups") for p in snapshot.problems):
+    if snapshot.listing_problem:
         unread |= {name for name in known if name not in groups}  # not listed is not gone
     return frozenset(unread)

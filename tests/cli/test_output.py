@@ -116,9 +116,7 @@ def test_problems_name_their_subject(capsys: pytest.CaptureFixture[str]) -> None
     )
 
     many = [Problem("members", "it is down", f"g{number}") for number in range(4_000)]
-    write_problems(
-        [_snapshot(*many[:2], Problem("groups", "no leader", hides_groups=True), *many[2:])]
-    )
+    write_problems([_snapshot(*many[:2], Problem("groups", "no leader"), *many[2:])])
     *named, counted, other = capsys.readouterr().err.splitlines()
     assert [f"could not read members of cluster eu, group g{n}: it is down" for n in range(5)] == (
         named

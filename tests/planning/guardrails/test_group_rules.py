@@ -130,9 +130,7 @@ def test_only_a_commit_can_make_a_group(action: Action) -> None:
     "problem",
     [
         UNLISTED,
-        Problem(
-            "groups", "no broker coordinates them", None, "__consumer_offsets", 7, hides_groups=True
-        ),
+        Problem("groups", "no broker coordinates them", hides_groups=True),
     ],
 )
 def test_a_group_that_is_not_listed_may_exist_where_not_all_could_be_listed(

@@ -1,7 +1,7 @@
 """
 The whole fleet job on real brokers: seconds and memory against records and clusters.
 
-    fleet.py                 8 M records, 4 clusters: first run and warm runs
+    fleet.py                 8 M records, 4 clusters: first run, warm runs, runs with a history
     fleet.py --grow          1, 2, 4 and 8 M records in 4 clusters; 1, 2 and 4 clusters of 2 M
     fleet.py --beside-tool   1.7 M records of 5,000 groups with 20 commits, beside Kafka's own tool
 
@@ -44,6 +44,7 @@ from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.spark.fleet_lag import FleetLag, fleet_lag
+from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.java import find_java
 from toolkit.spark.spark_session import start_session
 
@@ -88,20 +89,28 @@ class Turn(NamedTuple):
 def main() -> None:
     options = _options()
     if options.job:
-        _run_job(options.job.split(","), options.rounds)
+        _run_job(options.job.split(","), options.rounds, options.history)
     elif options.beside_tool:
         print("\n".join(_beside_tool(options.rounds)))
     elif options.grow:
         shapes = [*MORE_CLUSTERS, *MORE_RECORDS, WHOLE]
-        found = {shape: measure(shape, options.rounds)[0] for shape in shapes}
+        found = {shape: measure(shape, options.rounds).turns for shape in shapes}
         print("\n".join([*_growth(found), "", *_whole(WHOLE, found[WHOLE])]))
     else:
-        turns, _ = measure(options.shape, options.rounds)
-        print("\n".join(_whole(options.shape, turns)))
+        found = measure(options.shape, options.rounds, history=True)
+        print("\n".join(_whole(options.shape, found.turns, found.again)))
 
 
-def measure(shape: Shape, rounds: int, *, tool: bool = False) -> tuple[list[Turn], list[Turn]]:
-    """Fill brokers, and return the turns of the job and, where wanted, of Kafka's own tool."""
+class Measured(NamedTuple):
+    """Turns of the job, of the job with a history and nothing new, and of Kafka's own tool."""
+
+    turns: list[Turn]
+    again: list[Turn]
+    tool: list[Turn]
+
+
+def measure(shape: Shape, rounds: int, *, history: bool = False, tool: bool = False) -> Measured:
+    """Fill brokers, and return the turns of the job, and where wanted the others."""
     with ExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-"))
         addresses = []
@@ -117,16 +126,17 @@ def measure(shape: Shape, rounds: int, *, tool: bool = False) -> tuple[list[Turn
             broker.stop()
             addresses.append(start_broker(place).address)
             _until_loaded(addresses[-1], shape.groups // shape.clusters)
-        command = [sys.executable, __file__, "--job", ",".join(addresses)]
-        said = subprocess.run(
-            [*command, "--rounds", str(rounds)], check=True, stdout=subprocess.PIPE
+        command = [sys.executable, __file__, "--job", ",".join(addresses), "--rounds", str(rounds)]
+        command += ["--history", f"{folder}/history"] if history else []
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+        turns, again = (
+            [Turn(*turn) for turn in some] for some in json.loads(said.stdout.splitlines()[-1])
         )
-        turns = [Turn(*turn) for turn in json.loads(said.stdout.splitlines()[-1])]
         others = [_run_tool(addresses[0]) for _ in range(rounds + 1)] if tool else []
     wanted = shape.groups * shape.commits
-    if {wanted} != {turn.rows for turn in (*turns, *others)}:
-        sys.exit(f"not all found {wanted} commits: {[t.rows for t in (*turns, *others)]}")
-    return turns, others
+    if {wanted} != {turn.rows for turn in (*turns, *again, *others)}:
+        sys.exit(f"not all found {wanted} commits: {[t.rows for t in (*turns, *again, *others)]}")
+    return Measured(turns, again, others)
 
 
 def fill(address: str, shape: Shape) -> None:
@@ -231,12 +241,14 @@ def _until_loaded(address: str, groups: int) -> None:
         time.sleep(0.5)
 
 
-def _run_job(addresses: Sequence[str], rounds: int) -> None:
-    """Run the job some times in one session, and print what each turn took."""
+def _run_job(addresses: Sequence[str], rounds: int, history: str | None) -> None:
+    """Run the job some times in one session, and again with a history that it has filled."""
     clusters = [Cluster(f"cluster-{number}", one) for number, one in enumerate(addresses)]
     session = start_session()
     turns = [_turn(fleet_lag(session, clusters)) for _ in range(rounds + 1)]
-    print(json.dumps(turns))
+    options = FleetOptions(history=history)
+    again = [_turn(fleet_lag(session, clusters, options)) for _ in range(rounds + 1) if history]
+    print(json.dumps([turns, again[1:]]))
 
 
 def _turn(job: AbstractContextManager[FleetLag]) -> Turn:
@@ -317,12 +329,15 @@ def _run_tool(address: str) -> Turn:
     return Turn(time.perf_counter() - began, used.user + used.system, peak, rows)
 
 
-def _whole(shape: Shape, turns: Sequence[Turn]) -> Iterator[str]:
+def _whole(shape: Shape, turns: Sequence[Turn], again: Sequence[Turn] = ()) -> Iterator[str]:
     yield f"{shape}. {_surroundings(len(turns) - 1)}"
     yield ""
     yield "| | wall s | CPU s | peak PSS MiB |"
     yield "|---|---|---|---|"
-    for name, taken in (("first run", turns[:1]), ("warm", turns[1:])):
+    rows = {"first run": turns[:1], "warm": turns[1:], "warm, a history with nothing new": again}
+    for name, taken in rows.items():
+        if not taken:
+            continue
         yield (
             f"| {name} | {_spread([turn.wall_s for turn in taken])} "
             f"| {_spread([turn.cpu_s for turn in taken])} "
@@ -372,7 +387,7 @@ def _plot(
 
 
 def _beside_tool(rounds: int) -> Iterator[str]:
-    turns, others = measure(BESIDE_TOOL, rounds, tool=True)
+    turns, _, others = measure(BESIDE_TOOL, rounds, tool=True)
     yield f"{BESIDE_TOOL}. {_surroundings(rounds)}"
     yield ""
     yield "| | wall s | CPU s | peak MiB | wall, tool = 1 |"
@@ -416,6 +431,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--beside-tool", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--job", help=argparse.SUPPRESS)
+    parser.add_argument("--history", help=argparse.SUPPRESS)
     parser.set_defaults(shape=WHOLE)
     return parse_options(parser, shape=SMALL, rounds=1)
 

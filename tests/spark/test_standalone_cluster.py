@@ -29,6 +29,7 @@ from spark_cluster import (
 import toolkit
 from toolkit.model import Cluster, TopicPartition
 from toolkit.spark import fleet_lag
+from toolkit.spark.history import read_fleet_history
 from toolkit.spark.java import java_home
 
 pytestmark = pytest.mark.slow("a Spark cluster")
@@ -94,7 +95,7 @@ def test_a_cluster_of_processes_finds_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
-    Master and workers, with the package sent along by spark-submit, find what one process finds.
+    Master and workers, with the package sent along, find what one process finds, and store it.
 
     The password reaches them from their own environment: it is in no command line, in no log and
     in nothing that Spark's pages show, which are made from its event log.
@@ -116,15 +117,17 @@ def test_a_cluster_of_processes_finds_the_same(
         *("--py-files", package),
         *(part for item in settings.items() for part in ("--conf", "=".join(item))),
         *(str(fleet_lag.__file__), "--fleet", str(fleet.far)),
-        *("--output", str(tmp_path / "far")),
+        *("--output", str(tmp_path / "far"), "--history", str(tmp_path / "history")),
     ]
     said, shown = _run(command, python_of_workers, tmp_path / "submit.log")
     here = ["--fleet", str(fleet.near), "--output", str(tmp_path / "near")]
     assert 0 == fleet_lag.main(here)
 
-    far, near = (_rows(tmp_path / name) for name in ("far", "near"))
+    far, near = (_rows(pd.read_parquet(tmp_path / name / "partitions")) for name in ("far", "near"))
     assert len(near) >= 12
     pd.testing.assert_frame_equal(near, far)
+    stored = _rows(read_fleet_history(str(tmp_path / "history"), "partitions"))
+    pd.testing.assert_frame_equal(near, stored, check_dtype=False)
     logs = [said, shown, *(p.read_text() for p in _files(spark_cluster.folder, events))]
     assert len(logs) > 6
     assert any("SparkListenerSQLExecutionStart" in log for log in logs)
@@ -153,8 +156,8 @@ def _run(command: list[str], python: Path, log: Path) -> tuple[str, str]:
     return log.read_text(), "\n".join(shown)
 
 
-def _rows(output: Path) -> pd.DataFrame:
-    frame = pd.read_parquet(output / "partitions")[FACTS]
+def _rows(partitions: pd.DataFrame) -> pd.DataFrame:
+    frame = partitions[FACTS]
     frame = frame[frame["group"].str.startswith("spark-cluster")]
     return frame.sort_values(FACTS[:4]).reset_index(drop=True)
 

@@ -31,7 +31,9 @@ def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
 
 def unread(about: Snapshot, what: str, *subject: Any) -> Snapshot:
     """Return facts of which a part could not be read."""
-    return replace(about, problems=(Problem(what, "no answer", *subject),))
+    hides = what.startswith("groups")
+    problem = Problem(what, "no answer", *subject, hides_groups=hides)
+    return replace(about, problems=(problem,))
 
 
 def test_a_copy_is_exact_and_makes_the_group() -> None:

@@ -61,10 +61,11 @@ bench: env  ## All benchmarks into benchmarks/RESULTS.md, on a quiet machine; BE
 lab: env  ## Sandbox up and JupyterLab open on copies of the notebooks in lab/
 	@$(RUN) offsetbook lab --sandbox lab -- $(LAB_OPTIONS)
 
-lint: env  ## Ruff and mypy
+lint: env  ## Ruff, mypy and the subjects of the last commits
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
+	@git log -50 --format=%s 2>/dev/null | awk 'length > 72 {print "a commit subject of over 72 characters: " $$0; bad = 1} END {exit bad}'
 
 licences: env  ## The licence of every installed package, by its own metadata; works offline
 	@$(RUN) python scripts/licences.py

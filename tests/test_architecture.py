@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import keyword
+import re
 import statistics
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -58,6 +62,12 @@ MAY_IMPORT = {
     "widgets": RECORDS | {"toolkit.planning", "toolkit.report"},
 }
 STANDARD_LIBRARY_ONLY = RECORDS
+# What docstrings name and our code does not.
+ELSEWHERE = {
+    "itertools.batched",
+    "java.util.Properties.load",
+    "org.apache.kafka.common.protocol.Errors",
+}
 PURE_MAY_USE = {"numpy", "pandas", "toolkit"}
 WIDGETS_MAY_USE = {"ipywidgets", "pandas", "plotly", "toolkit", "traitlets", "widgets"}
 
@@ -191,6 +201,40 @@ def test_a_class_name_stands_once() -> None:
                 places.setdefault(node.name.lstrip("_"), []).append(name_of(path))
 
     assert {} == {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_docstrings_name_what_there_is() -> None:
+    """A word in backticks is a name or a text in the code, a module, or one of Kafka or Python."""
+    names, texts = {*dir(builtins), *keyword.kwlist, "__consumer_offsets"}, set[str]()
+    quoted: dict[str, str] = {}
+    for path in MODULES:
+        tree = ast.parse(path.read_text("utf-8"))
+        nodes = [*ast.walk(tree)]
+        docstrings = [ast.get_docstring(node, clean=False) for node in nodes if _may_have(node)]
+        names |= {path.stem, path.parent.name}
+        names |= {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+        names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        texts |= {node.value for node in nodes if _is_text(node) and node.value not in docstrings}
+        words = re.findall(r"`([a-z_][\w.]*)`", "\n".join(filter(None, docstrings)))
+        quoted |= {word: str(path.relative_to(ROOT)) for word in words}
+    known = names.union(re.findall(r"\w+", "\n".join(texts)))
+    unknown = [
+        f"{path}: {word}"
+        for word, path in quoted.items()
+        if not known.issuperset(word.removesuffix(".py").split(".")) and word not in ELSEWHERE
+    ]
+
+    assert [] == unknown
+
+
+def _may_have(node: ast.AST) -> bool:
+    return isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def test_sizes_stay_within_the_budget(record_property: pytest.RecordProperty) -> None:

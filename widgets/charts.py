@@ -39,7 +39,7 @@ def lag_chart(rows: pd.DataFrame, *, top_n: int = 20) -> Chart:
 
 
 def expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 30) -> Chart:
-    """Return when the offsets of all groups, or of one, expire; takes what `expiring` returned."""
+    """Return when the offsets of all groups, or of one, expire, as `select_expiring` found."""
 
     def show(rows: pd.DataFrame) -> None:
         names = set(rows["group"])

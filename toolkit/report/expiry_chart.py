@@ -32,9 +32,9 @@ def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 3
     """
     Show on a line for each group when its offsets expire, and when they would if it stopped.
 
-    Takes what `expiring` returned. At most `top_n` groups, those that lose something first; a mark
-    stands for all offsets of a group that expire at about the same time, the larger the more. What
-    is due already is shown as of now.
+    Takes what `select_expiring` returned. At most `top_n` groups, those that lose something first;
+    a mark stands for all offsets of a group that expire at about the same time, the larger the
+    more. What is due already is shown as of now.
     """
     marks = pd.concat([_marked(found.rows, now), _marked(found.at_risk, now, at_risk=True)])
     if marks.empty:

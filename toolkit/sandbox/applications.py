@@ -1,9 +1,9 @@
 """
 The user's applications: a process that keeps the seeded groups of one cluster alive.
 
-Run as `python -m toolkit.sandbox.applications ADDRESS VERSION`. With `traffic`, `raw_members` and
-`signs` it is the one declared exception to "only kafka_io imports a Kafka client": it is not the
-toolkit but what the toolkit is used on, so it must not share the toolkit's way to the broker.
+Run as `python -m toolkit.sandbox.applications ADDRESS VERSION`. The sandbox is the one declared
+exception to "only kafka_io imports a Kafka client": it is not the toolkit but what the toolkit is
+used on, so it must not share the toolkit's way to the broker.
 """
 
 from __future__ import annotations

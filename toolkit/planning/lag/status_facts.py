@@ -62,6 +62,7 @@ class StatusFacts:
     beyond: Flags
     lost: Whole
     max_committed: Whole
+    is_moved_back: Flags  # the log still has the highest offset ever committed, and a lower one is
     log_start: Whole
     log_end: Whole
     lag: Whole
@@ -113,6 +114,7 @@ class StatusFacts:
             beyond=position == BEYOND_LOG_END,
             lost=np.where(position == LOST_RECORDS, whole(partitions["lost"])[0], 0),
             max_committed=highest,
+            is_moved_back=(highest > committed) & (highest <= log_end),
             log_start=log_start,
             log_end=log_end,
             lag=lag,
@@ -127,11 +129,6 @@ class StatusFacts:
             waited_at_most_s=np.where(np.isnan(told_s), at_most_s, told_s) - unseen_s,
             pace=pace_of(partitions, reading, earlier, rules),
         )
-
-    @property
-    def is_moved_back(self) -> Flags:
-        """Where the log still has the highest offset ever committed, and a lower one is."""
-        return (self.max_committed > self.committed) & (self.max_committed <= self.log_end)
 
     @property
     def has_old_unread(self) -> Flags:

@@ -51,7 +51,7 @@ IS_OVER = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})  # or the
 
 
 class NotClaimed(NotCaptured):
-    """The leader did not leave everything to members of ours; nobody was removed."""
+    """The leader did not leave everything to members of ours; nobody who reads was removed."""
 
 
 def lead_by_claims(
@@ -64,12 +64,12 @@ def lead_by_claims(
     Join as the leader of a Stable group whose members read on while they rebalance.
 
     `places` are all partitions of the group's topics; each needs one of `connections`.
-    Ids of ours that may be in the group are put on `ours`. Before anybody is removed, raise
-    AnotherCapture if another capture goes on, NotClaimed if the leader does not leave all to ours,
-    and AssignedAgain if it assigned something again, each time that this was tried.
+    Ids of ours that may be in the group are put on `ours`. Before anybody is removed who may still
+    read, raise AnotherCapture if another capture goes on, NotClaimed if the leader does not leave
+    all to ours, and AssignedAgain if it assigned something again, each time that this was tried.
     """
     contest: Contest | None = None
-    leader, others, may_read = "", 0, None
+    leader, members, may_read = "", 0, None
     claimers: list[str] = []
     new = SentinelMember(member.protocol, topics=member.topics)
     stopper = SentinelMember(member.protocol)
@@ -81,9 +81,9 @@ def lead_by_claims(
             member.member_id = yield from draw_id(new, ours, 2 * len(places))
             contest = yield from begin_contest()
         yield from leave(before, ours)
-        if others:  # while none of ours is in the group that would lead
+        if members:  # while none of ours is in the group that would lead
             yield Leave((leader,))
-            yield from until_back(others, BACK_AFTER_S)
+            yield from until_back(members, BACK_AFTER_S)
         joins = [*zip([member.member_id, *claimers], places, connections, strict=True)]
         try:
             leader, may_read = yield from _claim(member, joins, contest, ours, may_read)
@@ -93,12 +93,12 @@ def lead_by_claims(
         except AssignedAgain:
             if not left:
                 raise
-            others, may_read = 0, None
+            members, may_read = 0, None
             continue
         listed = yield from waiting(member)
         if not left or not may_read.intersection(ahead_of(member, listed)):
             break
-        others = len(listed) - 1  # with the leader, which comes back, and without the stopper
+        members = len(listed) - 1  # with the leader, which comes back, and without the stopper
     return (yield from take_lead(member, stopper, stopped, ours, may_read or ()))
 
 

@@ -54,8 +54,8 @@ NO_LOG = LogOffsets(None, None)
 MOST_READ = 5_000
 
 
-class GroupsAsked(NamedTuple):
-    """The groups and settings of a cluster, as far as they were told."""
+class ClusterGroups(NamedTuple):
+    """The groups and settings of a cluster, as far as the coordinators returned them."""
 
     listed: pd.DataFrame  # group, type, state, protocol_type
     complete: bool  # whether all groups could be listed
@@ -64,7 +64,7 @@ class GroupsAsked(NamedTuple):
     problems: Sequence[str]
 
 
-def ask_groups(cluster: Cluster) -> GroupsAsked:
+def ask_groups(cluster: Cluster) -> ClusterGroups:
     """Ask for the groups and settings that `__consumer_offsets` lacks."""
     try:
         with connected(cluster) as connection:
@@ -73,8 +73,8 @@ def ask_groups(cluster: Cluster) -> GroupsAsked:
             # Offsets of topics that are hidden are in the offsets topic all the same.
             hidden = [one for one in find_hidden(connection) if one.what != HIDDEN_COMMITS]
     except ToolkitError as exc:
-        return GroupsAsked(_listed([]), False, None, None, [str(exc)])
-    return GroupsAsked(
+        return ClusterGroups(_listed([]), False, None, None, [str(exc)])
+    return ClusterGroups(
         _listed(groups),
         not problems and not hidden,
         settings.retention_s,
@@ -102,17 +102,17 @@ def ask_holds(cluster: Cluster, groups: pd.DataFrame) -> HoldsRead:
 
     A coordinator may not tell, as brokers before 4.0 do not while a group rebalances.
     """
-    asked = [
+    holding = [
         Group(name, GroupType(kind), GroupState.UNKNOWN)
         for name, kind in groups[["group", "type"]].itertuples(index=False)
     ]
     found: Sequence[Group | Problem] = ()
-    if asked:
+    if holding:
         try:
             with connected(cluster) as connection:
-                found = list(describe_groups(connection, asked))
+                found = list(describe_groups(connection, holding))
         except ToolkitError as exc:
-            found = [Problem("members", str(exc), group.group_id) for group in asked]
+            found = [Problem("members", str(exc), group.group_id) for group in holding]
     holds = [
         (group.group_id, *place, hold_in_words(member))
         for group in found
@@ -187,8 +187,8 @@ def _with_earlier(
     points = pd.Series([times.points.get(place, ()) for place in each], dtype="object")
     found = [earlier_ends(points, ends, at=at).tolist() for at in instants]
     past = {
-        place: [(at, end) for at, end in zip(instants, told, strict=True) if not pd.isna(end)]
-        for place, *told in zip(each, *found, strict=True)
+        place: [(at, end) for at, end in zip(instants, log_ends, strict=True) if not pd.isna(end)]
+        for place, *log_ends in zip(each, *found, strict=True)
     }
     rows = [past[place] for place in places]
     first = [row[0] if row and row[0][0] == instants[0] else (None, None) for row in rows]

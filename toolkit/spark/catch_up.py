@@ -63,18 +63,18 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
     read_at = datetime.now(UTC)
     logs = [*_read_logs(cluster, blocks, read_at)]
     problems = [why for log in logs for why in log.not_parsed]
-    told = [(schema(*COMMITS).empty_table(), schema(*GROUPS).empty_table())]
+    tables = [(schema(*COMMITS).empty_table(), schema(*GROUPS).empty_table())]
     unread = [log for log in logs if log.unread]
     if unread:
         try:
             with connected(cluster) as connection:
-                told.append(_by_admin(connection, unread, read_at, problems))
+                tables.append(_by_admin(connection, unread, read_at, problems))
             logs = [log for log in logs if not log.unread]
         except ToolkitError as exc:
             problems += [f"cannot read {what}: {why}" for what, why in _whys(unread)]
             problems.append(f"committed offsets: {exc}")
-    told += [_decoded(log) for log in logs]
-    commits, groups = (pa.concat_tables(tables) for tables in zip(*told, strict=True))
+    tables += [_decoded(log) for log in logs]
+    commits, groups = (pa.concat_tables(each) for each in zip(*tables, strict=True))
     policy = cluster.policy
     return CommitsRead(
         _without_ignored(commits, policy), _without_ignored(groups, policy), problems
@@ -140,10 +140,12 @@ def _decoded(log: _LogNow) -> tuple[pa.Table, pa.Table]:
     pending: Collection[tuple[str, str, int]] = log.tail.pending if log.tail else ()
     past_stable: Collection[tuple[str, str, int]] = log.tail.commits if log.tail else ()
     # Before the last stable offset all is settled.
-    told = [(key in pending, PAST_STABLE if key in past_stable else FROM_LOG) for key in keys]
-    commits = commits.append_column("pending", pa.array([one for one, _ in told], pa.bool_()))
-    commits = commits.append_column("source", pa.array([one for _, one in told], pa.string()))
-    commits = commits.append_column("read_at", pa.repeat(pa.scalar(log.read_at, TIME), len(told)))
+    sources = [(key in pending, PAST_STABLE if key in past_stable else FROM_LOG) for key in keys]
+    commits = commits.append_column("pending", pa.array([one for one, _ in sources], pa.bool_()))
+    commits = commits.append_column("source", pa.array([one for _, one in sources], pa.string()))
+    commits = commits.append_column(
+        "read_at", pa.repeat(pa.scalar(log.read_at, TIME), len(sources))
+    )
     groups, _ = decode_groups(log.latest)
     return as_columns(commits, schema(*COMMITS)), as_columns(groups, schema(*GROUPS))
 

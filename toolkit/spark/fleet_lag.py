@@ -60,41 +60,41 @@ class FleetLag:
     `partitions`: a row for each committed offset (columns: `schemas.PARTITIONS`). `groups`: a row
     for each group (`schemas.GROUP_SUMMARY`), the most behind first. `activity`: what each group
     wrote lately (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs
-    (`schemas.LEFTOVERS`). `problems`: cluster, problem. All are unpacked from `told`
+    (`schemas.LEFTOVERS`). `problems`: cluster, problem. All are unpacked from `packed`
     (`schemas.JUDGED`). `earlier_problems` says why something of earlier runs is not used.
     """
 
     clusters: tuple[str, ...]
     taken_at: datetime
-    told: DataFrame
+    packed: DataFrame
     earlier_problems: Sequence[tuple[str, str]] = ()
 
     @property
     def partitions(self) -> DataFrame:
         """A row for each committed offset."""
-        return unpacked(self.told, "partitions", RESULTS["partitions"])
+        return unpacked(self.packed, "partitions", RESULTS["partitions"])
 
     @property
     def groups(self) -> DataFrame:
         """A row for each group, ordered in one task: of a whole fleet there are not too many."""
-        groups = unpacked(self.told, "groups", RESULTS["groups"])
+        groups = unpacked(self.packed, "groups", RESULTS["groups"])
         return groups.coalesce(1).sortWithinPartitions(F.desc_nulls_last("lag"), "cluster", "group")
 
     @property
     def activity(self) -> DataFrame:
         """A row for each group that wrote lately."""
-        return unpacked(self.told, "activity", RESULTS["activity"])
+        return unpacked(self.packed, "activity", RESULTS["activity"])
 
     @property
     def leftovers(self) -> DataFrame:
         """A row for each unused offset or group."""
-        return unpacked(self.told, "leftovers", RESULTS["leftovers"])
+        return unpacked(self.packed, "leftovers", RESULTS["leftovers"])
 
     @cached_property
     def problems(self) -> DataFrame:
         """A row for each read error; there are few."""
-        packed = self.told.select("problems").toArrow()
-        return self.told.sparkSession.createDataFrame(self.problem_rows(packed))
+        packed = self.packed.select("problems").toArrow()
+        return self.packed.sparkSession.createDataFrame(self.problem_rows(packed))
 
     def to_pandas(self) -> FleetFrames:
         """
@@ -102,7 +102,7 @@ class FleetLag:
 
         Raises ClusterUnreachable where not one of the clusters could be read.
         """
-        packed = self.told.toArrow()
+        packed = self.packed.toArrow()
         found = {name: as_frame(unpack_all(packed, name, of)) for name, of in RESULTS.items()}
         found["groups"] = most_behind_first(found["groups"], "cluster", "group")
         found["problems"] = as_frame(self.problem_rows(packed))
@@ -116,10 +116,10 @@ class FleetLag:
 
     def problem_rows(self, packed: pa.Table) -> pa.Table:
         """Return each problem of collected rows once: several tasks may have seen it."""
-        told = [tuple(row.values()) for row in unpack_all(packed, "problems", PROBLEMS).to_pylist()]
-        once = dict.fromkeys([*self.earlier_problems, *told])
-        rows = [dict(zip(PROBLEMS.names, row, strict=True)) for row in once]
-        return pa.Table.from_pylist(rows, schema=PROBLEMS)
+        rows = unpack_all(packed, "problems", PROBLEMS).to_pylist()
+        once = dict.fromkeys([*self.earlier_problems, *(tuple(row.values()) for row in rows)])
+        unique = [dict(zip(PROBLEMS.names, row, strict=True)) for row in once]
+        return pa.Table.from_pylist(unique, schema=PROBLEMS)
 
 
 @contextmanager
@@ -147,15 +147,15 @@ def fleet_lag(
         step("reading offsets topics and judging commits")
         reading = read_offsets(session, by_name.values(), state.kept)
         store = (history.root, run) if history and run else None
-        told = judged(reading, by_name, _rules(options, taken_at, store))
-        told.persist(StorageLevel.MEMORY_AND_DISK)
+        packed = judged(reading, by_name, _rules(options, taken_at, store))
+        packed.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            result = FleetLag(tuple(by_name), taken_at, told, sorted(state.not_used.items()))
+            result = FleetLag(tuple(by_name), taken_at, packed, sorted(state.not_used.items()))
             if history and run:
                 _store(history, run, result, state.over)
             yield result
         finally:
-            told.unpersist()
+            packed.unpersist()
 
 
 def _rules(
@@ -167,7 +167,7 @@ def _rules(
 
 def _store(history: History, run: HistoryRun, result: FleetLag, over: Sequence[str]) -> None:
     """Commit what tasks have written, with the problems, and clean up after runs before."""
-    rows = result.told.select("files", "problems").toArrow()
+    rows = result.packed.select("files", "problems").toArrow()
     new = [NewFile(**one) for files in rows["files"].to_pylist() for one in files or ()]
     problems = RunFiles(history.root, run)
     problems.add("problems", result.problem_rows(rows))

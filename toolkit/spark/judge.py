@@ -37,7 +37,7 @@ from toolkit.planning.unsubscribed.group_activity import activity_by_group, with
 from toolkit.planning.unsubscribed.group_facts import group_facts
 from toolkit.planning.unsubscribed.unused_offsets import find_unused_offsets
 from toolkit.spark.arrow import as_frame, as_table
-from toolkit.spark.ask import GroupsAsked, HoldsRead, ask_groups, ask_holds, ask_logs
+from toolkit.spark.ask import ClusterGroups, HoldsRead, ask_groups, ask_holds, ask_logs
 from toolkit.spark.catch_up import read_newest
 from toolkit.spark.history import STATE_TABLE, History, HistoryRun, RunFiles
 from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
@@ -127,9 +127,9 @@ def _judged(
     cluster: Cluster, blocks: Sequence[Row], judging: EvaluationRules, problems: list[str]
 ) -> Iterator[Row]:
     """Yield the slices of a cluster, and add to the problems what could not be read."""
-    asked = ask_groups(cluster)
+    known = ask_groups(cluster)
     newest = read_newest(cluster, blocks)
-    problems += [*asked.problems, *newest.problems]
+    problems += [*known.problems, *newest.problems]
     commits, positions = _with_log_rows(newest.commits)
     if judging.store:
         ends = as_frame(_past_ends(cluster.name, judging, problems))
@@ -138,7 +138,7 @@ def _judged(
     groups = as_frame(newest.groups.select(["group", "type", "is_held"]))
     facts = ClusterFacts(
         cluster.name,
-        asked,
+        known,
         logs,
         ask_holds(cluster, groups[groups["is_held"].fillna(value=False)]),
         _resumed_at(blocks),
@@ -216,8 +216,8 @@ def _past_ends(cluster: str, judging: EvaluationRules, problems: list[str]) -> p
     first = ~looks.duplicated(by)
     bounds = np.append(np.flatnonzero(first), len(looks)).astype(np.int32)
     each = PAST_ENDS.field("past_ends").type.value_type
-    told = [pa.array(looks[name], one.type) for name, one in zip(LOOK, each, strict=True)]
-    lists = pa.ListArray.from_arrays(bounds, pa.StructArray.from_arrays(told, fields=list(each)))
+    columns = [pa.array(looks[name], one.type) for name, one in zip(LOOK, each, strict=True)]
+    lists = pa.ListArray.from_arrays(bounds, pa.StructArray.from_arrays(columns, fields=list(each)))
     places = looks[first]
     return pa.table([places["topic"], places["partition"], lists], schema=PAST_ENDS)
 
@@ -252,7 +252,7 @@ class ClusterFacts(NamedTuple):
     """What coordinators and brokers tell of a cluster."""
 
     cluster: str
-    groups: GroupsAsked
+    groups: ClusterGroups
     logs: pd.DataFrame  # LOG_FACTS
     holds: HoldsRead
     resumed_at: datetime | None  # when the reading before was made, if this one went on from it
@@ -288,8 +288,8 @@ def _groups(part: Slice, commits: pd.DataFrame) -> pd.DataFrame:
     # Commits name groups of which the log has no record of their own.
     named = commits[GROUP_KEY].drop_duplicates()
     logged = named.merge(part.frame("groups"), on=GROUP_KEY, how="outer")
-    asked = part.facts.groups
-    return group_facts(logged, asked.listed, complete=asked.complete)
+    known = part.facts.groups
+    return group_facts(logged, known.listed, complete=known.complete)
 
 
 def _facts(part: Slice, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
@@ -335,33 +335,33 @@ def log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
     """Say for each topic that exists and whose log offsets could not be read, why."""
     unread = partitions[~partitions["log_problem"].isin(["", *MISSING_LOG])]
     unread = unread.drop_duplicates(["cluster", "topic", "log_problem"])
-    said = "log offsets of topic " + unread["topic"] + ": " + unread["log_problem"]
-    return unread[["cluster"]].assign(problem=said)
+    problem = "log offsets of topic " + unread["topic"] + ": " + unread["log_problem"]
+    return unread[["cluster"]].assign(problem=problem)
 
 
 def _hold_problems(facts: pd.DataFrame) -> pd.DataFrame:
     """Say for each group whose paused partitions could not be read, why."""
     unread = facts[facts["hold_unread"].notna()].drop_duplicates(["cluster", "group"])
-    said = (
+    problem = (
         HELD_PARTITIONS
         + " of group "
         + unread["group"].map(shown_name)
         + ": "
         + unread["hold_unread"]
     )
-    return unread[["cluster"]].assign(problem=said)
+    return unread[["cluster"]].assign(problem=problem)
 
 
 def _activity(
     part: Slice, commits: pd.DataFrame, groups: pd.DataFrame, judging: EvaluationRules
 ) -> pd.DataFrame:
     """Count what the groups of a slice wrote lately."""
-    asked, read_on = part.facts.groups, part.facts.resumed_at
+    known, read_on = part.facts.groups, part.facts.resumed_at
     removed = part.frame("removals")
     if read_on:
         removed = _with_kinds_known_before(removed, groups)
     kinds = with_removal_kinds(
-        removed, retention_s=asked.retention_s, check_interval_s=asked.check_interval_s
+        removed, retention_s=known.retention_s, check_interval_s=known.check_interval_s
     )
     return activity_by_group(
         part.frame("activity"),

@@ -94,9 +94,8 @@ class StatusFacts:
         stable_lag, stable_known = whole(partitions["stable_lag"])
         committed, committed_known = whole(partitions["committed"])
         earlier = EarlierLogEnds.of(partitions, reading.stretch_s(rules), now=now)
-        told_s = _time_lag_s(partitions)
         highest_s = age_s(partitions["max_committed_at"], now)
-        at_least_s, at_most_s = _waited(partitions, earlier, highest_s)
+        wait_told, at_least_s, at_most_s = _waited(partitions, earlier, highest_s)
         return cls(
             committed=committed,
             no_commit=~committed_known,
@@ -124,9 +123,9 @@ class StatusFacts:
             last_age_s=reading.last_age_s,
             moved_s=np.maximum(series.moved_age_s(highest, highest_s) - unseen_s, 0),
             patience_s=reading.patience_s,
-            wait_told=~np.isnan(told_s),
-            waited_s=np.where(np.isnan(told_s), at_least_s, told_s) - unseen_s,
-            waited_at_most_s=np.where(np.isnan(told_s), at_most_s, told_s) - unseen_s,
+            wait_told=wait_told,
+            waited_s=at_least_s - unseen_s,
+            waited_at_most_s=at_most_s - unseen_s,
             pace=pace_of(partitions, reading, earlier, rules),
         )
 
@@ -190,8 +189,8 @@ def _commits_alone(partitions: pd.DataFrame, series: CommitSeries, empty_s: Floa
 
 def _waited(
     partitions: pd.DataFrame, earlier: EarlierLogEnds, highest_s: Floats
-) -> tuple[Floats, Floats]:
-    """Return the minimum and maximum age of the oldest unread record."""
+) -> tuple[Flags, Floats, Floats]:
+    """Return where the time lag is known, and the oldest unread record's least and greatest age."""
     committed, known = whole(partitions["committed"])
     highest, log_end = (whole(partitions[name])[0] for name in ("max_committed", "log_end"))
     ended_past = earlier.end > committed
@@ -199,7 +198,10 @@ def _waited(
     at_most = np.where(known & ~ended_past, earlier.age_s, np.nan)
     # What is read again was there when the highest offset was committed.
     again = known & (highest > committed) & (highest <= log_end)
-    return np.where(again, np.fmax(at_least, highest_s), at_least), at_most
+    at_least = np.where(again, np.fmax(at_least, highest_s), at_least)
+    time_lag = _time_lag_s(partitions)
+    is_known = ~np.isnan(time_lag)
+    return is_known, np.where(is_known, time_lag, at_least), np.where(is_known, time_lag, at_most)
 
 
 def _time_lag_s(partitions: pd.DataFrame) -> Floats:

@@ -16,14 +16,15 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, GroupState, TopicPartition
 from toolkit.plan import Action, ChangeStatus, Outcome, Position, Result, StepOutcome
 from toolkit.planning.changes.copy import plan_copy
-from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 from toolkit.planning.changes.targets import (
     ClearMetadata,
+    PastEnd,
     ShiftBy,
     Target,
     ToCurrent,
+    ToDatetime,
     ToEarliest,
     ToLatest,
     ToOffset,

@@ -208,9 +208,8 @@ NAMES_IT = {
 }  # which argument is the rule
 # What is not a literal: passed on, or read from a table or from a file.
 PASSED_ON = {
-    ("datetime_target", "TargetOffset", None),  # it says nothing of its own
     ("offsets_target", "TargetOffset", None),
-    ("targets", "TargetOffset", None),
+    ("targets", "TargetOffset", None),  # it says nothing of its own
     ("group_selection", "Finding", "rule"),
     ("pause", "block", "rule"),  # from GROUP_RULES
     ("plan_files", "Finding", None),

@@ -25,7 +25,6 @@ from toolkit.planning.guardrails.check_context import (
     Objection,
 )
 from toolkit.planning.holds import hold_rules
-from toolkit.planning.holds.assignor_rule import assignor_differs
 from toolkit.planning.holds.hold_context import HoldContext
 
 ANY = frozenset(Intent)
@@ -365,7 +364,7 @@ HOLD_RULES = (
     _hold_rule(
         "assignor-differs",
         "Topics that are read together by partition number stay together during the pause.",
-        assignor_differs,
+        hold_rules.assignor_differs,
         override=Override.ALLOWED,
     ),
     _hold_rule(

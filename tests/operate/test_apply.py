@@ -29,7 +29,7 @@ from toolkit.planning.changes.targets import (
     ToLatest,
     ToOffset,
 )
-from toolkit.planning.frames.review_frame import review_frame
+from toolkit.planning.frames.plan_frames import review_frame
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 

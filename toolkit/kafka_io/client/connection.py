@@ -93,7 +93,7 @@ class Connection:
                 "max_in_flight_requests_per_connection": MOST_IN_FLIGHT,
             }
             self._admin = _open_client(settings, timeout_s=cluster.timeout_s)
-        except NoServerAnswered as exc:
+        except _NoServerAnswered as exc:
             raise _connect_error(cluster, exc) from exc
         except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
             raise UsageError(
@@ -273,7 +273,7 @@ def wait_for(answers: Collection[Future[Any]], meanwhile: Callable[[], None]) ->
             meanwhile()
 
 
-def _connect_error(cluster: Cluster, exc: NoServerAnswered) -> ToolkitError:
+def _connect_error(cluster: Cluster, exc: _NoServerAnswered) -> ToolkitError:
     found = why_not_connected(cluster, exc.failures)
     if found.refused:
         return BrokerRefused(f"connecting to cluster {cluster.name}: {found.why}", hint=found.hint)
@@ -302,11 +302,10 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
     return ClusterUnreachable(f"{doing}: no answer ({why})", hint="check that every broker is up")
 
 
-class NoServerAnswered(Exception):
+class _NoServerAnswered(Exception):
     """No bootstrap server could be used; `failures` has the error of each that was tried."""
 
     def __init__(self, failures: Mapping[Server, Exception]) -> None:
-        """Keep the errors."""
         super().__init__(", ".join(f"{host}:{port}" for host, port in failures))
         self.failures = failures
 
@@ -315,7 +314,7 @@ def _open_client(settings: Mapping[str, Any], *, timeout_s: float) -> KafkaAdmin
     """
     Return a client that is connected; `timeout_s` is for all servers together.
 
-    Raises NoServerAnswered, OSError and ValueError for unusable settings.
+    Raises _NoServerAnswered, OSError and ValueError for unusable settings.
     """
     made: list[KafkaNetClient] = []
 
@@ -338,5 +337,5 @@ def _open_client(settings: Mapping[str, Any], *, timeout_s: float) -> KafkaAdmin
         for client in made:
             client.close()
         if isinstance(exc, KafkaError) and made:
-            raise NoServerAnswered(made[-1]._manager.failures) from exc  # noqa: SLF001 - ours
+            raise _NoServerAnswered(made[-1]._manager.failures) from exc  # noqa: SLF001 - ours
         raise

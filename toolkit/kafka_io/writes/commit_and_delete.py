@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -264,6 +264,9 @@ def _chunks(
 
 def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
     """Return the request to delete offsets (KIP-496)."""
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        by_topic[topic].append(number)
     topic_type = OffsetDeleteRequest.OffsetDeleteRequestTopic
     topics = [
         topic_type(
@@ -273,7 +276,7 @@ def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> Offs
                 for number in numbers
             ],
         )
-        for topic, numbers in _by_topic(partitions).items()
+        for topic, numbers in by_topic.items()
     ]
     return OffsetDeleteRequest(group_id=group_id, topics=topics)
 
@@ -285,10 +288,3 @@ def _partition_codes(answer: Any) -> dict[TopicPartition, int]:
         for topic in answer.topics
         for found in topic.partitions
     }
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, Sequence[int]]:
-    by_topic: dict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        by_topic[topic].append(number)
-    return dict(by_topic)

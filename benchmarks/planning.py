@@ -31,8 +31,8 @@ from toolkit.model import (
 )
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ShiftBy
+from toolkit.planning.frames.plan_frames import review_frame
 from toolkit.planning.frames.plan_summary import summary
-from toolkit.planning.frames.review_frame import review_frame
 
 TIMED = 500  # records of which the time is read
 PARTITIONS_PER_TOPIC, COMMITS_PER_GROUP, TOPICS = 100, 1_000, 100

@@ -6,7 +6,7 @@ from collections import Counter
 
 from toolkit.model.plurals import counted
 from toolkit.plan import ChangeStatus, Outcome
-from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
+from toolkit.planning.frames.plan_frames import outcome_frame, outcome_reasons
 from widgets.fragments import NoticeTone, notice, table
 
 NEXT = "The cells below show verification, audit record and undo."

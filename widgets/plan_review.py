@@ -14,8 +14,8 @@ from traitlets import Any
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, Finding, Outcome, Plan
 from toolkit.plan.approvals import is_reason
+from toolkit.planning.frames.plan_frames import review_frame
 from toolkit.planning.frames.plan_summary import summary
-from toolkit.planning.frames.review_frame import review_frame
 from toolkit.planning.guardrails.registry import blocking
 from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun, RunningJob

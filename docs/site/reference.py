@@ -22,7 +22,7 @@ from toolkit.runner.notebook_file import read_notebook
 from toolkit.runner.parameters import read_parameters
 from toolkit.spark.columns import MEANING
 from toolkit.spark.schemas import RESULTS
-from toolkit.storage.policy import FOR_ALL
+from toolkit.storage.fleet_file import FOR_ALL
 
 ROOT = Path(__file__).parents[2]
 SUBJECTS = {"Commands that read a cluster": "inspect", "Commands that change a cluster": "changes"}

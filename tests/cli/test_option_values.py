@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from toolkit.cli import cli, refuse_repeated
 from toolkit.errors import UsageError
 from toolkit.journeys.reset import target
-from toolkit.planning.changes.first_commits import check_position
+from toolkit.planning.changes.pause import check_position
 
 SHORT = {"--cluster": "-c", "--group": "-g", "--output": "-o", "--topic": "-t"}
 

@@ -6,9 +6,8 @@ from clients import Producer
 from confluent_kafka import TopicCollection
 
 from toolkit.errors import NotFound
-from toolkit.kafka_io.one_group import read_one_group
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_one_group, read_snapshot
 from toolkit.model import Cluster, Problem, TimedOffset, TopicPartition
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

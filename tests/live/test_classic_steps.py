@@ -34,7 +34,7 @@ from toolkit.kafka_io.membership.classic import (
     SyncResult,
 )
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, read_subscription
-from toolkit.kafka_io.membership.protocol_bytes.fields import (
+from toolkit.kafka_io.membership.protocol_fields import (
     int16,
     optional_bytes,
     partitions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from toolkit.kafka_io.membership.streams_topology import MOST_CASES, possible_topologies
+from toolkit.kafka_io.membership.streams import MOST_CASES, possible_topologies
 
 
 def part(*sources: str, repartitioned: int = 0, changelogs: int = 0) -> Any:

@@ -16,19 +16,20 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, GroupState, TopicPartition
 from toolkit.plan import Action, ChangeStatus, Outcome, Position, Result, StepOutcome
 from toolkit.planning.changes.copy import plan_copy
-from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 from toolkit.planning.changes.targets import (
     ClearMetadata,
+    PastEnd,
     ShiftBy,
     Target,
     ToCurrent,
+    ToDatetime,
     ToEarliest,
     ToLatest,
     ToOffset,
 )
-from toolkit.planning.frames.review_frame import review_frame
+from toolkit.planning.frames.plan_frames import review_frame
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 

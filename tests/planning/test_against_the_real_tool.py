@@ -30,13 +30,14 @@ from toolkit.model import (
 )
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Plan, Severity
-from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
+    PastEnd,
     ShiftBy,
     Target,
     ToCurrent,
+    ToDatetime,
     ToEarliest,
     ToLatest,
     ToOffset,

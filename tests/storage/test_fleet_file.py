@@ -13,12 +13,13 @@ from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
 from toolkit.model.connection_settings import SETTINGS
 from toolkit.storage.fleet_file import (
+    FOR_ONE,
+    LIMITS,
     choose_clusters,
     find_fleet_file,
     fleet_file_to_edit,
     load_fleet,
 )
-from toolkit.storage.policy import FOR_ONE, LIMITS
 from toolkit.templates import STARTERS
 
 GOOD = """\

@@ -11,7 +11,7 @@ from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
+from toolkit.kafka_io.logs.log_offsets import read_offsets_at
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.model import Snapshot
 from toolkit.model.names import ExactName, named

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolkit.errors import ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
+from toolkit.kafka_io.logs.log_offsets import read_offsets_at
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot
 from toolkit.model import Snapshot
 from toolkit.model.rows import Rows

@@ -12,8 +12,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import GroupType, Snapshot
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.rows import Rows
-from toolkit.planning.lag.lag_changes import with_changes
-from toolkit.planning.lag.lag_rows import group_rows, partition_rows
+from toolkit.planning.lag.lag_rows import group_rows, partition_rows, with_changes
 from toolkit.report.frame_text import frame_text
 from toolkit.report.safe_names import visible_lines
 

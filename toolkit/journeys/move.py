@@ -12,8 +12,8 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.reset import RequestedTarget, reset_call, resolve_target
 from toolkit.model.names import ExactName
 from toolkit.operate.hold_facts import sample_hold_facts
-from toolkit.planning.changes.first_commits import check_position
 from toolkit.planning.changes.move import MoveRequest, plan_move
+from toolkit.planning.changes.pause import check_position
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import Target
 from toolkit.planning.holds.hold_context import HoldTerms

@@ -16,8 +16,7 @@ from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.operate.keeper_handle import follow
 from toolkit.operate.orphaned_holds import still_withheld
 from toolkit.plan import Intent, Plan
-from toolkit.planning.changes.first_commits import check_position
-from toolkit.planning.changes.pause import plan_pause
+from toolkit.planning.changes.pause import check_position, plan_pause
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.run_command import NotebookCall

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
     """Return what is paused in the groups of a snapshot, see `paused_frame`."""
-    from toolkit.planning.holds.paused_frame import paused_frame  # noqa: PLC0415 - loads pandas
+    from toolkit.planning.holds.paused_frames import paused_frame  # noqa: PLC0415 - loads pandas
 
     return paused_frame(snapshot, by=Operator.here(), kept=_kept(snapshot, state))
 
@@ -130,7 +130,7 @@ class PauseBoardSource:
         from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
             offsets_frame,
         )
-        from toolkit.planning.holds.board_tiles import tiles_frame  # noqa: PLC0415 - as above
+        from toolkit.planning.holds.paused_frames import tiles_frame  # noqa: PLC0415 - as above
         from toolkit.planning.lag.lag import with_lag  # noqa: PLC0415 - as above
 
         with self.access.connections.in_use():

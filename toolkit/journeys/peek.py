@@ -12,7 +12,7 @@ import pandas as pd
 from toolkit.errors import BrokerRefused, NotFound, UsageError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.logs.records_around import RecordsAround, read_records_around
-from toolkit.kafka_io.one_group import read_one_group
+from toolkit.kafka_io.read_snapshot import read_one_group
 from toolkit.model import TopicPartition
 from toolkit.model.plurals import counted
 from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_frame

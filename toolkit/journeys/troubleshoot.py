@@ -17,7 +17,7 @@ from toolkit.journeys.group_choices import groups_with_lag
 from toolkit.journeys.open_next_step import open_or_show, shown_step
 from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.journeys.peek import PeekPlace, PeekReport, read_around
-from toolkit.kafka_io.one_group import read_one_group
+from toolkit.kafka_io.read_snapshot import read_one_group
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.model.records import FirstRecord

@@ -17,9 +17,7 @@ from toolkit.kafka_io.client.leaders import (
     topic_reason,
 )
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.logs.leader_epochs import with_epochs
-from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets, read_offsets_at, with_epochs
 from toolkit.kafka_io.read_snapshot import OnProgress, Progress, snapshot_over
 from toolkit.model import Cluster, Problem, Snapshot, TimedOffset, TopicPartition
 

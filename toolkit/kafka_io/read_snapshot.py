@@ -1,4 +1,4 @@
-"""Read the facts about a cluster: groups, subscriptions, commits, log offsets."""
+"""Read the facts about a cluster, or about one group: subscriptions, commits, log offsets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
 
+from toolkit.errors import NotFound
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
-from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.describe_groups import commits_without, describe_groups, without_ended
 from toolkit.kafka_io.groups.earlier_topics import commits_of_earlier_topics
-from toolkit.kafka_io.groups.ended_groups import commits_without, without_ended
 from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import existing_topics, read_log_offsets
@@ -33,7 +33,7 @@ from toolkit.model import (
     select_groups,
 )
 from toolkit.model.commit_columns import columns_of
-from toolkit.model.names import named
+from toolkit.model.names import ExactName, named
 from toolkit.model.snapshot import NOT_MATCHED
 
 
@@ -82,6 +82,31 @@ def read_snapshot(
         # Not for plans: a reset of such an offset is what mends it.
         earlier = commits_of_earlier_topics(connection, found.commits)
         return replace(found, problems=(*found.problems, *earlier)) if earlier else found
+
+
+class OneGroup(NamedTuple):
+    """One group, and the facts that were read of it."""
+
+    facts: Snapshot
+    group: Group
+
+
+def read_one_group(cluster: Cluster, name: str, *, commit_times: bool = False) -> OneGroup:
+    """
+    Read the group of exactly this name, which may look like a pattern, as `read_snapshot` does.
+
+    Raises NotFound where there is none, and says so where not every group could be listed.
+    """
+    facts = read_snapshot(cluster, groups=[ExactName(name)], commit_times=commit_times)
+    for group in facts.groups:
+        if group.group_id == name:
+            return OneGroup(facts, group)
+    partial = f"; the group list is incomplete ({facts.listing_problem})"
+    raise NotFound(
+        f"no group named {name!r} in cluster {cluster.name}: {facts.why_missing(name)}"
+        f"{partial if facts.listing_problem else ''}",
+        hint="'offsetbook groups list' lists the names",
+    )
 
 
 def snapshot_over(

@@ -30,8 +30,8 @@ from toolkit.kafka_io.membership.streams import (
     StreamsFacts,
     StreamsHeartbeat,
     StreamsHeartbeatResult,
+    possible_topologies,
 )
-from toolkit.kafka_io.membership.streams_topology import possible_topologies
 from toolkit.live.application_view import (
     TOLD_WITHIN_S,
     delay_setting,

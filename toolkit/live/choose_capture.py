@@ -28,7 +28,7 @@ from toolkit.live.recipe_steps import RecipeGenerator
 from toolkit.live.rival_captures import look_for_others
 from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import Shares
-from toolkit.planning.holds.claims import partitions_to_claim
+from toolkit.planning.holds.recipes import partitions_to_claim
 
 
 class Captured(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.classic import DescribedClassicMember
-from toolkit.kafka_io.membership.protocol_bytes.fields import Unreadable
-from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
+from toolkit.kafka_io.membership.protocol_fields import Unreadable
+from toolkit.kafka_io.membership.streams_assignment import (
     StreamsAssignment,
     StreamsSubscription,
     TaskPartition,

@@ -5,6 +5,10 @@ A secret of the file is not taken over: the setting refers to it (`${property:PA
 file is read again when a connection is made. What does not concern the connection is skipped; what
 does, and has no meaning here, is refused by its name. `tests/fixtures/java_answers.py` asks Kafka's
 own classes what files mean.
+
+Java's grammar is that of `java.util.Properties.load`: Latin-1, escapes, continued lines. Programs
+of librdkafka, such as kcat, read `name=value` in UTF-8, and a backslash is a character of the
+value.
 """
 
 from __future__ import annotations
@@ -15,12 +19,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from toolkit.errors import UsageError
-from toolkit.model.client_tuning import wrong_tuning
 from toolkit.model.connection_settings import OURS, SECRET_SETTINGS, SETTINGS, normal_value
 from toolkit.model.input_files import read_input
-from toolkit.model.jaas_login import login_settings
-from toolkit.model.pem_text import pem_blocks
-from toolkit.model.properties_text import decoded, java_pairs, librdkafka_pairs
+from toolkit.model.jaas import login_settings
 
 Pairs = Iterator[tuple[str, str]]
 
@@ -77,6 +78,55 @@ NEARLY = 0.9
 REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
 TRIMMED = "".join(map(chr, range(0x21)))  # by Java, of every value
 
+UTF_8_MARK = b"\xef\xbb\xbf"
+BLANKS = " \t\f"
+LINE_END = re.compile(r"\r\n|\r|\n")
+# A separator is a blank, "=" or ":" that no backslash takes away.
+JAVA_PAIR = re.compile(
+    r"(?P<key>(?:\\.|[^\\ \t\f=:])*)[ \t\f]*(?:[=:][ \t\f]*)?(?P<value>.*)", re.DOTALL
+)
+JAVA_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+JAVA_CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+
+# Settings that tune the admin client, of which only `request.timeout.ms` is used: types and least
+# values are those of `AdminClientConfig` in Apache Kafka 4.3.1.
+ANY_LONG = -(2**63)
+INT, LONG = 2**31 - 1, 2**63 - 1
+TUNING_NUMBERS = {  # the least value of each, and the largest
+    "connections.max.idle.ms": (ANY_LONG, LONG),
+    "default.api.timeout.ms": (0, INT),
+    "metadata.max.age.ms": (0, LONG),
+    "metadata.recovery.rebootstrap.trigger.ms": (0, LONG),
+    "metrics.num.samples": (1, INT),
+    "metrics.sample.window.ms": (0, LONG),
+    "receive.buffer.bytes": (-1, INT),
+    "reconnect.backoff.max.ms": (0, LONG),
+    "reconnect.backoff.ms": (0, LONG),
+    "request.timeout.ms": (0, INT),
+    "retries": (0, INT),
+    "retry.backoff.max.ms": (0, LONG),
+    "retry.backoff.ms": (0, LONG),
+    "send.buffer.bytes": (-1, INT),
+    "socket.connection.setup.timeout.max.ms": (ANY_LONG, LONG),
+    "socket.connection.setup.timeout.ms": (ANY_LONG, LONG),
+    "socket.timeout.ms": (0, INT),  # librdkafka's
+}
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+TUNING_CHOICES = {
+    # The other one finds the principals of brokers in a way that is not supported.
+    "client.dns.lookup": {"use_all_dns_ips"},
+    "metrics.recording.level": {"INFO", "DEBUG", "TRACE"},
+}
+TUNING_CHOICES_IN_ANY_CASE = {
+    "enable.metrics.push": {"true", "false"},
+    "metadata.recovery.strategy": {"none", "rebootstrap"},
+}
+
+PEM_WIDTH = 64
+PEM_BLOCK = re.compile(
+    r"-+BEGIN (?P<label>[A-Z ]*)-+(?P<body>[A-Za-z0-9+/=\s]*)-+END (?P=label)-+", re.ASCII
+)
+
 
 def read_client_properties(path: Path) -> dict[str, str]:
     """
@@ -126,11 +176,11 @@ def settings_in(content: bytes) -> dict[str, str]:
 
 def _properties(content: bytes) -> dict[str, str]:
     """Return the pairs in the grammar of the client whose names the file has."""
-    latin, utf = decoded(content)
+    latin, utf = _decoded(content)
     if any(line.partition("=")[0].strip() in OF_LIBRDKAFKA for line in re.split(r"[\r\n]", utf)):
-        found, foreign, owner = librdkafka_pairs(utf), OF_JAVA, "Java"
+        found, foreign, owner = _librdkafka_pairs(utf), OF_JAVA, "Java"
     else:
-        found, foreign, owner = java_pairs(latin), OF_LIBRDKAFKA, "librdkafka"
+        found, foreign, owner = _java_pairs(latin), OF_LIBRDKAFKA, "librdkafka"
     if mixed := sorted(foreign & found.keys()):
         raise UsageError(
             f"{mixed[0]} is a setting of {owner}, but the file is not in its form",
@@ -171,14 +221,14 @@ def _store(key: str, value: str, properties: Mapping[str, str]) -> Pairs:
         yield from ((name, value) for name in STORES[key])
         return
     label = "PRIVATE KEY" if key == "ssl.keystore.key" else "CERTIFICATE"
-    if not (blocks := pem_blocks(value, label)):
+    if not (blocks := _pem_blocks(value, label)):
         raise UsageError(f"{key} has no {label.lower()} in PEM format", hint="correct it")
     yield TEXTS[key], blocks
 
 
 def _check_other(key: str, value: str) -> None:
     """Refuse a value that no client takes, and a name that is nearly one of ours."""
-    if problem := wrong_tuning(key, value):
+    if problem := _wrong_tuning(key, value):
         raise UsageError(f"{key} {problem}", hint="correct it, or leave it out")
     known = sorted({*SAME, *OTHER_NAMES, *OF_JAVA, *AS_IT_IS})
     if near := get_close_matches(key.strip().lower(), known, n=1, cutoff=NEARLY):
@@ -201,3 +251,105 @@ def _check_value(name: str, value: str) -> None:
 
 def _wrong(path: Path, exc: UsageError) -> UsageError:
     return UsageError(f"client properties {path}: {exc.problem}", hint=exc.hint)
+
+
+def _decoded(content: bytes) -> tuple[str, str]:
+    """
+    Return a file's text as Java reads it, and as librdkafka's programs do; without a mark.
+
+    In the latter, bytes that are no UTF-8 stay as surrogates. Raises UsageError for UTF-16, which
+    either would read as names that nobody knows.
+    """
+    if b"\0" in content or content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UsageError("it is UTF-16 or no text", hint="save it as UTF-8")
+    content = content.removeprefix(UTF_8_MARK)
+    return content.decode("latin-1"), content.decode("utf-8", errors="surrogateescape")
+
+
+def _java_pairs(text: str) -> dict[str, str]:
+    """Return the pairs of Java's grammar, of which a later one wins; raises UsageError."""
+    found = {}
+    for line in _logical_lines(text):
+        match = JAVA_PAIR.fullmatch(line)
+        if not match or not match["key"]:
+            raise UsageError("a line has no key", hint="write key=value")
+        found[_unescaped(match["key"])] = _unescaped(match["value"])
+    return found
+
+
+def _librdkafka_pairs(text: str) -> dict[str, str]:
+    """Return the pairs of `name=value` lines, of which a later one wins; raises UsageError."""
+    found = {}
+    for line in LINE_END.split(text):
+        name, equals, value = line.strip().partition("=")
+        if not line.strip() or name.startswith("#"):
+            continue
+        if not equals or not name.strip():
+            raise UsageError(
+                "a line is not name=value", hint="write name=value, or # for a comment"
+            )
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Yield lines with those joined that end in a backslash, without blank ones and comments."""
+    held = ""
+    for line in LINE_END.split(text):
+        part = line.lstrip(BLANKS)
+        if not held and (not part or part[0] in "#!"):
+            continue
+        if (len(part) - len(part.rstrip("\\"))) % 2:
+            held += part[:-1]
+            continue
+        yield held + part
+        held = ""
+    if held:
+        yield held
+
+
+def _unescaped(text: str) -> str:
+    def meant(match: re.Match[str]) -> str:
+        found = match[1]
+        if found == "u":
+            raise UsageError("a \\u is not followed by four hexadecimal digits", hint="write \\\\u")
+        return chr(int(found[1:], 16)) if len(found) > 1 else JAVA_CONTROL.get(found, found)
+
+    # Two escapes may be the halves of one character; half of one stays.
+    units = JAVA_ESCAPE.sub(meant, text).encode("utf-16", "surrogatepass")
+    return units.decode("utf-16", "surrogatepass")
+
+
+def _wrong_tuning(name: str, value: str) -> str:
+    """Return what is wrong with the value of a setting; "" for nothing, and for other settings."""
+    if name in TUNING_NUMBERS:
+        return _wrong_number(value, *TUNING_NUMBERS[name])
+    if name in TUNING_CHOICES_IN_ANY_CASE:
+        return _wrong_word(value.lower(), TUNING_CHOICES_IN_ANY_CASE[name])
+    return _wrong_word(value, TUNING_CHOICES[name]) if name in TUNING_CHOICES else ""
+
+
+def _wrong_number(value: str, least: int, largest: int) -> str:
+    if not WHOLE_NUMBER.fullmatch(value):
+        return "is not a number"
+    return "" if least <= int(value) <= largest else "is out of range"
+
+
+def _wrong_word(value: str, choices: set[str]) -> str:
+    return "" if value in choices else f"is not one of: {', '.join(sorted(choices))}"
+
+
+def _pem_blocks(text: str, label: str) -> str:
+    """
+    Return the blocks whose label ends in this one, with the line ends that OpenSSL wants.
+
+    Java also reads a block on one line, with blanks in place of line ends. "" where there is none.
+    """
+    found = []
+    for match in PEM_BLOCK.finditer(text):
+        if match["label"].endswith(label):
+            body = "".join(match["body"].split())
+            lines = [body[at : at + PEM_WIDTH] for at in range(0, len(body), PEM_WIDTH)]
+            name = match["label"]
+            found += [f"-----BEGIN {name}-----", *lines, f"-----END {name}-----"]
+    return "".join(f"{line}\n" for line in found)

@@ -6,10 +6,22 @@ committed offset is before and after. Its `fingerprint` identifies exactly these
 approval names it. Findings are the checks on a plan, an `Outcome` is the result of applying it.
 """
 
-from toolkit.plan.actions import ON_LIVE_GROUPS, Action, Change, Intent, Position, Step
-from toolkit.plan.findings import Finding, Severity
 from toolkit.plan.outcomes import ChangeStatus, ConclusionStatus, Outcome, Result, StepOutcome
-from toolkit.plan.plans import NEW_GROUP, NEW_TOPICS, OFFSETS, Plan, same_fingerprint
+from toolkit.plan.plans import (
+    NEW_GROUP,
+    NEW_TOPICS,
+    OFFSETS,
+    ON_LIVE_GROUPS,
+    Action,
+    Change,
+    Finding,
+    Intent,
+    Plan,
+    Position,
+    Severity,
+    Step,
+    same_fingerprint,
+)
 
 __all__ = [
     "NEW_GROUP",

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from toolkit.model import TopicPartition
-from toolkit.plan.actions import Action, Position
+from toolkit.plan.plans import Action, Position
 
 
 class ChangeStatus(StrEnum):

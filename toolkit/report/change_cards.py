@@ -10,9 +10,13 @@ import pandas as pd
 from toolkit.model import Snapshot
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Intent, Outcome, Plan
-from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
+from toolkit.planning.frames.plan_frames import (
+    findings_frame,
+    outcome_frame,
+    outcome_reasons,
+    review_columns,
+)
 from toolkit.planning.frames.plan_summary import summary
-from toolkit.planning.frames.review_frame import findings_frame, review_columns
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.report.audit_rows import run_rows

@@ -19,8 +19,7 @@ from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
-from toolkit.kafka_io.groups.describe_groups import describe_groups
-from toolkit.kafka_io.groups.ended_groups import commits_without, without_ended
+from toolkit.kafka_io.groups.describe_groups import commits_without, describe_groups, without_ended
 from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import existing_topics

@@ -20,16 +20,34 @@ Settings have librdkafka's names. `properties` is a client's properties file, Ja
 librdkafka's, relative to the fleet file; settings beside it override it. `timeout`, for all
 clusters or for one, limits connecting and each request (default: 15s). A secret is a reference to
 the environment or to a file, never the secret itself, so the file can be committed and shown.
-`storage/policy.py` documents the change policies, per cluster or, next to `clusters`, for all;
 `state` is the state directory.
+
+Change policies are per cluster or, next to `clusters`, for all:
+
+    read_only: true                     one cluster only: nothing is changed there
+    reason: optional                    a change needs no reason (default: required)
+    protected_groups: [payments-*]      names and shell patterns; a cluster's add to those of all
+    ignored_groups: [hidden-*]          left out wherever a group is not named; likewise
+    limits:                             what one run may change without an override
+      max_groups: 100
+      max_partitions: 10000
+      max_records_skipped: 1000000
+      max_records_repeated: 10000000
 """
 
 from __future__ import annotations
 
+import grp
 import os
-from collections.abc import Mapping, Sequence
+import pwd
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, Literal
 
 import yaml
 
@@ -40,11 +58,13 @@ from toolkit.model.cluster import DEFAULT_TIMEOUT_S, Origin
 from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS, normal_value
 from toolkit.model.secrets import REFERENCE
 from toolkit.model.times import parse_duration
-from toolkit.storage.formats.trusted_files import distrust
 from toolkit.storage.formats.user_folders import config_folder, expanded
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
-from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 
+POLICY_GROUPS = ("protected_groups", "ignored_groups")
+FOR_ALL = (*POLICY_GROUPS, "limits", "reason")
+FOR_ONE = (*FOR_ALL, "read_only")
+LIMITS = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
 BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
 MS = 1000
@@ -64,7 +84,7 @@ def find_fleet_file(given: Path | None = None) -> Path:
     if named:
         return named
     if place := found_fleet_file():
-        if why := distrust(place):
+        if why := _distrust(place):
             raise FleetFileError(
                 f"fleet file {place} was found, but not used: {why}",
                 hint="if you trust it, name it as the fleet file",
@@ -139,7 +159,7 @@ def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
 def fleet_in(file: YamlFile, text: str) -> dict[str, Cluster]:
     """Return the clusters of a fleet file that has this text; raises FleetFileError."""
     entries = _entries(file, text)
-    defaults = Cluster("", "", {}, read_policy(file, entries, Policy()), _timeout_s(file, entries))
+    defaults = Cluster("", "", {}, _policy(file, entries, Policy()), _timeout_s(file, entries))
     clusters = {
         name.value: _cluster(file, name, node, defaults)
         for name, node in file.pairs(entries["clusters"], "clusters")
@@ -216,7 +236,7 @@ def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: C
     servers = settings.pop(BOOTSTRAP, None)
     if not servers:
         raise file.wrong_at(name, f"cluster {name.value!r} has no {BOOTSTRAP}")
-    policy = read_policy(file, entries, defaults.policy)
+    policy = _policy(file, entries, defaults.policy)
     in_file = int(settings.pop(REQUEST_TIMEOUT, 0)) / MS
     timeout_s = _timeout_s(file, entries, in_file or defaults.timeout_s)
     origin = (
@@ -285,3 +305,89 @@ def _check_choice(file: YamlFile, node: yaml.Node, setting: str, value: str) -> 
     if value not in CHOICES.get(setting, {value}):
         choices = ", ".join(sorted(CHOICES[setting]))
         raise file.wrong_at(node, f"{setting} must be one of: {choices}")
+
+
+def _policy(file: YamlFile, entries: Mapping[str, yaml.Node], defaults: Policy) -> Policy:
+    """Return the defaults as changed by the entries; raises the file's error with the place."""
+    policy = defaults
+    if node := entries.get("read_only"):
+        policy = replace(policy, read_only=_flag(file, node, "read_only"))
+    if node := entries.get("reason"):
+        policy = replace(policy, reason=_policy_reason(file, node))
+    for name in POLICY_GROUPS:
+        if node := entries.get(name):
+            # A cluster's own list must not silently lift the protection that is given to all.
+            groups = dict.fromkeys([*getattr(policy, name), *_names(file, node, name)])
+            named: dict[str, Any] = {name: tuple(groups)}
+            policy = replace(policy, **named)
+    if node := entries.get("limits"):
+        limits: dict[str, Any] = dict(_policy_limits(file, node))
+        policy = replace(policy, **limits)
+    return policy
+
+
+def _flag(file: YamlFile, node: yaml.Node, what: str) -> bool:
+    if node.tag != "tag:yaml.org,2002:bool":
+        raise file.wrong_at(node, f"{what} must be true or false")
+    return file.text_of(node, what).lower() in {"true", "yes", "on"}
+
+
+def _policy_reason(file: YamlFile, node: yaml.Node) -> Literal["required", "optional"]:
+    match file.text_of(node, "reason"):
+        case "required":
+            return "required"
+        case "optional":
+            return "optional"
+    raise file.wrong_at(node, "reason must be required or optional")
+
+
+def _names(file: YamlFile, node: yaml.Node, what: str) -> list[str]:
+    if not isinstance(node, yaml.SequenceNode):
+        raise file.wrong_at(node, f"{what} must be a list, such as [payments, billing-*]")
+    return [_name(file, item, what) for item in node.value]
+
+
+def _name(file: YamlFile, node: yaml.Node, what: str) -> str:
+    is_empty = isinstance(node, yaml.ScalarNode) and node.style and not node.value
+    return "" if is_empty else file.text_of(node, f"each of {what}")
+
+
+def _policy_limits(file: YamlFile, node: yaml.Node) -> Iterator[tuple[str, int]]:
+    for key, value in file.pairs(node, "limits"):
+        if key.value not in LIMITS:
+            close = get_close_matches(key.value, LIMITS, n=1)
+            which = f"did you mean {close[0]!r}?" if close else f"known limits: {', '.join(LIMITS)}"
+            raise file.wrong_at(key, f"unknown limit {key.value!r}; {which}")
+        text = file.text_of(value, key.value)
+        if value.tag != "tag:yaml.org,2002:int" or not re.fullmatch(r"0|[1-9][0-9_]*", text):
+            raise file.wrong_at(value, f"{key.value} must be a whole number from 0")
+        yield key.value, int(text.replace("_", ""))
+
+
+def _distrust(path: Path) -> str:
+    """Return why another user may have written a file; "" if only this user or root can."""
+    found = path.stat()
+    if found.st_uid not in {os.getuid(), 0}:
+        return f"it belongs to {_user(found.st_uid)}"
+    if found.st_mode & stat.S_IWOTH:
+        return "every user can write it"
+    if found.st_mode & stat.S_IWGRP and not _is_private_group(found.st_gid, found.st_uid):
+        return f"the group {_group(found.st_gid)} can write it"
+    return ""
+
+
+def _is_private_group(group_id: int, user_id: int) -> bool:
+    """Whether it is the group that many systems make for each user, of the same name."""
+    return group_id == 0 or _group(group_id) == _user(user_id)
+
+
+def _user(user_id: int) -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(user_id).pw_name
+    return f"user {user_id}"
+
+
+def _group(group_id: int) -> str:
+    with suppress(KeyError):
+        return grp.getgrgid(group_id).gr_name
+    return f"group {group_id}"

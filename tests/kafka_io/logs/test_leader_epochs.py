@@ -6,8 +6,7 @@ import pytest
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
-from toolkit.kafka_io.logs.leader_epochs import with_epochs
-from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets, with_epochs
 from toolkit.model import Cluster, EpochEnd, LogOffsets, Problem, TopicPartition
 from toolkit.planning.changes.clamp import leader_epoch_at
 from toolkit.sandbox.broker import start_broker
@@ -107,7 +106,7 @@ def test_older_epochs_stay_unknown_after_some_rounds(
     led_thrice: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of requests is bounded, and what was not asked for is not guessed."""
-    monkeypatch.setattr("toolkit.kafka_io.logs.leader_epochs.MAX_ROUNDS", 2)
+    monkeypatch.setattr("toolkit.kafka_io.logs.log_offsets.MAX_ROUNDS", 2)
     log = epochs(led_thrice, "t")
 
     assert [end.end_offset for end in log.epochs] == [8, 12]

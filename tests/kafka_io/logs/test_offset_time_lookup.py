@@ -14,14 +14,13 @@ from kafka import KafkaProducer
 from timed_records import produce
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets, read_offsets_at
 from toolkit.kafka_io.logs.offset_time_lookup import (
     LogTimes,
     TimeLookup,
     points_around,
     read_log_times,
 )
-from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, Problem, TimedOffset, TopicPartition
 from toolkit.model.records import FirstRecord

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from py4j.java_gateway import JavaGateway
 
-from toolkit.kafka_io.membership.protocol_bytes.fields import (
+from toolkit.kafka_io.membership.protocol_fields import (
     Unreadable,
     int16,
     int32,
@@ -18,7 +18,7 @@ from toolkit.kafka_io.membership.protocol_bytes.fields import (
     partitions,
     strings,
 )
-from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
+from toolkit.kafka_io.membership.streams_assignment import (
     KNOWN_VERSIONS,
     NEVER,
     StreamsAssignment,

@@ -18,11 +18,12 @@ from offsets_records import (
 from toolkit.kafka_io.client.timestamps import LAST_MS
 from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitKey,
+    CommitTime,
     CommitValue,
+    commit_time,
     decode_commit_value,
 )
 from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
-from toolkit.kafka_io.offsets_topic.commit_times import CommitTime, commit_time
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of
 from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
 

@@ -21,10 +21,10 @@ from toolkit.kafka_io.offsets_topic.bulk_read import (
     records_within,
 )
 from toolkit.kafka_io.offsets_topic.chunk import Records
-from toolkit.kafka_io.offsets_topic.decompress import CorruptBatch
 from toolkit.kafka_io.offsets_topic.record_batches import (
     FEW,
     LOG_APPEND_TIME,
+    CorruptBatch,
     batches_of,
     records_of,
 )

@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 
 from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TimedOffset, TopicPartition
 from toolkit.plan import Action, Intent, Position
-from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move, saved_move
 from toolkit.planning.changes.offsets_target import from_offsets
-from toolkit.planning.changes.target_parser import parse_target
-from toolkit.planning.changes.targets import ShiftBy, Target, ToOffset
+from toolkit.planning.changes.targets import (
+    PastEnd,
+    ShiftBy,
+    Target,
+    ToDatetime,
+    ToOffset,
+    parse_target,
+)
 
 FLOWING = group()
 HELD = group(reader("a", 0), reader("b", 2, 3), holder(1), state=GroupState.RECONCILING)

@@ -25,14 +25,15 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import NEW_TOPICS, Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
     ClearMetadata,
+    PastEnd,
     ShiftBy,
     Target,
     ToCurrent,
+    ToDatetime,
     ToEarliest,
     ToLatest,
     ToOffset,

@@ -25,15 +25,16 @@ from toolkit.plan import (
     StepOutcome,
 )
 from toolkit.planning.frames import row_slices
-from toolkit.planning.frames.outcome_frame import OUTCOME_COLUMNS, outcome_frame
-from toolkit.planning.frames.plan_summary import summary
-from toolkit.planning.frames.review_frame import (
+from toolkit.planning.frames.plan_frames import (
     FINDING_COLUMNS,
+    OUTCOME_COLUMNS,
     REVIEW_COLUMNS,
     findings_frame,
+    outcome_frame,
     review_columns,
     review_frame,
 )
+from toolkit.planning.frames.plan_summary import summary
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
 from toolkit.planning.lag.lag_rows import partition_rows
 

@@ -28,6 +28,7 @@ from toolkit.model.sightings import Sighting
 from toolkit.plan import Finding, Severity
 from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import EarlierSightings
+from toolkit.planning.guardrails.policy_rules import group_not_allowed
 from toolkit.planning.guardrails.registry import (
     FINAL,
     OVERRIDABLE,
@@ -37,7 +38,6 @@ from toolkit.planning.guardrails.registry import (
     check,
     check_overrides,
 )
-from toolkit.planning.guardrails.standing_rules import group_not_allowed
 
 
 def test_every_rule_has_an_example() -> None:

@@ -26,7 +26,6 @@ from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.planning.guardrails import registry
 from toolkit.planning.guardrails.check_context import EarlierSightings, Needs
-from toolkit.planning.guardrails.hold_rule_table import HOLD_RULES
 from toolkit.planning.guardrails.registry import (
     NOTES,
     OVERRIDABLE,
@@ -35,7 +34,7 @@ from toolkit.planning.guardrails.registry import (
     check,
     check_overrides,
 )
-from toolkit.planning.guardrails.rule import Override
+from toolkit.planning.guardrails.rule_table import HOLD_RULES, Override
 from toolkit.planning.holds.hold_rules import GROUP_RULES
 
 ROOT = Path(planning.__file__).parent
@@ -209,9 +208,8 @@ NAMES_IT = {
 }  # which argument is the rule
 # What is not a literal: passed on, or read from a table or from a file.
 PASSED_ON = {
-    ("datetime_target", "TargetOffset", None),  # it says nothing of its own
     ("offsets_target", "TargetOffset", None),
-    ("targets", "TargetOffset", None),
+    ("targets", "TargetOffset", None),  # it says nothing of its own
     ("group_selection", "Finding", "rule"),
     ("pause", "block", "rule"),  # from GROUP_RULES
     ("plan_files", "Finding", None),

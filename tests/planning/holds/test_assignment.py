@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Subscriber, assign
-from toolkit.planning.holds.claims import MOST_PARTITIONS, partitions_to_claim
+from toolkit.planning.holds.recipes import MOST_PARTITIONS, partitions_to_claim
 
 TOPICS = ("a", "b", "c")
 counts_ = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9), max_size=3)

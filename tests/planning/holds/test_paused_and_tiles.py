@@ -13,8 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import HoldNote
-from toolkit.planning.holds.board_tiles import LAGGING_FROM, TILE_COLUMNS, TileState, tiles_frame
-from toolkit.planning.holds.paused_frame import paused_frame
+from toolkit.planning.holds.paused_frames import (
+    LAGGING_FROM,
+    TILE_COLUMNS,
+    TileState,
+    paused_frame,
+    tiles_frame,
+)
 from toolkit.planning.holds.paused_rows import PAUSED_COLUMNS
 
 HOUR = timedelta(hours=1)

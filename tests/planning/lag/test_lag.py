@@ -25,8 +25,7 @@ from toolkit.planning.lag.lag import (
     lag_by_group,
     with_lag,
 )
-from toolkit.planning.lag.lag_changes import with_changes
-from toolkit.planning.lag.lag_rows import group_rows, partition_rows
+from toolkit.planning.lag.lag_rows import group_rows, partition_rows, with_changes
 from toolkit.report.frame_cells import rows_of
 
 OFFSETS = ["committed", "log_start", "log_end", "last_stable"]

@@ -123,7 +123,7 @@ class ChangeOutcome:
     @property
     def results(self) -> pd.DataFrame:
         """What became of each change, as it was read back; see `outcome_frame`."""
-        from toolkit.planning.frames.outcome_frame import outcome_frame  # noqa: PLC0415 - pandas
+        from toolkit.planning.frames.plan_frames import outcome_frame  # noqa: PLC0415 - pandas
 
         return outcome_frame(self.outcome)
 

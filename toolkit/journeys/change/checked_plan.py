@@ -93,21 +93,21 @@ class CheckedPlan:
     @property
     def changes(self) -> pd.DataFrame:
         """Every change as `review_frame` has it, without the times of records."""
-        from toolkit.planning.frames.review_frame import review_frame  # noqa: PLC0415 - pandas
+        from toolkit.planning.frames.plan_frames import review_frame  # noqa: PLC0415 - pandas
 
         return review_frame(self.plan)
 
     @property
     def main_columns(self) -> list[str]:
         """The columns of `review` that people look at for this kind of change."""
-        from toolkit.planning.frames.review_frame import review_columns  # noqa: PLC0415 - pandas
+        from toolkit.planning.frames.plan_frames import review_columns  # noqa: PLC0415 - pandas
 
         return list(review_columns(self.plan.intent))
 
     @cached_property
     def review(self) -> pd.DataFrame:
         """Every change with the times of the first 500 records there; see `review_frame`."""
-        from toolkit.planning.frames.review_frame import review_frame  # noqa: PLC0415 - pandas
+        from toolkit.planning.frames.plan_frames import review_frame  # noqa: PLC0415 - pandas
 
         return review_frame(self.plan, self._times[0])
 

@@ -15,9 +15,12 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import kafka.errors
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+from kafka.net.compat import KafkaNetClient
+from kafka.net.selector import NetworkSelector
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
-from toolkit.kafka_io.client.bootstrap import NoServerAnswered, open_client
 from toolkit.kafka_io.client.client_settings import admin_settings
 from toolkit.kafka_io.client.connection_diagnosis import (
     TIMEOUTS,
@@ -25,7 +28,7 @@ from toolkit.kafka_io.client.connection_diagnosis import (
     explain,
     why_not_connected,
 )
-from toolkit.kafka_io.client.timed_connections import NEXT_SERVER_AFTER_S
+from toolkit.kafka_io.client.timed_connections import NEXT_SERVER_AFTER_S, Server, TimedConnections
 from toolkit.model import Cluster
 
 # The client reports through logging; without a handler Python would print it over our own message.
@@ -36,7 +39,6 @@ logging.getLogger("kafka").setLevel(logging.INFO)
 MOST_IN_FLIGHT = 1000
 AT_ONCE = 2  # requests of a large read: a broker works on one while we decode the other's answer
 LOOK_UP_EVERY_S = 0.2  # while an answer is waited for
-
 
 # The broker did not say anything, so its next answer would be waited for just as long.
 NO_ANSWER = (
@@ -90,8 +92,8 @@ class Connection:
                 # Heartbeats of many members go out together; the order of others does not matter.
                 "max_in_flight_requests_per_connection": MOST_IN_FLIGHT,
             }
-            self._admin = open_client(settings, timeout_s=cluster.timeout_s)
-        except NoServerAnswered as exc:
+            self._admin = _open_client(settings, timeout_s=cluster.timeout_s)
+        except _NoServerAnswered as exc:
             raise _connect_error(cluster, exc) from exc
         except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
             raise UsageError(
@@ -271,7 +273,7 @@ def wait_for(answers: Collection[Future[Any]], meanwhile: Callable[[], None]) ->
             meanwhile()
 
 
-def _connect_error(cluster: Cluster, exc: NoServerAnswered) -> ToolkitError:
+def _connect_error(cluster: Cluster, exc: _NoServerAnswered) -> ToolkitError:
     found = why_not_connected(cluster, exc.failures)
     if found.refused:
         return BrokerRefused(f"connecting to cluster {cluster.name}: {found.why}", hint=found.hint)
@@ -298,3 +300,42 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
     is_cut_off = isinstance(exc, kafka.errors.NodeNotReadyError)
     why = "no connection" if is_cut_off else f"{type(exc).__name__}: {exc}"
     return ClusterUnreachable(f"{doing}: no answer ({why})", hint="check that every broker is up")
+
+
+class _NoServerAnswered(Exception):
+    """No bootstrap server could be used; `failures` has the error of each that was tried."""
+
+    def __init__(self, failures: Mapping[Server, Exception]) -> None:
+        super().__init__(", ".join(f"{host}:{port}" for host, port in failures))
+        self.failures = failures
+
+
+def _open_client(settings: Mapping[str, Any], *, timeout_s: float) -> KafkaAdminClient:
+    """
+    Return a client that is connected; `timeout_s` is for all servers together.
+
+    Raises _NoServerAnswered, OSError and ValueError for unusable settings.
+    """
+    made: list[KafkaNetClient] = []
+
+    def net_client(**config: Any) -> KafkaNetClient:
+        net = NetworkSelector(**config)
+        connections = TimedConnections(net, timeout_s=timeout_s, **config)
+        made.append(KafkaNetClient(net, connections, **config))
+        return made[-1]
+
+    try:
+        return KafkaAdminClient(
+            **settings,
+            kafka_client=net_client,
+            request_timeout_ms=round(timeout_s * 1000),
+            bootstrap_timeout_ms=round(timeout_s * 1000),
+            reconnect_backoff_max_ms=1000,
+        )
+    except BaseException as exc:
+        # A client that cannot connect leaves its thread and sockets open.
+        for client in made:
+            client.close()
+        if isinstance(exc, KafkaError) and made:
+            raise _NoServerAnswered(made[-1]._manager.failures) from exc  # noqa: SLF001 - ours
+        raise

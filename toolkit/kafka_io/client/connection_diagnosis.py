@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import kafka.errors
 
-from toolkit.kafka_io.client.kerberos_login import KerberosFailed
+from toolkit.kafka_io.client.login_settings import KerberosFailed
 from toolkit.kafka_io.client.timed_connections import LoginRequired, Server, ThrottledByQuota
 from toolkit.model import Cluster
 

@@ -1,4 +1,4 @@
-"""Describe live groups, each type by the call that understands it."""
+"""Describe live groups, each type by the call that understands it, and leave out ended ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import GroupEnded, ask_coordinators
 from toolkit.kafka_io.groups.hold_notes import read_note
-from toolkit.kafka_io.groups.listing import group_state
+from toolkit.kafka_io.groups.listing import group_state, list_groups
 from toolkit.kafka_io.groups.streams_tasks import read_by, source_topics
 from toolkit.kafka_io.groups.subscriptions import (
     ExistingTopics,
@@ -22,6 +22,7 @@ from toolkit.kafka_io.groups.subscriptions import (
     from_names,
     user_data_from_bytes,
 )
+from toolkit.kafka_io.logs.log_offsets import existing_topics
 from toolkit.kafka_io.wire.messages import (
     ConsumerGroupDescribeRequest,
     ShareGroupDescribeRequest,
@@ -30,6 +31,7 @@ from toolkit.kafka_io.wire.messages import (
 from toolkit.model import (
     HELD_PARTITIONS,
     HOLDER_CLIENT_ID,
+    Commit,
     Group,
     GroupState,
     GroupType,
@@ -38,6 +40,7 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
+from toolkit.model.commit_columns import CommitColumns
 
 Describe = Callable[[Group, Any, LookUpTopics], Group]
 Paused = Mapping[TopicPartition, Member]  # held partitions, and the offsetbook member of each
@@ -70,6 +73,33 @@ def describe_groups(
             )
     for type_, groups in by_call.items():
         yield from _describe(connection, groups, type_, topics)
+
+
+def without_ended(
+    connection: Connection, described: Sequence[Group]
+) -> tuple[list[Group], frozenset[str]]:
+    """
+    Return the groups without those that ended since they were listed, and the names of these.
+
+    A group that is of another type by now is not known as what it was, and is described again.
+    """
+    ended = {group.group_id for group in described if group.state is GroupState.DEAD}
+    if not ended:
+        return [*described], frozenset()
+    listed, _ = list_groups(connection)
+    there = [group for group in listed if group.group_id in ended]
+    again = [
+        found
+        for found in describe_groups(connection, there, topics=lambda: existing_topics(connection))
+        if isinstance(found, Group) and found.state is not GroupState.DEAD
+    ]
+    kept = [group for group in described if group.group_id not in ended]
+    return [*kept, *again], frozenset(ended - {group.group_id for group in again})
+
+
+def commits_without(commits: Sequence[Commit], groups: Collection[str]) -> CommitColumns:
+    """Return commits without those of some groups."""
+    return CommitColumns(commit for commit in commits if commit.group_id not in groups)
 
 
 def read_paused(connection: Connection, group: Group) -> Paused | Problem:

@@ -13,8 +13,7 @@ from weakref import WeakKeyDictionary
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.timestamps import LAST_MS, from_ms
-from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key
-from toolkit.kafka_io.offsets_topic.commit_times import commit_time
+from toolkit.kafka_io.offsets_topic.commit_records import commit_time, decode_commit_key
 from toolkit.kafka_io.offsets_topic.group_records import decode_classic_group
 from toolkit.kafka_io.offsets_topic.log_ends import OffsetsTopic, offsets_partitions
 from toolkit.kafka_io.offsets_topic.newest_records import (

@@ -1,23 +1,35 @@
-"""Where partitions' logs start and end, and how far committed transactions reach."""
+"""
+What leaders tell of their partitions' logs.
+
+Where logs start and end, how far committed transactions reach and where logs stood at an instant
+(ListOffsets); which leader epochs wrote them, and where their records end (OffsetForLeaderEpoch,
+KIP-320).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.kafka_io.client.leaders import ask_leaders, describe_topics, find_leaders
+from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, describe_topics, find_leaders
+from toolkit.kafka_io.client.timestamps import from_ms, to_ms
 from toolkit.kafka_io.groups.subscriptions import ExistingTopics
-from toolkit.model import LogOffsets, Problem, TopicPartition
+from toolkit.model import EpochEnd, LogOffsets, Problem, TimedOffset, TopicPartition
 
 LATEST, EARLIEST = -1, -2  # ListOffsets: times with a special meaning
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+NO_OFFSET = -1
+MAX_ROUNDS = 32  # a partition that has had more leaders keeps its older epochs unknown
+CONSUMER_REPLICA = -1
 
 
 class _Edge(NamedTuple):
@@ -114,4 +126,98 @@ def list_offsets_request(
         replica_id=-1,
         isolation_level=isolation,
         topics=[topic_type(name=name, partitions=rows) for name, rows in by_topic.items()],
+    )
+
+
+def read_offsets_at(
+    connection: Connection, at: Mapping[TopicPartition, datetime]
+) -> tuple[dict[TopicPartition, TimedOffset | None], list[Problem]]:
+    """
+    Return for each partition its first record at or after its instant, None where there is none.
+
+    The record has the lowest offset of those, which need not be the oldest of them: producers
+    choose timestamps. Records of open and aborted transactions count. One request a leader and
+    1,000 partitions; what could not be asked for is a problem, without a key in the answer.
+    """
+
+    def requests(chunk: Sequence[TopicPartition]) -> Iterator[tuple[None, ListOffsetsRequest]]:
+        yield None, list_offsets_request({partition: to_ms(at[partition]) for partition in chunk})
+
+    leaders, failed = find_leaders(connection, at.keys())
+    found: dict[TopicPartition, TimedOffset | None] = {}
+    for _, partition, entry in ask_leaders(connection, leaders, requests):
+        if isinstance(entry, str):
+            failed[partition] = entry
+        elif entry.offset == NO_OFFSET:
+            found[partition] = None
+        elif (timestamp := from_ms(entry.timestamp)) is None:
+            failed[partition] = f"record {entry.offset} has a timestamp that is out of range"
+        else:
+            found[partition] = TimedOffset(entry.offset, timestamp)
+    problems = [Problem("offsets by time", why, None, *key) for key, why in failed.items()]
+    return found, problems
+
+
+def with_epochs(
+    connection: Connection, logs: Mapping[TopicPartition, LogOffsets]
+) -> tuple[dict[TopicPartition, LogOffsets], list[Problem]]:
+    """
+    Add to each log its leader epochs, oldest first, and a problem where they could not be read.
+
+    A leader answers with the largest epoch up to the one asked for in which records were written,
+    and where they end; so each round asks for the next older one, until the log start is reached.
+    Below its oldest epoch a leader says where that one begins, which is kept as an end as well.
+    """
+    leaders, failed = find_leaders(connection, logs)
+    found: dict[TopicPartition, list[EpochEnd]] = defaultdict(list)
+    asked = {partition: leader.epoch for partition, leader in leaders.items()}
+    for _ in range(MAX_ROUNDS):
+        waiting = {partition: leaders[partition] for partition in asked}
+        older: dict[TopicPartition, int] = {}
+        for partition, answer in _ask_epochs(connection, waiting, asked):
+            if isinstance(answer, str):
+                failed[partition] = answer
+                continue
+            if answer.leader_epoch < 0 or answer.end_offset < 0:
+                continue  # the leader itself does not know
+            found[partition].append(answer)
+            if answer.leader_epoch > 0 and answer.end_offset > (logs[partition].log_start or 0):
+                older[partition] = answer.leader_epoch - 1
+        asked = older
+        if not asked:
+            break
+    known = {
+        partition: replace(log, epochs=tuple(reversed(found[partition])))
+        for partition, log in logs.items()
+    }
+    return known, [Problem("leader epochs", why, None, *key) for key, why in failed.items()]
+
+
+def _ask_epochs(
+    connection: Connection,
+    leaders: Mapping[TopicPartition, LogLeader],
+    epochs: Mapping[TopicPartition, int],
+) -> Iterator[tuple[TopicPartition, EpochEnd | str]]:
+    def requests(
+        chunk: Sequence[TopicPartition],
+    ) -> Iterator[tuple[None, OffsetForLeaderEpochRequest]]:
+        yield None, _epochs_request({partition: epochs[partition] for partition in chunk})
+
+    for _, partition, entry in ask_leaders(connection, leaders, requests):
+        if isinstance(entry, str):
+            yield partition, entry
+        else:
+            yield partition, EpochEnd(entry.leader_epoch, entry.end_offset)
+
+
+def _epochs_request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochRequest:
+    topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for (topic, number), epoch in epochs.items():
+        by_topic[topic].append(
+            topic_type.OffsetForLeaderPartition(partition=number, leader_epoch=epoch)
+        )
+    return OffsetForLeaderEpochRequest(
+        replica_id=CONSUMER_REPLICA,
+        topics=[topic_type(topic=name, partitions=rows) for name, rows in by_topic.items()],
     )

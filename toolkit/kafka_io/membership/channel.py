@@ -10,18 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from toolkit.errors import BrokerRefused, ClusterUnreachable
+from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, wait_for
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
-from toolkit.kafka_io.membership.classic import DescribeClassic, Join
+from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Join
 from toolkit.kafka_io.membership.request import MemberRequest
-from toolkit.kafka_io.membership.unanswered_join import UnansweredJoin
 from toolkit.model import HOLDER_CLIENT_ID, Cluster
 from toolkit.model.names import shown_name
 
@@ -29,6 +28,8 @@ GIVE_UP_AFTER_S = 30.0
 PAUSE_S = 0.2
 # Members may take as long as their rebalance timeout to join, 5 minutes by default in Java.
 LONGEST_WAIT_S = 600.0
+LOOK_EVERY_S = 2.0
+REBALANCE_OVER = frozenset({"CompletingRebalance", "Stable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ class GroupChannel:
         """Return what is called now and then while the answers to some requests are waited for."""
         if not any(isinstance(request, Join) for request in requests):
             return self.check
-        unanswered = UnansweredJoin(lambda: self._ask_once([DescribeClassic()])[0])
+        unanswered = _UnansweredJoin(lambda: self._ask_once([DescribeClassic()])[0])
 
         def look() -> None:
             self.check()
@@ -199,3 +200,32 @@ class GroupChannel:
                 raise kind(f"finding the coordinator of group {shown_name(self.group_id)}: {why}")
             self._coordinator = int(found.node_id)
         return self._coordinator
+
+
+class _UnansweredJoin:
+    """
+    Looks at the group while the answer to a join is waited for: that answer may never come.
+
+    Of two joins of one member a coordinator answers the one that arrives last. After a lost
+    connection, or when another keeper continues for a killed one, that may be the older one, whose
+    sender is gone. A coordinator answers every join when the rebalance ends. So a group that is not
+    in one any more, in two looks, has no answer for a join that was sent before the first of them.
+    """
+
+    def __init__(self, describe: Callable[[], ClassicFacts]) -> None:
+        """Begin when the join is sent; `describe` reads the group."""
+        self._describe = describe
+        self._look_at = time.monotonic() + LOOK_EVERY_S
+        self._was_over = False
+
+    def look(self) -> None:
+        """Raise ClusterUnreachable if the join is to be sent again; what is unknown is not over."""
+        if time.monotonic() < self._look_at:
+            return
+        is_over = False
+        with suppress(ToolkitError):
+            is_over = self._describe().state in REBALANCE_OVER
+        if is_over and self._was_over:
+            raise ClusterUnreachable("the rebalance has ended, and a join was not answered")
+        self._was_over = is_over
+        self._look_at = time.monotonic() + LOOK_EVERY_S

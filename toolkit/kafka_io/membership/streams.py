@@ -1,8 +1,16 @@
-"""Describe a streams group (KIP-1071), join it, and remove members from it."""
+"""
+Describe a streams group (KIP-1071), join it, and remove members from it.
+
+A coordinator accepts a member only if it sends the topology that the group has. Its description
+leaves out which sources are co-partitioned, and which numbers of partitions it has worked out
+itself. Both have few possible values, and the coordinator accepts only the right ones.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, permutations, product
 from typing import Any, ClassVar
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
@@ -15,6 +23,12 @@ LEAVE_EPOCH = -1
 JOIN_EPOCH = 0
 # The coordinator waits so long for a member that is told to give a task up; ours never has one.
 REBALANCE_TIMEOUT_MS = 45_000
+
+Topology = StreamsGroupHeartbeatRequest.Topology
+Subtopology = Topology.Subtopology
+TopicInfo = Subtopology.TopicInfo
+MOST_CASES = 500
+WORKED_OUT = 0  # how a member says that a number of partitions is for the coordinator to find
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,7 @@ class StreamsFacts:
     why: str = ""
     state: str = ""
     members: tuple[DescribedStreamsMember, ...] = ()
-    topology: Any = None  # as `streams_topology.possible_topologies` takes it
+    topology: Any = None  # as `possible_topologies` takes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +161,63 @@ class LeaveStreams:
     def read(self, response: Any) -> ErrorCodeResult:
         """Return what the coordinator says."""
         return ErrorCodeResult(response.error_code)
+
+
+def possible_topologies(described: Any) -> Iterator[Any]:
+    """
+    Yield the topologies that a described one may be, the simplest first.
+
+    Left out are sources given as a pattern, and several co-partitioned groups in a subtopology.
+    """
+    parts = [list(islice(_possible_parts(part), MOST_CASES)) for part in described.subtopologies]
+    for chosen in islice(product(*parts), MOST_CASES):
+        yield Topology(epoch=described.epoch, subtopologies=list(chosen))
+
+
+def _possible_parts(part: Any) -> Iterator[Any]:
+    repartitioned = part.repartition_source_topics
+    numbers = [True, False] if repartitioned else [True]
+    for alike, is_worked_out in product(_alike(part), numbers):
+        yield Subtopology(
+            subtopology_id=part.subtopology_id,
+            source_topics=list(part.source_topics),
+            source_topic_regex=[],
+            state_changelog_topics=[
+                _topic_info(one, partitions=WORKED_OUT) for one in part.state_changelog_topics
+            ],
+            repartition_sink_topics=list(part.repartition_sink_topics),
+            repartition_source_topics=[
+                _topic_info(one, partitions=WORKED_OUT if is_worked_out else one.partitions)
+                for one in repartitioned
+            ],
+            copartition_groups=alike,
+        )
+
+
+def _alike(part: Any) -> Iterator[list[Any]]:
+    """Yield which sources are co-partitioned: none, or all of them, in any order."""
+    yield []
+    sources, repartitioned = (
+        range(len(part.source_topics)),
+        range(len(part.repartition_source_topics)),
+    )
+    if len(sources) + len(repartitioned) > 1:
+        for places in product(permutations(sources), permutations(repartitioned)):
+            named, of_ours = map(list, places)
+            yield [
+                Subtopology.CopartitionGroup(
+                    source_topics=named, source_topic_regex=[], repartition_source_topics=of_ours
+                )
+            ]
+
+
+def _topic_info(told: Any, *, partitions: int) -> Any:
+    return TopicInfo(
+        name=told.name,
+        partitions=partitions,
+        replication_factor=told.replication_factor,
+        topic_configs=[
+            StreamsGroupHeartbeatRequest.KeyValue(key=one.key, value=one.value)
+            for one in told.topic_configs
+        ],
+    )

@@ -17,8 +17,14 @@ import pyarrow.compute as pc
 from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column, texts
 from toolkit.kafka_io.offsets_topic.chunk import NO_GROUP, Chunk
 from toolkit.kafka_io.offsets_topic.group_records import FLEXIBLE_CLASSIC, generation_of
-from toolkit.kafka_io.offsets_topic.group_reduce import greatest, least, stable_order
-from toolkit.kafka_io.offsets_topic.latest_records import NEVER, TIME, times
+from toolkit.kafka_io.offsets_topic.latest_records import (
+    NEVER,
+    TIME,
+    greatest,
+    least,
+    stable_order,
+    times,
+)
 from toolkit.kafka_io.offsets_topic.partitions import CLASSIC_GROUP, TARGET_TYPES
 
 HOUR_MS = 3_600_000

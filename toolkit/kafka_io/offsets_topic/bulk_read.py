@@ -18,12 +18,12 @@ from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, re
 from toolkit.kafka_io.client.leaders import find_leaders
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.offsets_topic.chunk import Records
-from toolkit.kafka_io.offsets_topic.decompress import CorruptBatch
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.record_batches import (
     CONTROL,
     TRANSACTIONAL,
     Batches,
+    CorruptBatch,
     batches_of,
     records_of,
 )

@@ -7,12 +7,17 @@ because nobody can have meant it: negative partitions, text that is not UTF-8 (J
 replacement character there), bytes after the end, a topic id that is said to have another size
 than 16 bytes, and a varint of more than 31 bits. Layout: Kafka's schemas OffsetCommitKey and
 OffsetCommitValue; version 4 (Kafka 4.1 and later) is flexible.
+
+Where only the time of a commit is asked for, the common shapes are taken apart at once, without
+decoding the rest.
 """
 
 from __future__ import annotations
 
+import struct
 from base64 import urlsafe_b64encode
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from toolkit.kafka_io.client.timestamps import from_ms
@@ -22,6 +27,14 @@ from toolkit.kafka_io.offsets_topic.record_fields import FieldReader
 NEWEST_VERSION, FLEXIBLE_VERSION = 4, 4
 NO_EPOCH = -1
 TOPIC_ID_TAG, TOPIC_ID_BYTES = 0, 16
+
+# Values without metadata, as nearly all are: version, offset, leader epoch, metadata length, time
+# and, from version 4 on, tagged fields: none, or the topic id.
+PLAIN = struct.Struct(">hqihq")
+FLEXIBLE = struct.Struct(">hqibqb")
+WITH_ID = struct.Struct(f">hqibqbbb{TOPIC_ID_BYTES}s")
+PLAIN_IS, FLEXIBLE_IS = (3, 0), (4, 1, 0)  # version, length of metadata, number of tagged fields
+WITH_ID_IS = (4, 1, 1, 0, TOPIC_ID_BYTES)  # the same, then tag and size
 
 
 class CommitKey(NamedTuple):
@@ -88,3 +101,35 @@ def decode_commit_value(value: bytes) -> CommitValue:
 def topic_id_text(data: bytes) -> str | None:
     """Return the 16 bytes of a topic id as Kafka's tools write them; None for Kafka's "none"."""
     return urlsafe_b64encode(data).decode().rstrip("=") if any(data) else None
+
+
+_id_text = lru_cache(topic_id_text)
+
+
+class CommitTime(NamedTuple):
+    """When an offset was committed, and for which topic where that is known."""
+
+    offset: int
+    time_ms: int
+    topic_id: str | None = None
+
+
+def commit_time(value: bytes) -> CommitTime | None:
+    """Return when a commit was made, by the value of its record; None for a malformed one."""
+    size = len(value)
+    if size == PLAIN.size:  # which is that of FLEXIBLE too
+        version, offset, _, length, time_ms = PLAIN.unpack(value)
+        if (version, length) == PLAIN_IS and offset >= 0:
+            return CommitTime(offset, time_ms)
+        version, offset, _, length, time_ms, tags = FLEXIBLE.unpack(value)
+        if (version, length, tags) == FLEXIBLE_IS and offset >= 0:
+            return CommitTime(offset, time_ms)
+    if size == WITH_ID.size:
+        version, offset, _, length, time_ms, *tagged, topic_id = WITH_ID.unpack(value)
+        if (version, length, *tagged) == WITH_ID_IS and offset >= 0:
+            return CommitTime(offset, time_ms, _id_text(topic_id))
+    try:
+        found = decode_commit_value(value)
+    except UnknownRecord:
+        return None
+    return CommitTime(found.offset, found.commit_time_ms, found.topic_id)

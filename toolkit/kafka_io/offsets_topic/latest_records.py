@@ -5,6 +5,8 @@ This is the state that brokers rebuild from the topic (the highest record offset
 kept for the next read. Records that were just read and a state that was kept are the same thing
 here, *rows* of a part of the log, and `_condense` leaves one row of each key. So it does not matter
 into which parts a log was cut, and records that are told twice count once.
+
+Keys are given to reductions as *codes*: numbers from 0 on, one for each distinct key.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ import pyarrow.compute as pc
 from toolkit.kafka_io.client.timestamps import LAST_MS
 from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column
 from toolkit.kafka_io.offsets_topic.chunk import Chunk
-from toolkit.kafka_io.offsets_topic.group_reduce import greatest, least, newest, stable_order
 
 RECENT = 16
+ONE_PASS = 1 << 16
 TIME = pa.timestamp("ms", "UTC")
 NONE = -1  # in numbers that are never negative
 NEVER = np.iinfo(np.int64).max
@@ -144,7 +146,7 @@ def _condense(rows: _LatestColumns, codes: Any, count: int) -> _LatestColumns:
     top = greatest(codes, highest, count, at_least=NONE)
     first = (highest == top[codes]) & (highest != NONE) & (rows.highest_ms != NONE)
     since_ms = least(codes[first], rows.highest_ms[first], count, at_most=NEVER)
-    kept = newest(codes, rows.offsets, count)
+    kept = _newest(codes, rows.offsets, count)
     return _LatestColumns(
         rows.partitions[kept],
         rows.keys.take(pa.array(kept)),
@@ -270,3 +272,35 @@ def times(values_ms: Numbers) -> Any:
     """Return milliseconds since 1970 as Arrow times, null for what no calendar has."""
     beyond = values_ms > LAST_MS
     return numbers(np.where(beyond, NONE, values_ms) if beyond.any() else values_ms).cast(TIME)
+
+
+def greatest(codes: Any, values: Numbers, count: int, *, at_least: int) -> Numbers:
+    """Return the greatest value of each of `count` keys, and not less than a number."""
+    found = np.full(count, at_least)
+    np.maximum.at(found, codes, values)
+    return found
+
+
+def least(codes: Any, values: Numbers, count: int, *, at_most: int) -> Numbers:
+    """Return the least value of each of `count` keys, and not more than a number."""
+    found = np.full(count, at_most)
+    np.minimum.at(found, codes, values)
+    return found
+
+
+def _newest(codes: Any, offsets: Numbers, count: int) -> Numbers:
+    """Return the row of each of `count` keys that has the greatest offset, which is not below 0."""
+    rows = np.flatnonzero(offsets == greatest(codes, offsets, count, at_least=-1)[codes])
+    found = np.empty(count, np.int64)
+    found[codes[rows]] = rows
+    return found
+
+
+def stable_order(codes: Any) -> Numbers:
+    """Return the rows in the order of their keys; those of one key stay as they are."""
+    # Numbers of 16 bits are sorted by counting, which two passes do for 32.
+    order = np.argsort((codes % ONE_PASS).astype(np.uint16), kind="stable")
+    if len(codes) and codes.max() >= ONE_PASS:
+        high = (codes // ONE_PASS).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order

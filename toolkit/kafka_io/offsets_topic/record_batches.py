@@ -3,12 +3,14 @@ Decode record batches as brokers keep and send them, all records of a response a
 
 A batch is a header of fixed size and its records, each of which says how long it is; integers in a
 record are varints. Source: DefaultRecordBatch and DefaultRecord of Apache Kafka. Checksums are not
-verified. Batches of the formats before Kafka 0.11 go through the client's own decoder.
+verified. Records are decompressed (gzip, snappy, lz4, zstd) by pyarrow. Batches of the formats
+before Kafka 0.11 go through the client's own decoder.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -19,7 +21,6 @@ from kafka.record import MemoryRecords
 
 from toolkit.kafka_io.offsets_topic.byte_columns import ByteColumn, Numbers, column
 from toolkit.kafka_io.offsets_topic.chunk import Records, concat_records
-from toolkit.kafka_io.offsets_topic.decompress import LARGEST, CorruptBatch, decompress
 
 HEADER_BYTES = 61
 FORMAT_AT = 16  # the same place in all formats, as the length is
@@ -32,6 +33,9 @@ SHORTEST_RECORD = 7  # bytes
 LONGEST_VARINT = 10
 FEW = 40  # batches: of fewer, it is faster to go through the records one by one
 NO_TIME = -1
+CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+SNAPPY_STREAM, SNAPPY_HEADER_BYTES = b"\x82SNAPPY\0", 16
+LARGEST = 2**30  # bytes of records in one response, decompressed
 
 
 class Batches(NamedTuple):
@@ -273,3 +277,45 @@ def _legacy(number: int, batches: Batches) -> Records:
         np.array([record.offset for record in found], np.int64),
         np.array(times, np.int64),
     )
+
+
+class CorruptBatch(ValueError):
+    """Bytes that are no record batch, or that cannot be decompressed."""
+
+
+def decompress(codec: int, held: Any) -> Any:
+    """Return the records of a batch, by the number of its codec; raises CorruptBatch."""
+    try:
+        if not codec:
+            return held
+        if CODECS[codec] == "snappy":
+            return b"".join(_snappy_blocks(held.to_pybytes()))
+        return pa.CompressedInputStream(pa.BufferReader(held), CODECS[codec]).read()
+    except (KeyError, IndexError, struct.error, OSError, pa.ArrowException) as exc:
+        raise CorruptBatch(f"it cannot be decompressed: {exc}") from exc
+
+
+def _snappy_blocks(held: bytes) -> Iterator[bytes]:
+    """Yield the content of the blocks that Java writes, or of the only block of other clients."""
+    if not held.startswith(SNAPPY_STREAM):
+        yield _snappy_block(held)
+        return
+    place = SNAPPY_HEADER_BYTES
+    while place < len(held):
+        (size,) = struct.unpack_from(">i", held, place)
+        if size < 0:
+            raise CorruptBatch("it cannot be decompressed: the length of a block is wrong")
+        yield _snappy_block(held[place + 4 : place + 4 + size])
+        place += 4 + size
+
+
+def _snappy_block(block: bytes) -> bytes:
+    # It begins with its size, decompressed, as a varint without a sign.
+    size = 0
+    for shift, byte in zip(range(0, 35, 7), block, strict=False):
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+    if size > LARGEST:
+        raise CorruptBatch(f"its records are larger than {LARGEST // 2**30} GiB")
+    return pa.Codec("snappy").decompress(block, size, asbytes=True)  # type: ignore[no-any-return] # Arrow is untyped

@@ -21,8 +21,7 @@ from toolkit.kafka_io.offsets_topic.commit_columns import (
     scan_commit_values,
 )
 from toolkit.kafka_io.offsets_topic.group_records import decode_classic_group
-from toolkit.kafka_io.offsets_topic.group_reduce import stable_order
-from toolkit.kafka_io.offsets_topic.latest_records import TIME, numbers, times
+from toolkit.kafka_io.offsets_topic.latest_records import TIME, numbers, stable_order, times
 from toolkit.kafka_io.offsets_topic.partitions import (
     CLASSIC_GROUP,
     CONSUMER_GROUP,

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
+
+from kafka.protocol.consumer import OffsetDeleteRequest
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
@@ -21,11 +23,6 @@ from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.wire.messages import DeleteGroupsRequest
 from toolkit.kafka_io.wire.offset_commit import CommitOfIdleGroup, CommittedOffsets
-from toolkit.kafka_io.writes.offset_requests import (
-    chunks,
-    delete_request,
-    partition_codes,
-)
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
 from toolkit.model.names import shown_name
@@ -48,6 +45,11 @@ ABOUT_THE_GROUP = ASK_AGAIN | {
     ErrorCode.FENCED_MEMBER_EPOCH,
     ErrorCode.STALE_MEMBER_EPOCH,
 }
+
+# A commit of many offsets becomes one batch of records, which must fit the offsets topic's limit of
+# 1 MB by default; a record takes its names, its metadata and about 100 bytes.
+BATCH_BYTES = 400_000
+RECORD_BYTES = 100
 
 
 class WriteResult(NamedTuple):
@@ -81,7 +83,7 @@ class GroupWriter:
     def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
         refused: dict[TopicPartition, str] = {}
-        for chunk in chunks(group_id, positions):
+        for chunk in _chunks(group_id, positions):
             answer = self._ask(group_id, CommitOfIdleGroup(group_id, chunk), _commit_code)
             result = _commit_result(answer)
             refused |= result.partitions
@@ -100,7 +102,7 @@ class GroupWriter:
         """
         asks = defaultdict(list)
         for group_id, positions in wanted.items():
-            node_id, parts = self._coordinators.get(group_id), list(chunks(group_id, positions))
+            node_id, parts = self._coordinators.get(group_id), list(_chunks(group_id, positions))
             if node_id is not None and len(parts) == 1:
                 request = CommitOfIdleGroup(group_id, parts[0])
                 asks[node_id].append(TaggedRequest(group_id, request))
@@ -125,7 +127,7 @@ class GroupWriter:
     def move(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets of a live group in one transaction; see `transactional_commit`."""
         with OffsetsTransaction(self._connection, group_id) as transaction:
-            for chunk in chunks(group_id, positions):
+            for chunk in _chunks(group_id, positions):
                 transaction.add(chunk)
             transaction.commit()
         self.wait_for_the_end_of(group_id, positions, committed=True)
@@ -151,12 +153,12 @@ class GroupWriter:
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> WriteResult:
         """Delete committed offsets (KIP-496); the group may be live, its topics not subscribed."""
         refused: dict[TopicPartition, str] = {}
-        for chunk in chunks(group_id, dict.fromkeys(partitions, NOTHING)):
-            request = delete_request(group_id, chunk)
+        for chunk in _chunks(group_id, dict.fromkeys(partitions, NOTHING)):
+            request = _delete_request(group_id, chunk)
             answer = self._ask(group_id, request, lambda response: response.error_code)
             if answer.error_code != ErrorCode.NONE:
                 return WriteResult(reason(answer.error_code, "Delete"), refused)
-            codes = partition_codes(answer)
+            codes = _partition_codes(answer)
             refused |= {
                 key: reason(code, "Read") for key, code in codes.items() if code != ErrorCode.NONE
             }
@@ -169,7 +171,7 @@ class GroupWriter:
         The coordinator writes a tombstone for each offset, all in one batch. Where they are too
         many for that, all but the last of the offsets are deleted before.
         """
-        for chunk in list(chunks(group_id, dict.fromkeys(held, NOTHING)))[:-1]:
+        for chunk in list(_chunks(group_id, dict.fromkeys(held, NOTHING)))[:-1]:
             answered = self.delete_offsets(group_id, chunk)
             if answered.error or answered.partitions:
                 return answered
@@ -240,3 +242,49 @@ def _deletion(answer: Any) -> WriteResult:
     if result.error_code == ErrorCode.NONE:
         return WriteResult()
     return WriteResult(reason(result.error_code, "Delete", result.error_message))
+
+
+def _chunks(
+    group_id: str, positions: Mapping[TopicPartition, Position]
+) -> Iterator[dict[TopicPartition, Position]]:
+    """Yield positions in parts that each fit a batch of the offsets topic."""
+    chunk: dict[TopicPartition, Position] = {}
+    size = 0
+    for partition, position in positions.items():
+        names = f"{group_id}{partition.topic}{position.metadata}"
+        needed = RECORD_BYTES + len(names.encode("utf-8", "surrogatepass"))
+        if chunk and size + needed > BATCH_BYTES:
+            yield chunk
+            chunk, size = {}, 0
+        chunk[partition] = position
+        size += needed
+    if chunk:
+        yield chunk
+
+
+def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
+    """Return the request to delete offsets (KIP-496)."""
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        by_topic[topic].append(number)
+    topic_type = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    topics = [
+        topic_type(
+            name=topic,
+            partitions=[
+                topic_type.OffsetDeleteRequestPartition(partition_index=number)
+                for number in numbers
+            ],
+        )
+        for topic, numbers in by_topic.items()
+    ]
+    return OffsetDeleteRequest(group_id=group_id, topics=topics)
+
+
+def _partition_codes(answer: Any) -> dict[TopicPartition, int]:
+    """Return the error code of each partition in an answer."""
+    return {
+        TopicPartition(topic.name, found.partition_index): found.error_code
+        for topic in answer.topics
+        for found in topic.partitions
+    }

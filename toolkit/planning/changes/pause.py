@@ -3,18 +3,25 @@ Plan to pause partitions of a live group, and to resume them (KIP-1249).
 
 Does not load pandas, so that the keeper process stays small. A partition that is already paused, or
 not paused, is a note and no change.
+
+Where a partition has no committed offset, a position is committed before it is paused: who gets the
+partition later would start according to auto.offset.reset, where `latest` skips every record that
+was produced during the pause. The position is that of the plan, so that nothing after it is
+skipped; a position that the application commits itself is later, and wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from toolkit.errors import UsageError
 from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
-from toolkit.plan import Action, Change, Finding, Intent, Plan
-from toolkit.planning.changes.first_commits import first_commits
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position
+from toolkit.planning.changes.clamp import land, leader_epoch_at
+from toolkit.planning.changes.targets import LARGEST_OFFSET
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
 from toolkit.planning.holds.hold_rules import CASE_RULES, GROUP_RULES, holders, is_ours
@@ -89,7 +96,7 @@ def _first_commits(facts: Facts, case: HoldContext) -> Iterator[Part]:
     if not words:
         return
     group = case.group
-    found = list(first_commits(case.index, group, case.uncommitted, words))
+    found = list(_commits_where_none(case.index, group, case.uncommitted, words))
     yield from (one for one in found if isinstance(one, Finding))
     changes = [one for one in found if isinstance(one, Change)]
     if changes:
@@ -100,6 +107,30 @@ def _first_commits(facts: Facts, case: HoldContext) -> Iterator[Part]:
         )
         yield note("first-commits", f"committed before the pause: {told}", group.group_id)
         yield facts.step(group.group_id, Action.FIRST_COMMIT, changes)
+
+
+def _commits_where_none(
+    index: SnapshotIndex, group: Group, partitions: Iterable[TopicPartition], words: str
+) -> Iterator[Change | Finding]:
+    """
+    Yield the commit of each partition, or what blocks it.
+
+    The latest position is the last stable offset: a read_committed consumer that starts after it
+    never receives the records of an open transaction.
+    """
+    for partition in partitions:
+        log = index.snapshot.logs.get(partition)
+        if log is None or log.log_start is None or log.log_end is None:
+            why = "log start or log end offset could not be read"
+            yield block("unreadable", why, group.group_id, partition)
+            continue
+        stable = log.log_end if log.last_stable is None else log.last_stable
+        offset = {"earliest": log.log_start, "latest": stable}.get(words, -1)
+        if offset < 0:
+            offset = int(words)
+        position, clamped = land(Position(offset, leader_epoch_at(log, offset)), log)
+        why = f"no committed offset: {position.offset} is committed first"
+        yield Change(partition, None, position, f"{why}; {clamped}" if clamped else why)
 
 
 def plan_resume(
@@ -146,6 +177,16 @@ def plan_resume(
 
     request = " ".join(["resume", group, *map(str, scopes)])
     return plan_of(snapshot, parts(), intent=Intent.RESUME, request=request)
+
+
+def check_position(words: str) -> None:
+    """Raise UsageError unless it is "earliest", "latest" or an offset."""
+    is_offset = re.fullmatch(r"[0-9]{1,19}", words) and int(words) <= LARGEST_OFFSET
+    if words not in {"earliest", "latest"} and not is_offset:
+        raise UsageError(
+            f"unknown position {words!r} for partitions without a committed offset",
+            hint="use earliest, latest or an offset",
+        )
 
 
 def judge(case: HoldContext) -> Iterator[Finding]:

@@ -1,22 +1,27 @@
 """
-Reset targets: one class per reset mode.
+Reset targets: one class per reset mode, and how command lines and notebooks write them.
 
-The target by time is in `datetime_target`, the one from given offsets in `offsets_target`. A target
-returns the wanted offset; the plan clamps it to the log, and says so.
+The target from given offsets is in `offsets_target`. A target returns the wanted offset; the plan
+clamps it to the log, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, LogOffsets, TopicPartition
+from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Finding, Position, Severity
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 LARGEST_OFFSET = 2**63 - 1
+NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 class TargetPlace(NamedTuple):
@@ -175,3 +180,116 @@ class ShiftBy(Target):
         if place.commit is None:
             return TargetOffset(None, "no committed offset to shift", "no-commit")
         return TargetOffset(place.commit.offset + self.records, self.why)
+
+
+class PastEnd(StrEnum):
+    """What to do with a partition that has no record at or after the timestamp."""
+
+    LATEST = "latest"  # reset it to the log end offset
+    KEEP = "keep"  # leave it unchanged
+    FAIL = "fail"  # block the plan
+
+
+@dataclass(frozen=True, slots=True)
+class ToDatetime(Target):
+    """
+    To the first record at or after an instant, from the snapshot's `at_time`.
+
+    `asked` is the request as given, such as "by-duration P1D".
+    """
+
+    at: datetime
+    past_end: PastEnd = PastEnd.KEEP
+    asked: str = ""
+
+    @property
+    def words(self) -> str:
+        """The request as text, with the handling past the last record."""
+        asked = self.asked or f"to-datetime {_utc(self.at)}"
+        return f"{asked} (past the end: {self.past_end})"
+
+    def aim(self, place: TargetPlace, index: SnapshotIndex) -> TargetOffset:
+        """Return the offset of the first record at or after the instant."""
+        facts = index.snapshot
+        if self.at > facts.taken_at:
+            return TargetOffset(None, "")  # reported once, for the whole plan
+        if facts.at != self.at or place.partition not in facts.at_time:
+            problem = index.log_problem(place.partition)
+            why = f": {problem.why}" if problem else ""
+            why = f"offset at {_utc(self.at)} is unknown{why}"
+            return TargetOffset(None, why, "unreadable", Severity.BLOCK)
+        found = facts.at_time[place.partition]
+        if found is None:
+            return self._past_end(place, index)
+        why = f"first record at or after {_utc(self.at)} has timestamp {_utc(found.timestamp)}"
+        if 0 < found.offset <= place.log_start and found.timestamp > self.at:
+            return TargetOffset(found.offset, f"{why}; this is the log start", "before-log-start")
+        return TargetOffset(found.offset, why)
+
+    def findings(self, index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:
+        """Yield a finding if the instant is in the future."""
+        if self.at > (now := index.snapshot.taken_at):
+            why = f"{_utc(self.at)} is in the future (now {_utc(now)})"
+            yield Finding("in-the-future", Severity.BLOCK, why)
+
+    def _past_end(self, place: TargetPlace, index: SnapshotIndex) -> TargetOffset:
+        why = f"no record at or after {_utc(self.at)}"
+        if self.past_end is PastEnd.LATEST:
+            end = ToLatest().aim(place, index)
+            return TargetOffset(end.to, f"{why}: {end.why}", "past-end")
+        if self.past_end is PastEnd.KEEP:
+            return TargetOffset(None, f"{why}: committed offset unchanged", "past-end")
+        return TargetOffset(None, why, "past-end", Severity.BLOCK)
+
+
+WITHOUT_VALUE: dict[str, Callable[[], Target]] = {
+    "to-earliest": ToEarliest,
+    "to-latest": ToLatest,
+    "to-current": ToCurrent,
+    "clear-metadata": ClearMetadata,
+}
+WITH_NUMBER: dict[str, Callable[[int], Target]] = {"to-offset": ToOffset, "shift-by": ShiftBy}
+BY_TIME = ("to-datetime", "by-duration")
+MODES = (*WITHOUT_VALUE, *WITH_NUMBER, *BY_TIME)
+
+
+def parse_target(
+    mode: str, value: str = "", *, now: datetime, past_end: str = PastEnd.KEEP
+) -> Target:
+    """
+    Return the target of a mode: `to-offset 20`, `by-duration P1D`, `to-earliest`.
+
+    A duration counts back from `now`; `past_end` handles a partition without a record at or after
+    the time. Raises UsageError for an unknown mode or an invalid value.
+    """
+    if mode in WITHOUT_VALUE:
+        if value:
+            raise UsageError(f"{mode} takes no value, but was given {value!r}", hint="remove it")
+        return WITHOUT_VALUE[mode]()
+    if mode in WITH_NUMBER:
+        if not NUMBER.fullmatch(value):
+            raise UsageError(f"{mode} needs a whole number, not {value!r}", hint=f"write {mode} 10")
+        return WITH_NUMBER[mode](int(value))
+    if mode in BY_TIME:
+        return _by_time(mode, value, now, past_end)
+    raise UsageError(f"unknown mode {mode!r}", hint=f"use one of: {', '.join(MODES)}")
+
+
+def _by_time(mode: str, value: str, now: datetime, past_end: str) -> Target:
+    if past_end not in list(PastEnd):
+        hint = f"use one of: {', '.join(PastEnd)}"
+        raise UsageError(f"invalid past-end value {past_end!r}", hint=hint)
+    if mode == "to-datetime":
+        instant = parse_time(value)
+        return ToDatetime(instant.at, PastEnd(past_end), f"to-datetime {instant}")
+    # To the second: a plan made again a moment later should be the same plan.
+    at = (now - parse_duration(value)).replace(microsecond=0)
+    # Without the time, which each change says: the same request has the same fingerprint.
+    return ToDatetime(at, PastEnd(past_end), f"by-duration {value}")
+
+
+def _utc(at: datetime) -> str:
+    """Format an instant in UTC, with milliseconds only if there are any."""
+    utc = at.astimezone(UTC)
+    text = utc.isoformat(" ", "milliseconds" if utc.microsecond else "seconds")
+    return text.replace("+00:00", " UTC")

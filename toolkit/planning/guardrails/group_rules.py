@@ -1,12 +1,23 @@
-"""Rules about the current state and committed offsets of groups."""
+"""Rules about groups as they are now, and about what a plan skips, repeats or deletes of them."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from toolkit.model import HIDDEN_COMMITS, NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
+from toolkit.model import (
+    HIDDEN_COMMITS,
+    NO_SUCH_GROUP,
+    UNREAD_OFFSETS_TOPIC,
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    TopicPartition,
+)
 from toolkit.model.names import shown_name
+from toolkit.model.plurals import counted
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
 from toolkit.planning.changes.topic_recreated import is_another_topic
 from toolkit.planning.guardrails.check_context import (
@@ -19,7 +30,7 @@ from toolkit.planning.guardrails.check_context import (
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_held, why_live
 from toolkit.planning.selection.member_names import name_members
-from toolkit.planning.selection.plan_parts import PENDING
+from toolkit.planning.selection.plan_parts import PENDING, out_of_range
 
 # A group whose last commit is younger is looked at twice; a broker's clock may be behind ours.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
@@ -272,3 +283,58 @@ def _needed_logs(case: CheckContext) -> set[tuple[None, str, int | None]]:
     moves = {c.partition for _, c in case.plan.changes if c.after and c.after != c.before}
     topics = {partition.topic for partition in moves}
     return {(None, *partition) for partition in moves} | {(None, topic, None) for topic in topics}
+
+
+def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
+    """Records that a group has not read are not passed over without saying so."""
+    for group_id, count in case.moves.skipped.items():
+        yield Objection(f"at most {counted(count, 'unread record')} would be skipped", group_id)
+
+
+def before_log_start(case: CheckContext) -> Iterator[Objection]:
+    """Where records that were asked for are gone, or will be outside the log, that is said."""
+    for found in case.plan.findings:
+        if found.rule == "before-log-start":
+            yield Objection(found.why, found.group_id, found.topic, found.partition)
+    for group_id, partition, wanted, start, end in case.moves.outside:
+        yield Objection(out_of_range(wanted, start, end), group_id, *partition)
+
+
+def last_offsets(case: CheckContext) -> Iterator[Objection]:
+    """Block the deletion of a group's last committed offsets unless overridden."""
+    gone: defaultdict[str, set[TopicPartition]] = defaultdict(set)
+    for step in case.plan.steps:
+        if step.action is Action.DELETE_OFFSETS:
+            gone[step.group_id].update(change.partition for change in step.changes)
+    for group_id, partitions in gone.items():
+        held = case.committed(group_id)
+        if held and held.keys() <= partitions:
+            yield Objection(
+                "these are the group's last committed offsets; afterwards its consumers start "
+                "according to auto.offset.reset",
+                group_id,
+            )
+
+
+def not_undoable(case: CheckContext) -> Iterator[Objection]:
+    """Block deletions that undo cannot restore unless overridden."""
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if step.action is Action.DELETE_GROUP and group and group.type is GroupType.SHARE:
+            why = "deleting a share group deletes its share state; undo cannot restore it"
+            yield Objection(why, step.group_id)
+
+
+def hidden_offsets(case: CheckContext) -> Iterator[Objection]:
+    """
+    What nobody has seen is not deleted along with a group.
+
+    A coordinator does not show offsets of topics that we may not describe, and deletes them all the
+    same; only the offsets topic tells of them.
+    """
+    for step in case.plan.steps:
+        if step.action is Action.DELETE_GROUP and step.group_id in case.groups:
+            for problem in case.facts.problems:
+                if problem.what == UNREAD_OFFSETS_TOPIC:
+                    raise FactsMissing(f"whether all committed offsets are shown: {problem.why}")
+    yield from ()

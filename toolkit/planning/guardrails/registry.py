@@ -15,10 +15,14 @@ from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Finding, Intent, Plan, Severity
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 from toolkit.planning.guardrails.group_rules import QUIET_AFTER
-from toolkit.planning.guardrails.hold_rule_table import HOLD_RULES
-from toolkit.planning.guardrails.planned_rules import NOTES, PLANNED
-from toolkit.planning.guardrails.rule import Override, Rule
-from toolkit.planning.guardrails.rule_table import EVALUATED_RULES
+from toolkit.planning.guardrails.rule_table import (
+    EVALUATED_RULES,
+    HOLD_RULES,
+    NOTES,
+    PLANNED,
+    Override,
+    Rule,
+)
 
 __all__ = [
     "FINAL",

@@ -1,16 +1,80 @@
-"""The rules that judge a plan by the facts: who may change what, what is lost, how much at once."""
+"""
+The table of guard rails: what each rule judges, by which function, and where it may be overridden.
+
+First the rules that judge a plan by the facts: who may change what, what is lost, how much at once.
+Then those that judge whether partitions of a live group can be held: planning a pause judges them,
+and so does planning a move, which holds its partitions; they are judged again when a pause is
+applied, by the facts of then. Last what only planning can find: rules without a function of their
+own, and notes.
+"""
 
 from __future__ import annotations
 
-from toolkit.plan import Intent
-from toolkit.planning.guardrails import group_rules, loss_rules, policy_rules, standing_rules
-from toolkit.planning.guardrails.check_context import AIMED, NEW_OFFSETS, Needs
-from toolkit.planning.guardrails.rule import ANY, Override, Rule
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
 
-NEVER, BY_HAND = Override.NEVER, Override.BY_HAND
+from toolkit.model import Group
+from toolkit.plan import Action, Finding, Intent
+from toolkit.planning.guardrails import group_rules, policy_rules
+from toolkit.planning.guardrails.check_context import (
+    AIMED,
+    NEW_OFFSETS,
+    CheckContext,
+    Needs,
+    Objection,
+)
+from toolkit.planning.holds import hold_rules
+from toolkit.planning.holds.hold_context import HoldContext
+
+ANY = frozenset(Intent)
+NOTHING = Needs(0)
 OF_OFFSETS = ANY - {Intent.PAUSE, Intent.RESUME}  # those two only change who reads
 OFFSETS_GO = frozenset({Intent.DELETE_OFFSETS, Intent.UNDO})
 GROUPS_GO = frozenset({Intent.DELETE_GROUPS, Intent.RENAME, Intent.UNDO})
+HELD = frozenset({Intent.PAUSE, Intent.MOVE})
+NO_PARTITIONS_NAMED = frozenset({Intent.DELETE_GROUPS, Intent.RENAME, Intent.RESCUE})
+WRITTEN_DOWN = NEW_OFFSETS | {Intent.RESTORE}
+UNDO = frozenset({Intent.UNDO})
+RESUME = frozenset({Intent.RESUME})
+
+Judge = Callable[[CheckContext], Iterable[Objection]]
+
+
+class Override(StrEnum):
+    """Whether an operator may go on although a rule blocks, by naming it."""
+
+    ALLOWED = "allowed"
+    NEVER = "never"
+    BY_HAND = "by hand"  # an approval of one fingerprint may; a standing approval sets the limits
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """
+    One guard rail.
+
+    `judges` says in one sentence what holds where it does not block. `by` is the function that
+    judges it; None where only planning can find it. Where a fact of `needs` is not known, the rule
+    blocks. `intents` are those of the plans that it can block: for others, an override has no
+    effect. `instead` is what does what was asked where an override cannot: it would only leave that
+    out. `only_standing`: it judges only what is applied under a standing approval. `lasting`: a
+    new plan is blocked as well.
+    """
+
+    name: str
+    judges: str
+    by: Judge | None = None
+    _: KW_ONLY
+    override: Override = Override.ALLOWED
+    instead: str = ""
+    needs: Needs = NOTHING
+    intents: frozenset[Intent] = ANY
+    only_standing: bool = False
+    lasting: bool = False
+
+
+NEVER, BY_HAND = Override.NEVER, Override.BY_HAND
 
 CLUSTER_RULES = (
     Rule(
@@ -114,33 +178,33 @@ LOSS_RULES = (
     Rule(
         "skips-unread-records",
         "The plan skips no record that the group has not read.",
-        loss_rules.skips_unread_records,
+        group_rules.skips_unread_records,
         needs=Needs.LOGS,
         intents=AIMED,
     ),
     Rule(
         "before-log-start",
         "The records asked for still exist, and every new offset is in its log.",
-        loss_rules.before_log_start,
+        group_rules.before_log_start,
         needs=Needs.LOGS,
         intents=AIMED,
     ),
     Rule(
         "last-offsets",
         "The group keeps at least one committed offset.",
-        loss_rules.last_offsets,
+        group_rules.last_offsets,
         intents=OFFSETS_GO,
     ),
     Rule(
         "not-undoable",
         "An undo can restore everything that the plan deletes.",
-        loss_rules.not_undoable,
+        group_rules.not_undoable,
         intents=GROUPS_GO,
     ),
     Rule(
         "hidden-offsets",
         "Every committed offset that is deleted with a group was visible.",
-        loss_rules.hidden_offsets,
+        group_rules.hidden_offsets,
         needs=Needs.OFFSETS_TOPIC,
         intents=GROUPS_GO,
     ),
@@ -162,7 +226,7 @@ LIMIT_RULES = (
         "too-many-records",
         "The plan skips and repeats no more records than max_records_skipped and "
         "max_records_repeated.",
-        loss_rules.too_many_records,
+        policy_rules.too_many_records,
         override=BY_HAND,
         needs=Needs.LOGS,
         intents=AIMED,
@@ -172,14 +236,14 @@ STANDING_RULES = (
     Rule(
         "group-not-allowed",
         "The standing approval is for this group.",
-        standing_rules.group_not_allowed,
+        policy_rules.group_not_allowed,
         override=NEVER,
         only_standing=True,
     ),
     Rule(
         "empty-too-briefly",
         "Nobody has used the group for as long as the standing approval says.",
-        standing_rules.empty_too_briefly,
+        policy_rules.empty_too_briefly,
         override=NEVER,
         needs=Needs.COMMIT_TIMES,
         only_standing=True,
@@ -188,7 +252,7 @@ STANDING_RULES = (
         "unsubscribed-too-briefly",
         "The topic was seen unsubscribed for as long, and in as many runs, as the standing "
         "approval says.",
-        standing_rules.unsubscribed_too_briefly,
+        policy_rules.unsubscribed_too_briefly,
         override=NEVER,
         needs=Needs.SIGHTINGS,
         only_standing=True,
@@ -200,3 +264,216 @@ EVALUATED_RULES = (
         "unreadable", "Everything that the plan depends on could be read.", group_rules.unreadable
     ),
 )
+
+ABOUT_A_GROUP = {
+    "group-kind": "The group has members that read partitions one by one.",
+    "group-empty": "The group has members.",
+    "not-stable": "The group is Stable.",
+    "custom-protocol": "The members use a consumer's protocol and an assignor that is known.",
+    "unreadable-member": "The members and their subscriptions are known.",
+}
+
+
+def _by_group(why_not: Callable[[Group], str]) -> Judge:
+    """Return what judges the group of every step that holds."""
+
+    def judge(case: CheckContext) -> Iterator[Objection]:
+        for step in case.plan.steps:
+            group = case.groups.get(step.group_id)
+            if step.action is Action.HOLD and group and (why := why_not(group)):
+                yield Objection(why, step.group_id)
+
+    return judge
+
+
+def _by_hold(rule: Callable[[HoldContext], Iterator[Finding]]) -> Judge:
+    """Return what judges what every step holds; what only informs was said when it was planned."""
+
+    def judge(case: CheckContext) -> Iterator[Objection]:
+        for hold in case.holds:
+            for found in rule(hold):
+                if found.blocks:
+                    yield Objection(found.why, found.group_id, found.topic, found.partition)
+
+    return judge
+
+
+def _hold_rule(
+    name: str,
+    judges: str,
+    rule: Callable[[HoldContext], Iterator[Finding]],
+    *,
+    override: Override = Override.NEVER,
+    intents: frozenset[Intent] = HELD,
+) -> Rule:
+    """Return a rule about what is to be held."""
+    by, needs = _by_hold(rule), Needs.HOLD_FACTS
+    return Rule(name, judges, by, override=override, needs=needs, intents=intents)
+
+
+HOLD_RULES = (
+    *(
+        Rule(
+            name,
+            ABOUT_A_GROUP[name],
+            _by_group(why_not),
+            override=NEVER,
+            intents=HELD | {Intent.RESUME} if name == "unreadable-member" else HELD,
+        )
+        for name, why_not in hold_rules.GROUP_RULES.items()
+    ),
+    _hold_rule(
+        "whole-application",
+        "All partitions of a Streams application (KIP-1071) are paused, or none.",
+        hold_rules.whole_application,
+        intents=frozenset({Intent.PAUSE}),  # a move evicts the owners instead
+    ),
+    _hold_rule(
+        "not-subscribed",
+        "A member subscribes to every topic that is to be held.",
+        hold_rules.not_subscribed,
+    ),
+    _hold_rule(
+        "nothing-assigned",
+        "A member reads at least one of the partitions.",
+        hold_rules.nothing_assigned,
+    ),
+    _hold_rule(
+        "no-committed-offset",
+        "Every partition that a member loses and gets again has a committed offset.",
+        hold_rules.no_committed_offset,
+        override=Override.ALLOWED,
+    ),
+    _hold_rule(
+        "hold-too-long",
+        "The hold is no longer than a KIP-848 group allows.",
+        hold_rules.hold_too_long,
+        intents=frozenset({Intent.PAUSE}),  # a move takes seconds
+    ),
+    _hold_rule(
+        "retention", "The committed offsets do not expire during the hold.", hold_rules.retention
+    ),
+    _hold_rule(
+        "group-size", "The group has room for the members that hold.", hold_rules.group_size
+    ),
+    _hold_rule(
+        "another-hold",
+        "Nobody else holds partitions of a Kafka Streams application.",
+        hold_rules.another_hold,
+    ),
+    _hold_rule(
+        "assignor-differs",
+        "Topics that are read together by partition number stay together during the pause.",
+        hold_rules.assignor_differs,
+        override=Override.ALLOWED,
+    ),
+    _hold_rule(
+        "other-end",
+        "What is added to a hold ends when that hold ends.",
+        hold_rules.other_end,
+        override=Override.ALLOWED,
+        intents=frozenset({Intent.PAUSE}),  # the hold inside a move ends with the move
+    ),
+)
+
+PLANNED = (
+    Rule(
+        "no-such-partition",
+        "The topics and partitions that are asked for exist.",
+        override=NEVER,
+        intents=ANY - NO_PARTITIONS_NAMED - UNDO,
+    ),
+    Rule(
+        "missing-partition",
+        "The topics and partitions that have a committed or saved offset still exist.",
+        intents=ANY - NO_PARTITIONS_NAMED,
+    ),
+    Rule("no-leader", "The partition has a leader.", intents=ANY - NO_PARTITIONS_NAMED - UNDO),
+    Rule(
+        "moved-since",
+        "Nobody has moved the offset since the run that is undone.",
+        override=NEVER,
+        instead="--even-if-moved, or even_if_moved=True in a notebook",
+        intents=UNDO,
+    ),
+    Rule("other-cluster", "The saved offsets are of this cluster.", intents=WRITTEN_DOWN),
+    Rule(
+        "no-row",
+        "The file has an offset for everything that was asked for.",
+        override=NEVER,
+        instead="name only groups and partitions that the file has",
+        intents=WRITTEN_DOWN,
+    ),
+    Rule(
+        "past-end",
+        "A record at or after the timestamp exists.",
+        override=NEVER,
+        instead="say what to do there: --past-end keep or latest, or past_end in a notebook",
+        intents=NEW_OFFSETS,
+    ),
+    Rule(
+        "cut-off-run",
+        "No earlier run that changed these groups ended early.",
+        intents=OF_OFFSETS - UNDO,
+    ),
+    Rule("foreign-hold", "Nobody else holds what is resumed.", intents=RESUME),
+    Rule("releases-more", "Resuming releases no partition that was not named.", intents=RESUME),
+    Rule(
+        "in-the-future",
+        "The timestamp is in the past.",
+        override=NEVER,
+        intents=NEW_OFFSETS,
+    ),
+    Rule(
+        "topics-required",
+        "Deleting all offsets of an empty group is asked for explicitly.",
+        override=NEVER,
+        intents=frozenset({Intent.DELETE_OFFSETS}),
+    ),
+    Rule(
+        "group-exists",
+        "No group has the new name.",
+        override=NEVER,
+        intents=frozenset({Intent.RENAME}),
+    ),
+)
+
+NOTES = {
+    "age-unknown": "Since when a group is empty, or does not subscribe to a topic, is not known.",
+    "already-paused": "A partition is paused already.",
+    "alternatives": "What else can be done instead of the hold, and at what cost.",
+    "cannot-come-back": "A deleted group had no committed offset with which it could be restored.",
+    "cannot-rescue": "Offsets of a live group may expire, and only its members can commit them.",
+    "name-is-a-pattern": "A group has the name, so it is not read as a pattern.",
+    "cluster-unknown": "The file does not say which cluster its offsets are of.",
+    "clamped": "The requested offset is outside the log; the nearest one is committed instead.",
+    "comes-back-simple": "A deleted group comes back without members.",
+    "disturbs": "Which members the hold disturbs.",
+    "empty-for": "How long a group has been empty.",
+    "first-commits": "A position is committed where the live group has no committed offset.",
+    "kept": "A group stays as it is because another one cannot be restored.",
+    "left-out": "Nothing of a group is deleted: which topics it subscribes to is not known, or it "
+    "only matches a pattern, and is live or protected.",
+    "move-unheld": "The partitions cannot be held, so the move evicts the members that read them.",
+    "new-group": "The plan creates the group.",
+    "no-choice": "The group can be held in one way only.",
+    "no-commit": "Nothing is committed, so nothing changes.",
+    "no-upgrade": "No member of the consumer protocol can join a classic group during a hold.",
+    "not-assigned": "No member reads some of the partitions now.",
+    "not-expiring": "No offset of the live group expires.",
+    "not-in-backup": "The group has committed offsets that the backup does not have.",
+    "not-paused": "A partition is not paused.",
+    "nothing-to-undo": "The run changed nothing, or everything is as it was before.",
+    "old-commit": "The last commit of a member that is evicted is old.",
+    "other-groups": "The file has rows for groups that were not asked for.",
+    "other-partitions": "The file has rows for partitions that were not asked for.",
+    "repeats": "How many records the group reads again.",
+    "watched": "After a move, the commits of the group are watched.",
+    "stays-committed": "What was committed before a pause stays while the group is live.",
+    "slow-member": "A member may be processing one record, and revokes nothing meanwhile.",
+    "slow-group": "The members send heartbeats rarely, so they notice a change late.",
+    "source-live": "The group that is copied has members, which continue to commit.",
+    "stops": "Which partitions stop, and for how long.",
+    "survives": "When the hold ends, and what happens if the process that holds dies.",
+    "too-young": "A group or a topic has not been left alone for as long as was asked for.",
+}

@@ -13,7 +13,6 @@ from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapsho
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
-from toolkit.planning.holds.claims import partitions_to_claim
 from toolkit.planning.holds.recipes import (
     APPLICATIONS,
     COOPERATIVE,
@@ -23,6 +22,7 @@ from toolkit.planning.holds.recipes import (
     WAITS_FOR,
     Recipe,
     is_internal_topic,
+    partitions_to_claim,
 )
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member, TopicPartition
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
-from toolkit.planning.holds.assignor_rule import assignor_differs
+from toolkit.planning.holds.assignment import ASSIGNORS, Subscriber, assigns_otherwise
 from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.holds.hold_words import holder_in_words, in_short
 from toolkit.planning.holds.recipes import (
@@ -23,10 +23,11 @@ from toolkit.planning.holds.recipes import (
     KNOWN,
     STREAMS,
     WAITING,
+    WAITS_FOR,
     Recipe,
 )
-from toolkit.planning.holds.slow_members import slow_member
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
+from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import block, note
 
 LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member
@@ -36,6 +37,17 @@ CLASSIC_EXTRA_MEMBERS = 2
 # Groups in which each partition has one owner.
 WITH_OWNERS = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS})
 ALIKE = timedelta(minutes=1)  # ends closer than this count as the same
+RANGE = "range"
+SLOW_MEMBER_HARMS = {
+    Recipe.LOSSLESS: "the topic's other partitions stop until it polls, for up to {wait}; then it "
+    "is evicted, and what it has read since its last commit is redelivered. prefer quiet evicts it "
+    "at once, and no partitions of other members stop",
+    Recipe.CLAIMS: "the pause is refused after {wait}; if it stops polling only when the others "
+    "have revoked their partitions, all stop for up to {wait}, then it is evicted, and what it has "
+    "read since its last commit is redelivered. prefer quiet does not wait for it",
+    Recipe.EAGER: "all members stop until it polls, as in every rebalance, for up to {wait}; then "
+    "it is evicted, and what it has read since its last commit is redelivered",
+}
 
 
 def group_kind(group: Group) -> str:
@@ -171,6 +183,20 @@ def slow_group(case: HoldContext) -> Iterator[Finding]:
         yield note("slow-group", why, case.group.group_id)
 
 
+def slow_member(case: HoldContext) -> Iterator[Finding]:
+    """Report members with lag and no commit for long, where the capture waits for them."""
+    if case.recipe not in SLOW_MEMBER_HARMS:
+        return
+    for member in case.slow:
+        age = format_duration(case.since_last_commit(member) or WAITS_FOR)
+        harm = SLOW_MEMBER_HARMS[case.recipe].format(wait=format_duration(WAITS_FOR))
+        why = (
+            f"{name_members([member])} has lag and has not committed for {age}: if it is "
+            f"processing one record, {harm}"
+        )
+        yield note("slow-member", why, case.group.group_id)
+
+
 def hold_too_long(case: HoldContext) -> Iterator[Finding]:
     """Block holds longer than the maximum rebalance timeout of a KIP-848 member."""
     too_long = case.terms.pause_for is not None and case.terms.pause_for > LONGEST_HOLD
@@ -255,6 +281,38 @@ def no_choice(case: HoldContext) -> Iterator[Finding]:
     if case.recipe is Recipe.STREAMS:
         why = "Kafka Streams application: every instance is evicted once and rejoins"
         yield note("no-choice", why, case.group.group_id)
+
+
+def assignor_differs(case: HoldContext) -> Iterator[Finding]:
+    """
+    Report a group whose own assignor assigns otherwise than the hold, as by rack (KIP-881).
+
+    Block it where topics may be read together by partition number, as with range.
+    """
+    group, known = case.group, case.index.partitions
+    if group.type is not GroupType.CLASSIC or group.assignor not in ASSIGNORS or group.paused:
+        return
+    topics = group.subscribed_topics
+    counts = {topic: len(known[topic]) for topic in topics if topic in known}
+    if group.assignor != RANGE and counts.keys() < topics:
+        return  # what one topic adds moves the partitions of another
+    members = [
+        Subscriber(m.member_id, m.subscription.topics, instance_id=m.instance_id or "")
+        for m in group.readers
+    ]
+    shares = {m.member_id: frozenset(m.assignment) for m in group.readers}
+    if not assigns_otherwise(members, counts, shares, assignor=group.assignor):
+        return
+    why = (
+        f"the group's {group.assignor} assignor assigns partitions otherwise than Kafka's, for "
+        "example by rack; during the pause members keep what they have, and one that joins is "
+        "given partitions by number only"
+    )
+    if group.assignor == RANGE and len(topics) > 1:
+        why += ": equal partition numbers of two topics may then be read by two members"
+        yield block("assignor-differs", why, group.group_id)
+    else:
+        yield note("assignor-differs", why, group.group_id)
 
 
 CASE_RULES: tuple[Callable[[HoldContext], Iterator[Finding]], ...] = (

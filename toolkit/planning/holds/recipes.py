@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from enum import StrEnum
 
-from toolkit.model import CaptureMode
+from toolkit.model import CaptureMode, TopicPartition
 
 COOPERATIVE = "cooperative-sticky"
 STREAMS = "stream"  # assignor name of Kafka Streams on the classic protocol
@@ -19,6 +20,7 @@ WAITS_FOR = timedelta(seconds=15)
 # begun again and again. No multiple of the members' heartbeat interval, 5 s: the member that came
 # back first sends one at each multiple, and would be given tasks before it can be evicted again.
 APPLICATION_DELAY = timedelta(seconds=23)
+MOST_PARTITIONS = 200  # that are claimed: a member and a connection each, for some seconds
 
 
 class Recipe(StrEnum):
@@ -55,3 +57,26 @@ APPLICATIONS = frozenset({Recipe.STREAMS, Recipe.APPLICATION})  # of Kafka Strea
 def is_internal_topic(topic: str, application_id: str) -> bool:
     """Return whether a topic that a Kafka Streams application reads was made by itself."""
     return topic.startswith(f"{application_id}-") and topic.endswith("-repartition")
+
+
+def partitions_to_claim(
+    subscriptions: Collection[frozenset[str]], counts: Mapping[str, int]
+) -> tuple[TopicPartition, ...]:
+    """
+    Return all partitions of a group's topics, sorted, if members of ours can own one each.
+
+    A cooperative leader lets each member keep what it says it owns, up to an equal share. So if
+    there is a member of ours for each partition, which says that it owns that one, none is left
+    for others.
+
+    `subscriptions` are the topics of each member, `counts` the partitions of each topic. Return ()
+    if members subscribe to different topics, as then the leader shares out by other rules, or if
+    there are too many partitions.
+    """
+    places = tuple(
+        TopicPartition(topic, number)
+        for topic, count in sorted(counts.items())
+        for number in range(count)
+    )
+    is_one = len(set(subscriptions)) == 1 and counts.keys() == next(iter(subscriptions))
+    return places if is_one and len(places) <= MOST_PARTITIONS else ()

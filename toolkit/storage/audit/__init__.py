@@ -7,6 +7,7 @@ so `verify` detects changed, removed, reordered or duplicated lines. It cannot d
 the whole log and its head: keep a copy elsewhere.
 """
 
+from toolkit.storage.audit.chain import is_harmless, verify
 from toolkit.storage.audit.entry import (
     AuditChange,
     AuditEntry,
@@ -19,7 +20,6 @@ from toolkit.storage.audit.entry import (
 )
 from toolkit.storage.audit.log import append
 from toolkit.storage.audit.runs import EarlierRun, has_log, last_runs, newest_run, read, unfinished
-from toolkit.storage.audit.verification import is_harmless, verify
 
 __all__ = [
     "AuditChange",

@@ -1,18 +1,25 @@
 """
-The protocols in which we can act as a member, and as the leader, of a classic group.
+Subscription and assignment bytes of the classic protocol, compatible with the clients.
 
-Each is a name that all members support, how its members let go of partitions, and the user data
-that its own code expects. Other names are refused: what their members put into user data, and
-what they make of ours, is not known.
+The broker carries these bytes from member to member and looks into none of them. A leader that
+sends others than the members' own client would send may break an application for good.
+
+We can act as a member, and as the leader, in the protocols of `PROTOCOLS`: each is a name that all
+members support, how its members let go of partitions, and the user data that its own code expects.
+Other names are refused: what their members put into user data, and what they make of ours, is not
+known. Of what members subscribe to only version and topics are relied on: some clients leave out
+what their version should have (kafka-go writes version 1 without owned partitions), and some add
+what only they can read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from toolkit.errors import Blocked
-from toolkit.kafka_io.membership.protocol_bytes.fields import (
+from toolkit.kafka_io.membership.protocol_fields import (
     ProtocolReader,
     Unreadable,
     int16,
@@ -114,3 +121,51 @@ def protocol_named(name: str) -> ClassicProtocol:
         "assignment would break its members",
         hint=f"only groups with one of {', '.join(PROTOCOLS)} can be held",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSubscription:
+    """A member's subscription; `generation` is that of what it owns, -1 where it does not say."""
+
+    topics: frozenset[str]
+    owned: frozenset[TopicPartition] = frozenset()
+    generation: int = -1
+
+
+def read_subscription(data: bytes) -> MemberSubscription | None:
+    """
+    Return a member's subscription, None where it cannot be read.
+
+    What it owns is in the message itself since version 1. Before, and always with `sticky`, it is
+    in the user data: what the member had in the last generation that it was assigned something.
+    """
+    reader = ProtocolReader(data)
+    try:
+        version = reader.int16()
+        topics = frozenset(reader.strings())
+    except Unreadable:
+        return None
+    user_data: bytes | None = None
+    owned: frozenset[TopicPartition] = frozenset()
+    generation = -1
+    with suppress(Unreadable):
+        user_data = reader.optional_bytes()
+        if version >= 1 and not reader.is_done:
+            owned = reader.partitions()
+        if version >= 2 and not reader.is_done:
+            generation = reader.int32()
+    if owned or not user_data:
+        return MemberSubscription(topics, owned, generation)
+    return MemberSubscription(topics, *_read_sticky(user_data))
+
+
+def _read_sticky(user_data: bytes) -> tuple[frozenset[TopicPartition], int]:
+    """Return owned partitions and their generation; nothing where it is of another layout."""
+    reader = ProtocolReader(user_data)
+    try:
+        owned = reader.partitions()
+        # The first version of this layout had no generation.
+        generation = -1 if reader.is_done else reader.int32()
+    except Unreadable:
+        return frozenset(), -1
+    return (owned, generation) if reader.is_done else (frozenset(), -1)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
-from toolkit.kafka_io.membership.protocol_bytes.fields import (
+from toolkit.kafka_io.membership.protocol_fields import (
     ProtocolReader,
     Unreadable,
     int16,

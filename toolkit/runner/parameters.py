@@ -25,7 +25,7 @@ from typing import Any
 
 from toolkit.errors import ParameterError
 from toolkit.model.secrets import SECRET_NAME, looks_secret
-from toolkit.runner.notebook_file import read_notebook
+from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.old_names import new_name, old_names, with_new_names
 from toolkit.storage.formats.yaml_nodes import YamlFile
 from toolkit.templates import NOTEBOOKS

@@ -11,7 +11,7 @@ import nbformat
 
 from toolkit.errors import ParameterError, UsageError
 from toolkit.runner.execution import heading_of
-from toolkit.runner.notebook_file import read_notebook
+from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.parameters import read_parameters
 from toolkit.runner.result_files import InvalidResultFile, is_time, read_result
 

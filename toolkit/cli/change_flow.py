@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.cluster_options import is_watched
+from toolkit.cli.command_target import is_watched
 from toolkit.cli.output import after_a_change, printable, printable_name, write_frame
 from toolkit.cli.output_file import STDOUT, name_of, write_output_file
 from toolkit.cli.progress_line import ProgressLine

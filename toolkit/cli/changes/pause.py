@@ -9,8 +9,7 @@ import click
 
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, print_result
-from toolkit.cli.cluster_options import only_group, opened
-from toolkit.cli.command_target import CommandPlan, CommandTarget
+from toolkit.cli.command_target import CommandPlan, CommandTarget, only_group, opened
 from toolkit.cli.options import topics_option
 from toolkit.cli.output import printable
 from toolkit.model import CaptureMode

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from toolkit.cli.cluster_options import opened
-from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
-from toolkit.cli.consumer_groups.exact_names import exactly, named
+from toolkit.cli.command_target import opened
+from toolkit.cli.consumer_groups.cluster_and_groups import (
+    cluster_of,
+    command_target_of,
+    exactly,
+    named,
+)
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import printable, write_frame, write_problems
 from toolkit.errors import NotFound, ToolkitError, UsageError

@@ -23,7 +23,7 @@ from toolkit.cli.change_flow import (
     write_plan,
 )
 from toolkit.cli.command_target import ApprovalOptions
-from toolkit.cli.consumer_groups.connection_flags import command_target_of
+from toolkit.cli.consumer_groups.cluster_and_groups import command_target_of
 from toolkit.cli.output import after_a_change, write_frame
 from toolkit.errors import Blocked
 

@@ -260,7 +260,6 @@ MEMBERS: dict[Behaviour, Callable[[SeededGroup], RawMember]] = {
 
 
 def _topics_of(group: SeededGroup) -> list[SeededTopic]:
-    """Return the topics that a group reads."""
     return [topic for topic in TOPICS if topic.name in group.reads]
 
 

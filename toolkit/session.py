@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import ClusterAccess, over_one_connection
 from toolkit.journeys.copy import copy, rename
-from toolkit.journeys.deletable_groups import deletable_groups
 from toolkit.journeys.delete_groups import delete_groups
 from toolkit.journeys.delete_offsets import delete_offsets
-from toolkit.journeys.group_choices import choices
+from toolkit.journeys.group_choices import choices, deletable_groups
 from toolkit.journeys.health import health
 from toolkit.journeys.lag import lag
 from toolkit.journeys.move import move
-from toolkit.journeys.pause import pause
-from toolkit.journeys.pause_or_resume import pause_or_resume
+from toolkit.journeys.pause import pause, pause_or_resume
 from toolkit.journeys.paused import board, paused
 from toolkit.journeys.peek import peek
 from toolkit.journeys.rescue import rescue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
@@ -12,22 +13,24 @@ import pandas as pd
 from traitlets import Any
 
 from toolkit.model.names import shown_name
-from toolkit.plan import Action, Finding, Outcome, Plan
+from toolkit.model.plurals import counted
+from toolkit.plan import Action, ChangeStatus, Finding, Outcome, Plan
 from toolkit.plan.approvals import is_reason
-from toolkit.planning.frames.plan_frames import review_frame
+from toolkit.planning.frames.plan_frames import outcome_frame, outcome_reasons, review_frame
 from toolkit.planning.frames.plan_summary import summary
 from toolkit.planning.guardrails.registry import blocking
-from toolkit.report.safe_names import visible
-from widgets.background import BackgroundRun, RunningJob
+from toolkit.report.safe_names import sentence, visible
+from widgets.background import FAILED, RUNNING, BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
-from widgets.fragments import NoticeTone, notice
+from widgets.fragments import NoticeTone, in_html, notice, sheet, table
 from widgets.live_or_static import LiveOrStatic
 from widgets.next_steps import NextSteps
-from widgets.outcome_notice import outcome_html
-from widgets.review_html import confirmation_html, findings_html, head_html, static_review
 
 DELETING_ACTIONS = frozenset({Action.DELETE_OFFSETS, Action.DELETE_GROUP})
 USED = "The approval is used up. Run the notebook from the top to create a new plan."
+NEXT = "The cells below show verification, audit record and undo."
+SHOWN_FINDINGS, SHOWN_FAILURES = 12, 50
+AT_WORK = {RUNNING: ("note", "applying"), FAILED: ("block", "not applied")}
 
 
 class ApplyAction(Protocol):
@@ -158,7 +161,7 @@ class PlanReview(LiveOrStatic):
     @cached_property
     def found(self) -> ipywidgets.HTML:
         """What speaks against it."""
-        return ipywidgets.HTML(findings_html(self))
+        return ipywidgets.HTML(_findings_html(self))
 
     @cached_property
     def message(self) -> ipywidgets.HTML:
@@ -173,7 +176,7 @@ class PlanReview(LiveOrStatic):
     @cached_property
     def head(self) -> ipywidgets.HTML:
         """What the plan is, and how it stands."""
-        return ipywidgets.HTML(head_html(self))
+        return ipywidgets.HTML(_head_html(self))
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         """Return the plan, what speaks against it, and the approval."""
@@ -181,7 +184,7 @@ class PlanReview(LiveOrStatic):
         seen = (self.head, *changes, self.found)
         if not self.is_open:
             return seen
-        confirmation = ipywidgets.HTML(confirmation_html(self))
+        confirmation = ipywidgets.HTML(_confirmation_html(self))
         confirmation.add_class("ow-line")
         for box in (self.reason, self.confirmation_input):
             box.observe(self.guarded(self.show_missing), "value")
@@ -225,7 +228,7 @@ class PlanReview(LiveOrStatic):
 
     def _show_ticked(self) -> None:
         """Show what blocks it now, and what is still missing."""
-        self.found.value = findings_html(self)
+        self.found.value = _findings_html(self)
         self._show_status()
         self.show_missing()
 
@@ -255,7 +258,7 @@ class PlanReview(LiveOrStatic):
 
     def _show_status(self) -> None:
         with self._at_status:  # what is shown last is how it stands
-            self.head.value = head_html(self)
+            self.head.value = _head_html(self)
             self.store()
 
     def _work(self, job: RunningJob) -> Outcome | None:
@@ -281,7 +284,7 @@ class PlanReview(LiveOrStatic):
         self.set_trait("outcome", self.background.result)
         self._show_status()
         if self.outcome is not None:
-            self.message.value = outcome_html(self.outcome)
+            self.message.value = _outcome_html(self.outcome)
             if self.apply and (steps := self.apply.next_steps()):
                 self.follow_ups.children = [steps.view]
         else:
@@ -289,7 +292,14 @@ class PlanReview(LiveOrStatic):
 
     def static_html(self) -> str:
         """Return the review folded away: in a report its parts stand above already."""
-        return static_review(self)
+        tone, word = _status_badge(self)
+        title = f"Plan review: {in_html(self.plan.request)}"
+        rows = self.rows.static_html() if len(self.rows.frame) else ""
+        return (
+            f'{sheet()}<details class="ow-static"><summary>{title} '
+            f'<span class="ow-badge ow-{tone}">{word}</span></summary>'
+            f"{_summary_html(self)}{_findings_html(self)}{rows}</details>"
+        )
 
     def text_form(self) -> str:
         """Return what it is about."""
@@ -320,3 +330,95 @@ def _informative_columns(changes: pd.DataFrame) -> pd.DataFrame:
     wanted = ("group", "topic", "partition", "before", "after", "distance", "time_distance")
     shown = changes[[column for column in (*wanted, "metadata", "why") if column in changes]]
     return shown.drop(columns="group") if len(shown["group"].unique()) == 1 else shown
+
+
+def _head_html(review: PlanReview) -> str:
+    """Return what the plan is for, where, how much it changes, and how it stands."""
+    tone, word = _status_badge(review)
+    return (
+        f'<div class="ow-head"><span class="ow-title">{in_html(sentence(review.plan.request))}'
+        f'</span><span class="ow-badge ow-{tone}">{word}</span></div>{_summary_html(review)}'
+    )
+
+
+def _summary_html(review: PlanReview) -> str:
+    """Return how much the plan changes, where, and its fingerprint."""
+    plan = review.plan
+    return (
+        f"<p>{in_html(sentence(summary(plan)))}, on cluster <b>{in_html(plan.cluster)}</b>. "
+        f'<span class="ow-soft">Fingerprint {plan.fingerprint}</span></p>'
+    )
+
+
+def _findings_html(review: PlanReview) -> str:
+    """Return the findings, those that block first."""
+    blockers = set(review.blocked_by)
+    ordered = sorted(review.findings, key=lambda f: (f not in blockers, not f.blocks))
+    if not ordered:
+        return '<p class="ow-soft">No findings.</p>'
+    one = len(review.plan.group_ids) == 1
+    shown = ordered[:SHOWN_FINDINGS]
+    items = [_finding(f, is_blocking=f in blockers, tells_group=not one) for f in shown]
+    more = len(ordered) - len(items)
+    rest = f'<li class="ow-note">{more:,} more: see the Findings table above</li>' if more else ""
+    return f'<ul class="ow-findings">{"".join(items)}{rest}</ul>'
+
+
+def _confirmation_html(review: PlanReview) -> str:
+    """Return what has to be typed."""
+    groups = review.plan.group_ids
+    if len(groups) == 1:
+        what = "type the group id"
+    else:
+        what = f"type the number of groups to change ({len(groups):,})"
+    shown = f' <span class="ow-key">{in_html(review.expected_confirmation)}</span>'
+    return f"<p><b>To approve</b>, enter a reason and {what}:{shown}</p>"
+
+
+def _status_badge(review: PlanReview) -> tuple[str, str]:
+    """Return how the plan stands: a tone and a few words."""
+    if review.outcome is not None:
+        return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")
+    if review.background.state in AT_WORK:
+        return AT_WORK[review.background.state]
+    if review.outdated:
+        return "block", "out of date"
+    if review.blocked_by:
+        return "block", "blocked"
+    if not review.plan.steps:
+        return "good", "no changes"
+    by_hand = review.apply is not None
+    return ("passed", "awaiting approval") if by_hand else ("good", "approved by parameters")
+
+
+def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:
+    kind = "block" if is_blocking else "passed" if finding.blocks else "note"
+    word = {"block": "Blocked", "passed": "Block overridden", "note": "Note"}[kind]
+    group = None if finding.group_id is None else shown_name(finding.group_id)
+    about = [group if tells_group else None, finding.topic, finding.partition]
+    place = in_html(" ".join(str(part) for part in about if part is not None))
+    where = f' <span class="ow-soft">{place}</span>' if place else ""
+    return (
+        f'<li class="ow-{kind}"><b>{word} · {in_html(finding.rule)}</b>{where}<br>'
+        f"{in_html(finding.why)}</li>"
+    )
+
+
+def _outcome_html(outcome: Outcome) -> str:
+    """Return how it ended, in words, and every change that was not done."""
+    counts = Counter(r.status for s in outcome.steps for r in s.results or (s,))
+    total = sum(counts.values())
+    said = f"{counted(total, 'change')} made"
+    if not outcome.is_done:
+        said = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+    whys = outcome_reasons(outcome)[:SHOWN_FAILURES]
+    lines = [*whys, f"Run {outcome.run_id}. {NEXT}"]
+    if not any(outcome.interrupted in why for why in whys):
+        lines.insert(0, outcome.interrupted)
+    tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
+    html = notice(f"{said}, read back from the cluster", lines, tone=tone)
+    frame = outcome_frame(outcome)
+    failed = frame[frame["status"] != str(ChangeStatus.DONE)].head(SHOWN_FAILURES)
+    if failed.empty:
+        return html
+    return f'{html}<div class="ow-rows">{table(failed, caption="Changes not done")}</div>'

@@ -18,7 +18,7 @@ from toolkit.cli import COMMANDS, cli
 from toolkit.model.cluster import DEFAULT_TIMEOUT_S, Policy
 from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS
 from toolkit.planning.guardrails.registry import NOTES, RULES
-from toolkit.runner.notebook_file import read_notebook
+from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.parameters import read_parameters
 from toolkit.spark.columns import MEANING
 from toolkit.spark.schemas import RESULTS

@@ -12,8 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.cli.data_formats import FORMULA, csv_texts, json_texts
-from toolkit.cli.output import printable, write_frame, write_frames, write_problems
+from toolkit.cli.output import (
+    FORMULA,
+    csv_texts,
+    json_texts,
+    printable,
+    write_frame,
+    write_frames,
+    write_problems,
+)
 from toolkit.errors import ToolkitError
 from toolkit.model import Problem, Snapshot
 from toolkit.model.rows import Rows

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from terminal import talk
 
-from toolkit.cli.output import printable, write_frame
+from toolkit.cli.output import broken_at_spaces, printable, write_frame
 from toolkit.cli.progress_line import ProgressLine
-from toolkit.cli.stderr_lines import broken_at_spaces
 from toolkit.cli.terminal_table import Screen, terminal_table
 from toolkit.model.names import shown_name
 from toolkit.report.frame_cells import rows_of

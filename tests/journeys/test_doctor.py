@@ -18,8 +18,7 @@ from secured import Secured
 
 from toolkit.journeys.doctor import doctor
 from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus
-from toolkit.journeys.doctor.cluster_checks import check_cluster
-from toolkit.journeys.doctor.permission_rows import permission_rows
+from toolkit.journeys.doctor.cluster_checks import check_cluster, permission_rows
 from toolkit.journeys.doctor.this_machine import machine_rows
 from toolkit.kafka_io.cluster.broker_versions import release_of
 from toolkit.kafka_io.cluster.permissions import MOST_ASKED, AclOperation, Permissions

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import StateFileError
-from toolkit.runner.parameters import read_parameters
-from toolkit.runner.values import ValueType, read_type
+from toolkit.runner.parameters import ValueType, read_parameters, read_type
 from toolkit.templates import NOTEBOOKS
 from toolkit.templates.filled_copies import name_of_copy, write_filled_copy
 

@@ -14,8 +14,7 @@ from toolkit.cli import cli
 from toolkit.errors import UsageError
 from toolkit.runner.execution import RunEnd
 from toolkit.runner.past_runs import past_runs, refresh_index, remove_old
-from toolkit.runner.result import RunStatus, StepFailed
-from toolkit.runner.result_files import InvalidResultFile, read_result
+from toolkit.runner.result import InvalidResultFile, RunStatus, StepFailed, read_result
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

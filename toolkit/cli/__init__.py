@@ -18,8 +18,12 @@ from itertools import takewhile
 import click
 from click.shell_completion import CompletionItem
 
-from toolkit.cli.output import echo_error, replace_what_cannot_be_written, without_colour
-from toolkit.cli.stderr_lines import break_long_lines
+from toolkit.cli.output import (
+    break_long_lines,
+    echo_error,
+    replace_what_cannot_be_written,
+    without_colour,
+)
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 

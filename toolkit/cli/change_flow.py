@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.cluster_options import is_watched
+from toolkit.cli.command_target import is_watched
 from toolkit.cli.output import after_a_change, printable, printable_name, write_frame
 from toolkit.cli.output_file import STDOUT, name_of, write_output_file
 from toolkit.cli.progress_line import ProgressLine
-from toolkit.cli.run_notices import print_notices
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.change_outcome import ChangeOutcome
     from toolkit.journeys.change.decision import Decision
     from toolkit.journeys.change.planned_change import PlannedChange
+    from toolkit.journeys.change.run_notices import RunNotice
     from toolkit.plan import Finding, Plan, StepOutcome
 
 PARTLY, BLOCKED, FAILED = 4, 3, 1
@@ -139,6 +140,18 @@ def write_plan(change: PlannedChange, command: CommandTarget) -> None:
     write_frame(change.review[change.main_columns], command.output, important=FIRST, is_whole=True)
     if change.why_untimed:
         click.echo(f"the times of the records are not shown: {change.why_untimed}", err=True)
+
+
+def print_notices(notices: Iterable[RunNotice]) -> None:
+    """Say what became of interrupted runs and orphaned holds, and how to go on."""
+    for notice in notices:
+        way_on = f".\nTo undo it: 'offsetbook undo {notice.run_id}'" if notice.run_id else ""
+        if notice.fingerprint:
+            way_on += (
+                f"; finish it with 'offsetbook apply --run {notice.run_id} "
+                f"--approve {notice.fingerprint} --reason TEXT'"
+            )
+        click.echo(f"{printable(notice.words)}{way_on}", err=True)
 
 
 def print_findings(change: PlannedChange, command: CommandTarget) -> None:

@@ -1,16 +1,28 @@
-"""What a command is about, what a journey planned for it, and the approval that it was given."""
+"""
+What a command is about, what a journey planned for it, and the approval that it was given.
+
+Its cluster is opened here, with progress while it is read.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from toolkit.cli.progress_line import ProgressLine
+from toolkit.errors import UsageError
+from toolkit.model.names import ExactName
+
 if TYPE_CHECKING:
     from toolkit.journeys.change.decision import Decision
     from toolkit.journeys.change.planned_change import PlannedChange
+    from toolkit.journeys.cluster_access import ClusterAccess
+    from toolkit.model import Cluster
 
 
 @dataclass(frozen=True)
@@ -49,3 +61,41 @@ class ApprovalOptions:
     def audit_reason(self) -> str:
         """The reason for the audit log: --reason, else what is set for all commands at once."""
         return self.reason or os.environ.get("OFFSETBOOK_REASON", "")
+
+
+@contextmanager
+def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iterator[ClusterAccess]:
+    """
+    Open the cluster that is meant, and show how far a reading has come while somebody looks.
+
+    Raises UsageError where it is not clear which one that is.
+    """
+    from toolkit.journeys.cluster_access import ClusterAccess, find_cluster
+
+    if cluster is None or isinstance(cluster, str):
+        cluster = find_cluster(cluster or command.cluster or "", command.fleet)
+    progress = ProgressLine(cluster.name, visible=is_watched(command))
+    try:
+        yield ClusterAccess(cluster, fleet_file=command.fleet, on_progress=progress)
+    finally:
+        progress.clear()
+
+
+def required_groups(command: CommandTarget) -> tuple[str, ...]:
+    """Return the groups that were asked for; raises UsageError where there are none."""
+    if not command.groups:
+        raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")
+    return command.groups
+
+
+def only_group(command: CommandTarget) -> str:
+    """Return the one group that is named; raises UsageError."""
+    if len(set(command.groups)) != 1:
+        hint = "--group NAME, one call for each group"
+        raise UsageError("a pause is of exactly one group", hint=hint)
+    return ExactName(command.groups[0])
+
+
+def is_watched(command: CommandTarget) -> bool:
+    """Whether somebody looks at a terminal and wants to see progress."""
+    return not command.quiet and sys.stderr.isatty()

@@ -1,25 +1,31 @@
-"""Write rows to stdout as a table, JSON or CSV; words go to stderr."""
+"""
+Write rows to stdout as a table, JSON or CSV; words go to stderr.
+
+On a terminal they are broken at spaces: it would itself break them inside words.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from toolkit.cli.data_formats import csv_texts, json_texts
 from toolkit.model import NO_SUCH_GROUP
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
-from toolkit.model.rows import Rows, concatenated
+from toolkit.model.rows import WORDS, Row, Rows, concatenated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +36,11 @@ if TYPE_CHECKING:
 
 FEW = 10  # lines of one kind on stderr; more become one with a count
 MOST_NAMED = 5
+PIECE = 1000  # rows of JSON or CSV
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
+# What is quoted in a message is one word: of a command that is copied a shell would run a part.
+_WORD = re.compile(r"(?:(?<!\w)'[^']*'|\S)+")
+_COMMAND = "offsetbook "  # a line that begins with it is a command alone
 
 
 def write_frames(
@@ -91,6 +102,66 @@ def write_rows(
         return
     for text in json_texts(table) if output == "json" else csv_texts(table):
         echo_data(text, is_json=output == "json")
+
+
+def csv_texts(table: Rows) -> Iterator[str]:
+    """Yield CSV with a heading; text that a spreadsheet would execute begins with an apostrophe."""
+    may_execute = [place for place, kind in enumerate(table.columns.values()) if kind in WORDS]
+    rows = iter(table.rows)
+    yield _csv([tuple(table.columns)])
+    while piece := list(islice(rows, PIECE)):
+        yield _csv(_without_formulas(piece, may_execute))
+
+
+def _csv(rows: list[Row]) -> str:
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
+
+
+def _without_formulas(rows: list[Row], may_execute: list[int]) -> list[Row]:
+    columns: list[Any] = list(zip(*rows, strict=True))
+    for place in may_execute:
+        if any(map(_is_formula, _distinct(columns[place]))):
+            columns[place] = [f"'{cell}" if _is_formula(cell) else cell for cell in columns[place]]
+            rows = list(zip(*columns, strict=True))
+    return rows
+
+
+def _distinct(cells: Sequence[Any]) -> Collection[Any]:
+    """Names come many times, and each need be looked at once."""
+    try:
+        return set(cells)
+    except TypeError:  # a list
+        return cells
+
+
+def _is_formula(cell: object) -> bool:
+    return isinstance(cell, str) and cell.startswith(FORMULA)
+
+
+def json_texts(table: Rows) -> Iterator[str]:
+    """Yield a JSON array of objects, one line a value; times in ISO 8601."""
+    names = [f"    {_json(name)}:" for name in table.columns]
+    pattern = "  {\n" + ",\n".join(f"{name.replace('%', '%%')}%s" for name in names) + "\n  }"
+    rows = iter(table.rows)
+    between = "[\n"
+    while piece := list(islice(rows, PIECE)):
+        yield between + ",\n".join(pattern % tuple(map(_json, row)) for row in piece)
+        between = ",\n"
+    yield "[\n\n]\n" if between == "[\n" else "\n]\n"
+
+
+_text: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, str):
+        # As pandas writes text, so that frames and rows give the same bytes.
+        return _text(value).replace("/", "\\/")
+    if isinstance(value, datetime):
+        return f'"{value.astimezone(UTC).isoformat(timespec="milliseconds")[:-6]}Z"'
+    return _text(round(value, 10) if isinstance(value, float) else value)
 
 
 def write_problems(snapshots: Iterable[Snapshot]) -> None:
@@ -226,3 +297,54 @@ def table_on(
     if screen and screen.has_colours:
         return replace(shown, header=[click.style(line, bold=True) for line in shown.header])
     return shown
+
+
+def break_long_lines() -> None:
+    """Have stderr break messages at spaces where it is a terminal that tells its width."""
+    own = sys.__stderr__
+    if own is None or sys.stderr is not own or not own.isatty():
+        return
+    # By the same descriptor: what stands for it meanwhile, such as a file, gets the messages.
+    raw = io.BufferedWriter(io.FileIO(own.fileno(), "w", closefd=False))
+    sys.stderr = _MessageLines(
+        raw, own.encoding, own.errors, line_buffering=True, write_through=True
+    )
+
+
+class _MessageLines(io.TextIOWrapper):
+    """The terminal's stderr."""
+
+    def write(self, text: str, /) -> int:
+        """Write whole lines broken at spaces, and everything else as it is."""
+        if text.endswith("\n"):
+            lines = text[:-1].split("\n")
+            text = "\n".join(broken_at_spaces(line, _width_of(self)) for line in lines) + "\n"
+        return super().write(text)
+
+
+def _width_of(terminal: TextIO) -> int:
+    """Return how many characters a line of a terminal has; 0 if unknown."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns
+    except OSError:
+        return 0
+
+
+def broken_at_spaces(line: str, width: int) -> str:
+    """Return a line as several that fit, as far as no word is longer; 0 is no limit."""
+    if not width or 2 * len(line) <= width or line.startswith(_COMMAND):
+        return line
+    from rich.cells import cell_len
+
+    if cell_len(click.unstyle(line)) <= width:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    words = _WORD.findall(line)
+    lines = [indent + words[0]] if words else [line]
+    for word in words[1:]:
+        joined = f"{lines[-1]} {word}"
+        if cell_len(click.unstyle(joined)) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(indent + word)
+    return "\n".join(lines)

@@ -16,8 +16,15 @@ from typing import Protocol
 
 import click
 
-from toolkit.cli.data_formats import csv_texts, json_texts
-from toolkit.cli.output import echo_data, printable, table_on, without_colour, write_rows
+from toolkit.cli.output import (
+    csv_texts,
+    echo_data,
+    json_texts,
+    printable,
+    table_on,
+    without_colour,
+    write_rows,
+)
 from toolkit.cli.terminal_table import Screen, wrapped
 from toolkit.model.rows import Rows
 from toolkit.model.times import format_duration

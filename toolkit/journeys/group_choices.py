@@ -1,23 +1,53 @@
-"""The groups of a cluster to choose from, with their lag."""
+"""
+The groups of a cluster to choose from, with their lag: all of them, or those that can be deleted.
+
+Of the latter, when they expire by themselves; of the others, why they stay.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.health import HealthReport, health
 from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.groups.group_settings import ExpirySettings, read_expiry_settings
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Snapshot
+from toolkit.model import Group, Snapshot
 from toolkit.model.names import named
+from toolkit.planning.changes.delete_groups import why_not_deleted
 from toolkit.planning.diagnosis.group_health import Health
+from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.report.display import is_headless
 from toolkit.report.progress_line import progress_line
+from toolkit.report.tables import show_table
+
+EXPIRY = "offsets expire about"  # how the column is headed
+
+
+@dataclass(frozen=True, eq=False)
+class DeletableGroups:
+    """
+    The groups of a cluster that can be deleted, and those that cannot.
+
+    `rows` has the columns of `groups_frame` but state and members, lag, unknown_lag_partitions and,
+    as `offsets expire about`, when brokers expire the last committed offset of the group, null if
+    that is unknown. `others` has group, type, state, members and why.
+    """
+
+    rows: pd.DataFrame
+    others: pd.DataFrame
+
+    def show_others(self) -> None:
+        """Show the groups that cannot be deleted, and why; nothing if there are none."""
+        if len(self.others):
+            show_table(self.others, caption_text="Groups that cannot be deleted")
 
 
 def choices(
@@ -44,6 +74,29 @@ def choices(
         return groups_with_lag(report.facts).merge(_health_words(report), how="left", on="group")
 
 
+def deletable_groups(access: ClusterAccess, groups: Sequence[str] = ()) -> DeletableGroups:
+    """
+    Return which groups can be deleted, to choose from; none, and none read, where some are named.
+
+    A live group and one that the fleet file protects cannot. Commit times are read of empty groups.
+    Raises ClusterUnreachable.
+    """
+    if any(groups):
+        return DeletableGroups(pd.DataFrame({"group": pd.Series(dtype="str")}), pd.DataFrame())
+    with progress_line("reading the groups that can be deleted"):
+        facts = read_snapshot(access.cluster, commit_times=_is_empty)
+        with connected(access.cluster) as connection:
+            settings = read_expiry_settings(connection)
+    protected = access.under_policy(facts.cluster_id).policy.protected_groups
+    whys = {group.group_id: why_not_deleted(group, protected) for group in facts.groups}
+    rows = _with_last_expiry(facts, settings)
+    rows["why"] = rows["group"].map(whys)
+    stays = rows["why"] != ""
+    others = rows.loc[stays, ["group", "type", "state", "members", "why"]]
+    # All that are left are Empty, and have no members.
+    return DeletableGroups(rows[~stays].drop(columns=["why", "state", "members"]), others)
+
+
 def _health_words(report: HealthReport) -> pd.DataFrame:
     """Return group and health of each group."""
     frame = pd.DataFrame(list(report.rows.rows), columns=list(report.rows.columns))
@@ -62,3 +115,37 @@ def groups_with_lag(facts: Snapshot) -> pd.DataFrame:
     """Return a `groups_frame` with the lag columns of `lag_by_group`."""
     lags = lag_by_group(with_lag(offsets_frame(facts)))[["group", "lag", "unknown_lag_partitions"]]
     return groups_frame(facts).merge(lags, how="left", on="group")
+
+
+def _is_empty(group: Group) -> bool:
+    return not group.is_live
+
+
+def _with_last_expiry(facts: Snapshot, settings: ExpirySettings) -> pd.DataFrame:
+    """Return all groups with their lag, and when the last offset of each empty one expires."""
+    rows = groups_with_lag(facts)
+    timed = offsets_frame(facts).merge(_expiry_facts(facts), on="group", suffixes=("", "_"))
+    timed = timed.assign(
+        subscribed=False,
+        unreadable="",
+        log_problem="",
+        source="offsets topic",
+        expire_at=None,
+        retention_s=settings.retention_s,
+        check_interval_s=settings.check_interval_s,
+    )
+    expiry = with_expiry(timed, now=facts.taken_at)
+    last = expiry.groupby("group")["expires_at"].agg(lambda at: at.max(skipna=False))
+    return rows.assign(**{EXPIRY: rows["group"].map(last)})
+
+
+def _expiry_facts(facts: Snapshot) -> pd.DataFrame:
+    """Return what the expiry rules ask of each empty group."""
+    asked = [
+        (group.group_id, str(group.type), str(group.state), group.protocol_type, group.empty_since)
+        for group in facts.groups
+        if _is_empty(group)
+    ]
+    return pd.DataFrame(
+        asked, columns=["group", "type", "state", "protocol_type", "empty_since"]
+    ).astype({"empty_since": "datetime64[ms, UTC]"})

@@ -8,8 +8,10 @@ from dataclasses import replace
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_facts
 from toolkit.journeys.change.checked_plan import CheckedPlan
+from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.resume import resume
 from toolkit.live.keeper import RESUMED, TIME_OVER
 from toolkit.model.names import ExactName, shown_name
 from toolkit.operate.hold_facts import sample_hold_facts
@@ -19,9 +21,11 @@ from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.pause import check_position, plan_pause
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.partition_selection import parse_topics
+from toolkit.report.display import is_headless
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.hold_files import HoldRecord, hold_path
 
+PAUSE, RESUME = "pause", "resume"
 ENDED_AS_PLANNED = frozenset({TIME_OVER, RESUMED})  # the last words of such a hold
 
 
@@ -72,6 +76,28 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
     facts = read_facts(access, [ExactName(group)], topics=topics)
     plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
+
+
+def pause_or_resume(
+    access: ClusterAccess,
+    /,
+    action: str,
+    group: str | Sequence[str],
+    topics: Sequence[str] = (),
+    **terms: str,
+) -> PlannedChange:
+    """
+    Plan what an `action` asks for: "pause" with the `terms` of `pause`, or "resume".
+
+    A pause without topics plans nothing where somebody can still choose them on a board; a headless
+    run refuses it. Raises UsageError and ClusterUnreachable.
+    """
+    if action not in {PAUSE, RESUME}:
+        raise UsageError(f"{action!r} is no action", hint=f"one of: {PAUSE}, {RESUME}")
+    name = one_group(group, f"a {action}")
+    if action == RESUME:
+        return resume(access, name, topics)
+    return pause(access, name, topics if topics or is_headless() else None, **terms)
 
 
 def follow_pause(pause: CheckedPlan) -> Iterator[HoldRecord]:

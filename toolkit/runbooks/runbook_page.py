@@ -25,21 +25,23 @@ it: group 007 stays text, and `no` is not a bool.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
 import yaml
 
 from toolkit.errors import RunbookError, ToolkitError
 from toolkit.model.secrets import REFERENCE
+from toolkit.model.times import parse_duration
 from toolkit.plan.approvals import Limits
-from toolkit.runbooks.front_matter import FrontMatter
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.old_names import new_name
 from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
 from toolkit.runner.time_limits import TimeLimits
+from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 
 REQUIRED = ("title", "when", "back_out", "notebook", "may_change")
 OPTIONAL = (
@@ -111,7 +113,7 @@ class Runbook:
 
 def read_runbook(path: Path) -> Runbook:
     """Read a page; raises RunbookError that names the line of what is wrong in it."""
-    front = FrontMatter.of(path, required=REQUIRED, optional=OPTIONAL)
+    front = _FrontMatter.of(path)
     notebook = _notebook(front)
     declared = read_parameters(notebook)
     page = Runbook(
@@ -138,7 +140,7 @@ def read_runbook(path: Path) -> Runbook:
     return page
 
 
-def _notebook(front: FrontMatter) -> Path:
+def _notebook(front: _FrontMatter) -> Path:
     node = front.entries["notebook"]
     try:
         return find_notebook(front.file.text_of(node, "notebook"))
@@ -148,7 +150,7 @@ def _notebook(front: FrontMatter) -> Path:
         raise front.file.wrong_at(node, str(exc)) from exc
 
 
-def _clusters(front: FrontMatter) -> tuple[str, ...] | None:
+def _clusters(front: _FrontMatter) -> tuple[str, ...] | None:
     node = front.entries.get("clusters")
     if node is None:
         return None
@@ -159,7 +161,7 @@ def _clusters(front: FrontMatter) -> tuple[str, ...] | None:
     return tuple(front.texts(node, "clusters"))
 
 
-def _must_give(front: FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
+def _must_give(front: _FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
     node = front.entries.get("must_give")
     if node is None:
         return ()
@@ -171,7 +173,7 @@ def _must_give(front: FrontMatter, declared: Iterable[Parameter]) -> tuple[str, 
     return tuple(new_name(name, known) for name in names)
 
 
-def _old_names(front: FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
+def _old_names(front: _FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
     """Return the old names of parameters that the page uses."""
     known = {parameter.name for parameter in declared}
     names = []
@@ -182,7 +184,7 @@ def _old_names(front: FrontMatter, declared: Iterable[Parameter]) -> tuple[str, 
     return tuple(name for name in names if new_name(name, known) != name)
 
 
-def _parameters(front: FrontMatter, declared: Iterable[Parameter]) -> dict[str, object]:
+def _parameters(front: _FrontMatter, declared: Iterable[Parameter]) -> dict[str, object]:
     node = front.entries.get("parameters")
     values: dict[str, object] = {}
     for key, value in front.file.pairs(node, "parameters") if node else ():
@@ -201,7 +203,7 @@ def _parameters(front: FrontMatter, declared: Iterable[Parameter]) -> dict[str, 
     return values
 
 
-def _limits(front: FrontMatter) -> tuple[str, ...]:
+def _limits(front: _FrontMatter) -> tuple[str, ...]:
     node, may_change = front.entries.get("limits"), front.flag("may_change")
     if node is None and not may_change:
         return ()
@@ -221,7 +223,7 @@ def _limits(front: FrontMatter) -> tuple[str, ...]:
     return texts
 
 
-def _notices(front: FrontMatter) -> Iterator[NotifyRule]:
+def _notices(front: _FrontMatter) -> Iterator[NotifyRule]:
     node = front.entries.get("notify")
     if node is not None and not isinstance(node, yaml.SequenceNode):
         raise front.file.wrong_at(node, "notify must be a list")
@@ -229,7 +231,7 @@ def _notices(front: FrontMatter) -> Iterator[NotifyRule]:
         yield _notice(front, item)
 
 
-def _notice(front: FrontMatter, node: yaml.Node) -> NotifyRule:
+def _notice(front: _FrontMatter, node: yaml.Node) -> NotifyRule:
     pairs = front.pairs(node, "notify", ("on", "webhook", "format", "command"))
     said = {name: value for name, (_, value) in pairs.items()}
     if "on" not in said or len({"webhook", "command"} & said.keys()) != 1:
@@ -248,3 +250,88 @@ def _notice(front: FrontMatter, node: yaml.Node) -> NotifyRule:
         )
     form = front.one_of(said["format"], "format", FORMATS) if "format" in said else "json"
     return NotifyRule(on, webhook, form)
+
+
+@dataclass(frozen=True, slots=True)
+class _FrontMatter:
+    """
+    The entries of one page.
+
+    Every method raises RunbookError that names line and column of what is wrong. Values are texts
+    as they stand there: what they mean is not for YAML to say.
+    """
+
+    file: YamlFile
+    entries: Mapping[str, yaml.Node]
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Read the front matter of a page."""
+        hint = "list the runbooks with 'offsetbook runbooks'"
+        file = YamlFile(path, "runbook", RunbookError, hint, lines_before=1)
+        first, _, rest = file.read().partition("\n")
+        front, dashes, _ = f"\n{rest}\n".partition("\n---\n")
+        if first.rstrip() != "---" or not dashes:
+            raise RunbookError(
+                f"runbook {path} does not begin with front matter between two lines of ---",
+                hint="copy the front matter of another runbook",
+            )
+        root = file.compose(front.removeprefix("\n"))
+        found = cls(file, {}).pairs(root, "front matter", (*REQUIRED, *OPTIONAL)) if root else {}
+        if missing := [name for name in REQUIRED if name not in found]:
+            raise RunbookError(f"runbook {path} lacks: {', '.join(missing)}")
+        return cls(file, {name: node for name, (_, node) in found.items()})
+
+    def pairs(
+        self, node: yaml.Node, what: str, known: Collection[str]
+    ) -> dict[str, tuple[yaml.ScalarNode, yaml.Node]]:
+        """Return name, key and value of the entries of a mapping that may have only these names."""
+        found = {}
+        for key, value in self.file.pairs(node, what):
+            if key.value not in known:
+                told = f"unknown entry {key.value!r}{meant(key.value, [*known])}"
+                raise self.file.wrong_at(key, told)
+            found[key.value] = (key, value)
+        return found
+
+    def text(self, name: str) -> str:
+        """Return an entry as one line of text."""
+        return " ".join(self.file.text_of(self.entries[name], name).split())
+
+    def one_of(self, node: yaml.Node, name: str, choices: Sequence[str]) -> str:
+        """Return a value that is one of some words."""
+        text = self.file.text_of(node, name)
+        if text not in choices:
+            raise self.file.wrong_at(node, f"{name} must be one of: {', '.join(choices)}")
+        return text
+
+    def flag(self, name: str) -> bool:
+        """Return an entry that is true or false."""
+        return self.one_of(self.entries[name], name, ("true", "false")) == "true"
+
+    def texts(self, node: yaml.Node, name: str) -> list[str]:
+        """Return one value, or a list of them."""
+        return [text for text in self.file.texts_of(node, name) if text]
+
+    def duration(self, name: str) -> timedelta | None:
+        """Return an entry such as 90d; None where it is not there."""
+        if name not in self.entries:
+            return None
+        try:
+            return parse_duration(self.text(name))
+        except ToolkitError as exc:
+            raise self.file.wrong_at(self.entries[name], str(exc)) from exc
+
+    def seconds(self, name: str) -> float | None:
+        """Return a duration in seconds; None where it is not there."""
+        found = self.duration(name)
+        return found.total_seconds() if found is not None else None
+
+    def count(self, name: str, default: int) -> int:
+        """Return a whole number from 1."""
+        if name not in self.entries:
+            return default
+        text = self.text(name)
+        if not text.isascii() or not text.isdigit() or int(text) < 1:
+            raise self.file.wrong_at(self.entries[name], f"{name} must be a whole number from 1")
+        return int(text)

@@ -1,4 +1,4 @@
-"""Run the cells of one notebook through papermill and say why they stopped."""
+"""Run the cells of one notebook through papermill, save them, and say why they stopped."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import RunFailed, ToolkitError
+from toolkit.errors import RunFailed, StateFileError, ToolkitError
 from toolkit.runner.result import RunStatus, StepFailed
 from toolkit.runner.run_log import RunLog
 from toolkit.runner.time_limits import TimeLimits
+from toolkit.storage.formats.atomic_files import write_whole
 
 _STATUS_OF_EXIT = {3: RunStatus.BLOCKED, 4: RunStatus.PARTLY_APPLIED}
 _AUTOSAVE_S = 5  # how much output of a running cell a killed run may lose
 _LONGEST_REASON = 1000
+_SCHEME = "offsetbook-run:"  # of the names by which papermill writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,6 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> RunEnd:
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
 
     from toolkit.runner.kernel import Interruption, StoppedBetweenCells  # noqa: PLC0415
-    from toolkit.runner.notebook_writer import NotebookWriter  # noqa: PLC0415
 
     interruption = Interruption(job.limits, log.file)
     executed = NotebookWriter(path)
@@ -99,6 +100,52 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> RunEnd:
     if executed.why_not_written and stop.error is None:
         stop = RunEnd(RunStatus.FAILED, 1, StepFailed(executed.why_not_written))
     return stop
+
+
+class NotebookWriter:
+    """
+    Where the executed notebook of one run goes, for papermill.
+
+    A full disk must not stop the cell that runs: it may be changing a cluster. So what cannot be
+    written is kept, and said at the end. What is written is there whole or not at all.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Begin without a notebook."""
+        self.path = path
+        self.why_not_written = ""
+        self._last = ""
+
+    @property
+    def cells(self) -> list[dict[str, Any]]:
+        """The cells as they were last written, or should have been."""
+        cells: list[dict[str, Any]] = json.loads(self._last)["cells"] if self._last else []
+        return cells
+
+    @contextmanager
+    def registered(self) -> Iterator[str]:
+        """Let papermill write here; yields the name by which it does."""
+        from papermill.iorw import papermill_io  # noqa: PLC0415 - slow to import
+
+        name = f"{_SCHEME}{self.path}"
+        papermill_io.register(name, self)
+        try:
+            yield name
+        finally:
+            papermill_io._handlers.remove((name, self))  # noqa: SLF001 - there is no other way back
+
+    def write(self, text: str, name: str) -> None:
+        """Write the whole notebook, or remember why that was not possible."""
+        self._last = text = text.replace(json.dumps(name), json.dumps(str(self.path)))
+        try:
+            write_whole(self.path, text, errors="backslashreplace")
+            self.why_not_written = ""
+        except StateFileError as exc:
+            self.why_not_written = f"the executed notebook could not be written: {exc.problem}"
+
+    def pretty_path(self, _name: str) -> str:
+        """Return the path as papermill shows it."""
+        return str(self.path)
 
 
 class _StepCounter:

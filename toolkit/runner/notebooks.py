@@ -1,10 +1,13 @@
-"""Find a notebook by what an operator types."""
+"""Find a notebook by what an operator types, and read one, which anybody may have written."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from toolkit.errors import UsageError
+from toolkit.model.input_files import read_input
 from toolkit.templates import NOTEBOOKS
 
 # First those of the package: a copy that somebody edits does not stand in for the template.
@@ -30,8 +33,52 @@ def find_notebook(name: str, *, folders: tuple[Path, ...] = _FOLDERS) -> Path:
     raise UsageError(f"no notebook named {name!r}", hint=_hint(folders))
 
 
+def read_notebook(notebook: Path) -> dict[str, Any]:
+    """Return the content of a notebook with its cells; raises UsageError for anything else."""
+    try:
+        content: Any = json.loads(read_input(notebook).decode())
+    except OSError as exc:
+        why = "file not found" if isinstance(exc, FileNotFoundError) else exc.strerror
+        raise UsageError(
+            f"{notebook} cannot be read: {why}", hint="pass the path of a notebook"
+        ) from exc
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(
+            f"{notebook} is not a notebook: invalid JSON",
+            hint="open it in JupyterLab and save it again",
+        ) from exc
+    # Before version 4 the cells were elsewhere; such a notebook is none of ours.
+    is_one = isinstance(content, dict) and isinstance(content.get("cells"), list)
+    if not is_one or not all(map(_is_cell, content["cells"])):
+        raise UsageError(
+            f"{notebook} is not a notebook: it has no cells as in format 4",
+            hint="open it in JupyterLab and save it again",
+        )
+    return dict(content)
+
+
 def _hint(folders: tuple[Path, ...]) -> str:
     known = {
         notebook.stem: None for folder in folders for notebook in sorted(folder.glob("*.ipynb"))
     }
     return f"use one of: {', '.join(known)}" if known else "pass a path; no notebooks are here"
+
+
+def _is_cell(cell: object) -> bool:
+    if not isinstance(cell, dict) or not isinstance(cell.get("metadata"), dict):
+        return False
+    if not isinstance(cell["metadata"].get("tags", []), list):
+        return False
+    outputs = cell.get("outputs", [])
+    return (
+        isinstance(cell.get("cell_type"), str)
+        and _is_text(cell.get("source"))
+        and isinstance(outputs, list)
+        and all(isinstance(o, dict) and isinstance(o.get("output_type"), str) for o in outputs)
+    )
+
+
+def _is_text(source: object) -> bool:
+    return isinstance(source, str) or (
+        isinstance(source, list) and all(isinstance(line, str) for line in source)
+    )

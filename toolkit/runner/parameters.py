@@ -4,6 +4,10 @@ The parameters of a notebook, checked before anything is started.
 Papermill only warns about a name it does not know and goes on with the defaults, reads `false` as
 a text that is true, and misses every declaration with a union or a second `=`. So the one cell
 tagged `parameters` is parsed here as what it is: Python.
+
+A parameter says its type: `str`, `int`, `float`, `bool`, `list[str]`, any of them `| None`, or a
+`Literal` of texts or whole numbers. The declared type decides what a text means, never its looks:
+group `007` stays text, and only a `bool` turns `false` into False.
 """
 
 from __future__ import annotations
@@ -11,21 +15,21 @@ from __future__ import annotations
 import ast
 import difflib
 import io
+import math
+import re
 import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ParameterError
 from toolkit.model.secrets import SECRET_NAME, looks_secret
-from toolkit.runner.notebook_file import read_notebook
+from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.old_names import new_name, old_names, with_new_names
-from toolkit.runner.values import ValueType, read_type
 from toolkit.storage.formats.yaml_nodes import YamlFile
 from toolkit.templates import NOTEBOOKS
 
-ONE_NAME = ValueType("str", "str")  # of a parameter that is given by its old name
 # What Python raises for source that it cannot take: too deep, with NUL, with an unhashable key.
 UNPARSABLE = (
     *(SyntaxError, ValueError, TypeError, tokenize.TokenError),
@@ -39,6 +43,43 @@ WITHOUT_APPROVAL: dict[str, object] = {
     "overrides": [],
     "limits": [],
 }
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """The declared type of one parameter."""
+
+    name: str  # as the notebook spells it
+    kind: str  # one of `_ACCEPTS`, or "" when only the choices count
+    optional: bool = False
+    choices: tuple[str | int, ...] = ()
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value is of this type: True is not an int, 1 is not a bool."""
+        if value is None:
+            return self.optional
+        if self.choices:
+            # Without the type, True would equal the choice 1.
+            return any(value == choice and type(value) is type(choice) for choice in self.choices)
+        return _ACCEPTS[self.kind](value)
+
+    def from_texts(self, texts: Sequence[str]) -> object:
+        """The value that one or more texts stand for; ValueError where they stand for none."""
+        if self.kind == "list[str]":
+            return _list_from(texts)
+        if len(texts) != 1:
+            raise ValueError
+        text = texts[0]
+        if self.optional and not text:
+            return None
+        if self.choices:
+            return next(choice for choice in self.choices if str(choice) == text)
+        return _CONVERT[self.kind](text)
+
+
+ONE_NAME = ValueType("str", "str")  # of a parameter that is given by its old name
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +170,21 @@ def parse_parameters(
             shown = repeated[0] if len(repeated) == 1 else repeated
             raise _wrong_type(asked[name], shown, notebook) from exc
     return with_new_names(known, values, notebook=notebook)
+
+
+def read_texts(path: Path) -> list[tuple[str, str]]:
+    """
+    Read names and texts from a YAML file of `name: value` lines; a value may be a list.
+
+    Values are texts as they stand there: 007 stays 007. Raises ParameterError with line and column.
+    """
+    file = YamlFile(path, "parameters file", ParameterError, "pass a file of 'name: value' lines")
+    root = file.compose(file.read())
+    texts = []
+    for key, node in file.pairs(root, "the file") if root else ():
+        values = file.texts_of(node, key.value)
+        texts += [(key.value, value) for value in values]
+    return texts
 
 
 def _cells(notebook: Path) -> list[dict[str, Any]]:
@@ -237,16 +293,74 @@ def _secret(name: str, notebook: str) -> ParameterError:
     )
 
 
-def read_texts(path: Path) -> list[tuple[str, str]]:
-    """
-    Read names and texts from a YAML file of `name: value` lines; a value may be a list.
+def read_type(annotation: ast.expr) -> ValueType | None:
+    """The type that an annotation declares, or None where it is not one of ours."""
+    name = ast.unparse(annotation).replace('"', "'")
+    optional = False
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        sides = [annotation.left, annotation.right]
+        named = [s for s in sides if not (isinstance(s, ast.Constant) and s.value is None)]
+        if len(named) != 1:
+            return None
+        annotation, optional = named[0], True
+    plain = ast.unparse(annotation)
+    if plain in _ACCEPTS:
+        return ValueType(name, plain, optional)
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Literal":
+        choices = _choices(annotation.slice)
+        return ValueType(name, "", optional, choices) if choices else None
+    return None
 
-    Values are texts as they stand there: 007 stays 007. Raises ParameterError with line and column.
-    """
-    file = YamlFile(path, "parameters file", ParameterError, "pass a file of 'name: value' lines")
-    root = file.compose(file.read())
-    texts = []
-    for key, node in file.pairs(root, "the file") if root else ():
-        values = file.texts_of(node, key.value)
-        texts += [(key.value, value) for value in values]
-    return texts
+
+def _choices(inside: ast.expr) -> tuple[str | int, ...]:
+    items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+    values = [item.value for item in items if isinstance(item, ast.Constant)]
+    choices = tuple(v for v in values if isinstance(v, str | int) and not isinstance(v, bool))
+    return choices if len(choices) == len(items) else ()
+
+
+def _is_finite_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_list_of_text(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _list_from(texts: Sequence[str]) -> list[str]:
+    # A name may hold a comma: only a list given in one text is split at commas.
+    items = texts[0].split(",") if len(texts) == 1 else texts
+    return [item.strip() for item in items if item.strip()]
+
+
+def _bool_from(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _int_from(text: str) -> int:
+    # int() alone would take "1_000" and digits of other scripts.
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
+def _float_from(text: str) -> float:
+    value = float(text) if _NUMBER.fullmatch(text) else math.inf
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+_ACCEPTS: dict[str, Callable[[object], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "float": _is_finite_number,
+    "bool": lambda value: isinstance(value, bool),
+    "list[str]": _is_list_of_text,
+}
+_CONVERT: dict[str, Callable[[str], object]] = {
+    "str": str,
+    "int": _int_from,
+    "float": _float_from,
+    "bool": _bool_from,
+}

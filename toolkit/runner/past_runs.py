@@ -11,8 +11,7 @@ from typing import Any
 
 from toolkit.errors import UsageError
 from toolkit.report.runs_index import RunRow, write_index
-from toolkit.runner.result import FILE_NAME
-from toolkit.runner.result_files import InvalidResultFile, read_result
+from toolkit.runner.result import FILE_NAME, InvalidResultFile, read_result
 
 INDEX_NAME = "index.html"
 NO_RESULT = "no result"

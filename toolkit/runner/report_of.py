@@ -11,9 +11,9 @@ import nbformat
 
 from toolkit.errors import ParameterError, UsageError
 from toolkit.runner.execution import heading_of
-from toolkit.runner.notebook_file import read_notebook
+from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.parameters import read_parameters
-from toolkit.runner.result_files import InvalidResultFile, is_time, read_result
+from toolkit.runner.result import InvalidResultFile, is_time, read_result
 
 RAN, UNFINISHED, FAILED = "ran", "unfinished", "failed"
 _NEVER = "run it first: offsetbook run, or Run All Cells in JupyterLab, and save it"

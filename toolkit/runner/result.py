@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from toolkit.errors import RunFailed, StateFileError
+from toolkit.model.input_files import read_input
 from toolkit.storage.formats.atomic_files import write_whole
 
 FILE_NAME = "result.json"
+MOST_BYTES = 5_000_000  # no run of ours writes as much
 
 
 class RunStatus(StrEnum):
@@ -121,3 +124,79 @@ class RunResult:
                 hint="free disk space; see the audit log for what was changed",
             ) from exc
         return path
+
+
+class InvalidResultFile(ValueError):
+    """A file is no `result.json`; `str()` says why in a few words."""
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """
+    Return the content of the `result.json` in a folder, with the fields that `RunResult` names.
+
+    Raises InvalidResultFile where there is none, where it cannot be read, or is not as we write it.
+    """
+    path = folder / FILE_NAME
+    try:
+        content = json.loads(read_input(path, most_bytes=MOST_BYTES).decode())
+    except FileNotFoundError:
+        why = f"no {FILE_NAME}: the run is still in progress, or was killed"
+        raise InvalidResultFile(why) from None
+    except OSError as exc:
+        raise InvalidResultFile(f"{FILE_NAME} cannot be read: {exc.strerror or exc}") from exc
+    except (UnicodeDecodeError, RecursionError, json.JSONDecodeError) as exc:
+        raise InvalidResultFile(f"{FILE_NAME} is not JSON") from exc
+    if not isinstance(content, dict):
+        raise InvalidResultFile(f"{FILE_NAME} is not an object")
+    for name, is_good in _WANTED.items():
+        if name not in content or not is_good(content[name]):
+            raise InvalidResultFile(f"in {FILE_NAME}, {name} is missing or invalid")
+    return content
+
+
+def is_time(value: object) -> bool:
+    """Whether a value is an instant with its zone, as text in ISO 8601."""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_or_none(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_error(value: object) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, dict) and _is_text(value.get("reason")) and _is_text(value.get("step"))
+
+
+def _are_counts(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(n, int) and not isinstance(n, bool) for n in value.values()
+    )
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+_WANTED = {
+    **dict.fromkeys(("notebook", "status", "summary", "who", "version"), _is_text),
+    **dict.fromkeys(("started", "finished"), is_time),
+    "undo": _is_text_or_none,
+    "report": _is_text_or_none,
+    "error": _is_error,
+    "counts": _are_counts,
+    "clusters": _are_texts,
+    "parameters": _is_object,
+}

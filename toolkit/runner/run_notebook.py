@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from toolkit.errors import UsageError
+from toolkit.errors import ToolkitError, UsageError
+from toolkit.model import Cluster
 from toolkit.report.display import HEADLESS_VARIABLE
 from toolkit.runner.execution import CellStep, NotebookJob, RunEnd, execute
 from toolkit.runner.old_names import rename_notices, with_new_names
@@ -21,14 +22,15 @@ from toolkit.runner.parameters import (
     saved_approval,
 )
 from toolkit.runner.result import RunResult, RunStatus, StepFailed
-from toolkit.runner.run_clusters import cluster_ids, clusters_of
 from toolkit.runner.run_log import RunLog, run_log
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.conclusion_file import FILE_VARIABLE, Conclusion, read_conclusion
+from toolkit.storage.fleet_file import load_fleet
 from toolkit.storage.operator import Operator
 
 REPORT_NAME = "report.html"
 _LONGEST_LABEL = 40
+_CLUSTERS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def run_notebook(
     parameters, notes = _checked(declared, parameters, notebook=notebook.name)
     values = {p.name: p.default for p in declared} | parameters
     started = datetime.now(UTC)
-    label = "-".join(clusters_of(values))
+    label = "-".join(_clusters_of(values))
     folder = _new_folder(output_dir, terms.runbook or notebook.stem, started, label)
     handed_over = folder / ".conclusion.json"
     executed = folder / f"{notebook.stem}.ipynb"
@@ -70,7 +72,7 @@ def run_notebook(
         log.say(f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}")
         for note in notes:
             log.say(note)
-        ids = aside.submit(cluster_ids, values)
+        ids = aside.submit(_cluster_ids, values)
         job = NotebookJob(
             notebook, parameters, _environment(handed_over), terms.limits, _logged(on_step, log)
         )
@@ -160,7 +162,7 @@ def _result(
         undo=conclusion.undo,
         error=ending.error,
         parameters=values,
-        clusters=clusters_of(values),
+        clusters=_clusters_of(values),
         cluster_ids={},
         started=started,
         finished=datetime.now(UTC),
@@ -184,3 +186,45 @@ def _with_report(result: RunResult, executed: Path) -> RunResult:
         status = RunStatus.FAILED if result.exit_code == 0 else result.status
         return replace(result, status=status, exit_code=result.exit_code or 1, error=error)
     return shown
+
+
+def _clusters_of(values: Mapping[str, object]) -> tuple[str, ...]:
+    """
+    Return the names in the parameters `cluster` and `clusters`; an empty `clusters` means all.
+
+    Where the fleet file cannot be read, all are none: the notebook itself says why.
+    """
+    one, many = values.get("cluster"), values.get("clusters")
+    names = [one, *(many if isinstance(many, list) else [many])]
+    named = tuple(name for name in names if isinstance(name, str) and name)
+    if many == []:
+        return named or tuple(_fleet(values))
+    return named
+
+
+def _cluster_ids(values: Mapping[str, object]) -> dict[str, str | None]:
+    """Return the id of each cluster of a run; None where it is not in the fleet or is silent."""
+    names, fleet = _clusters_of(values), _fleet(values)
+    with ThreadPoolExecutor(_CLUSTERS_AT_ONCE) as pool:
+        return dict(zip(names, pool.map(_id, [fleet.get(name) for name in names]), strict=True))
+
+
+def _fleet(values: Mapping[str, object]) -> dict[str, Cluster]:
+    named = values.get("fleet_file")
+    try:
+        return load_fleet(Path(named) if isinstance(named, str) and named else None)
+    except ToolkitError:
+        return {}
+
+
+def _id(cluster: Cluster | None) -> str | None:
+    # Slower to import than a wrong parameter may cost.
+    from toolkit.kafka_io.client.connection import Connection  # noqa: PLC0415
+
+    if cluster is None:
+        return None
+    try:
+        with Connection(cluster) as connection:
+            return connection.cluster_id or None
+    except ToolkitError:
+        return None

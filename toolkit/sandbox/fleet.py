@@ -12,8 +12,9 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,12 +24,12 @@ from toolkit.errors import SandboxFailed, UsageError
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import Broker
 from toolkit.sandbox.broker_quorum import addresses_of, brokers_in, start_brokers, stop_brokers
-from toolkit.sandbox.cluster_status import ClusterStatus, cluster_status
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.sandbox.process import end, running, spawn
 from toolkit.sandbox.readiness import missing_members, missing_signs
 from toolkit.sandbox.roles import OPERATOR, ROLES, create_roles
 from toolkit.sandbox.secure import is_secured, role_settings, secure
+from toolkit.sandbox.seed import seeded_groups
 from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
@@ -42,6 +43,59 @@ Step = Callable[[str], None]
 def default_state_dir() -> Path:
     """Return `$OFFSETBOOK_SANDBOX`, or `.sandbox` here."""
     return Path(os.environ.get("OFFSETBOOK_SANDBOX") or ".sandbox")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """Whether a cluster's brokers and applications run, and which problems it shows."""
+
+    name: str
+    version: str
+    address: str
+    pids: tuple[int, ...]  # of the brokers that run
+    brokers: int
+    answers: bool  # all that run
+    applications_pid: int | None  # None: the applications do not run
+    missing: Mapping[str, str]  # seeded groups whose problem cannot be seen, and why
+
+    @property
+    def state(self) -> str:
+        """The brokers in one word, or how many of them run."""
+        if not self.pids:
+            return "stopped"
+        if not self.answers:
+            return "silent"
+        return (
+            "running" if len(self.pids) == self.brokers else f"{len(self.pids)} of {self.brokers}"
+        )
+
+    def as_row(self) -> Mapping[str, object]:
+        """Return what the status table says of the cluster."""
+        groups = len(seeded_groups(self.version))
+        return {
+            "cluster": self.name,
+            "version": self.version,
+            "address": self.address,
+            "pid": " ".join(map(str, self.pids)),
+            "state": self.state,
+            "problems seen": f"{groups - len(self.missing)} of {groups}",
+            "applications": f"running ({self.applications_pid})"
+            if self.applications_pid
+            else "stopped",
+        }
+
+    def group_rows(self) -> list[Mapping[str, object]]:
+        """Return what is wrong with each seeded group."""
+        return [
+            {
+                "cluster": self.name,
+                "group": group.group_id,
+                "problem": group.problem,
+                "what an operator would be told": group.story,
+                "seen": self.missing.get(group.group_id, "yes"),
+            }
+            for group in seeded_groups(self.version)
+        ]
 
 
 class Sandbox:
@@ -112,7 +166,7 @@ class Sandbox:
 
     def status(self) -> list[ClusterStatus]:
         """Return how every cluster that was ever started here is now."""
-        return [cluster_status(brokers) for brokers in self._clusters()]
+        return [_cluster_status(brokers) for brokers in self._clusters()]
 
     def _clusters(self) -> list[list[Broker]]:
         """Return the brokers of each cluster that was ever started here."""
@@ -161,6 +215,27 @@ class Sandbox:
                 yaml.safe_dump({"clusters": clusters, "state": "state"}), encoding="utf-8"
             )
             unfinished.replace(path)
+
+
+def _cluster_status(brokers: Sequence[Broker]) -> ClusterStatus:
+    """Look at the processes and ask the brokers; the first one names the cluster."""
+    first, address = brokers[0], addresses_of(brokers)
+    applications = running(first.directory / "applications.process")
+    those_that_run = [broker for broker in brokers if broker.pid is not None]
+    live = bool(those_that_run) and all(broker.answers() for broker in those_that_run)
+    unseen = {
+        group.group_id: "the broker does not respond" for group in seeded_groups(first.version)
+    }
+    return ClusterStatus(
+        name=first.directory.name,
+        version=first.version,
+        address=address,
+        pids=tuple(broker.pid for broker in those_that_run if broker.pid),
+        brokers=len(brokers),
+        answers=live,
+        applications_pid=applications.pid if applications else None,
+        missing=missing_signs(address, first.version) if live else unseen,
+    )
 
 
 def _settings(brokers: Sequence[Broker], role: str) -> dict[str, str]:

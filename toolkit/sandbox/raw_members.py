@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Protocol
 
 from kafka.protocol.consumer.group import (
@@ -20,6 +20,10 @@ from kafka.protocol.consumer.group import (
     JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -31,7 +35,6 @@ from toolkit.kafka_io.wire.messages import (
     StreamsGroupHeartbeatResponse,
 )
 from toolkit.model import TopicPartition
-from toolkit.sandbox.raw_commits import commit, settled, topics_of
 from toolkit.sandbox.raw_connection import (
     Brokers,
     RawCluster,
@@ -39,9 +42,10 @@ from toolkit.sandbox.raw_connection import (
     checked,
     log_offsets,
 )
-from toolkit.sandbox.seed import Behaviour, SeededGroup
+from toolkit.sandbox.seed import TOPICS, Behaviour, SeededGroup, SeededTopic
 
 _LEAVE = -1  # the epoch with which a member of the newer protocols leaves
+_UNSTABLE = 88  # the error where a transaction has an offset for the partition
 
 
 class RawMember(Protocol):
@@ -124,8 +128,8 @@ class ConnectWorker:
             group_id=self.group.group_id, generation_id=self.generation, member_id=self.member_id
         )
         checked(broker.ask(request, HeartbeatResponse, version=3))
-        ends = log_offsets(broker, topics_of(self.group))
-        commit(broker, self.group, ends, member=(self.member_id, self.generation))
+        ends = log_offsets(broker, _topics_of(self.group))
+        _commit(broker, self.group, ends, member=(self.member_id, self.generation))
 
     def leave(self, broker: Brokers) -> None:
         """Leave at once instead of timing out."""
@@ -208,17 +212,17 @@ class StreamsInstance:
     def heartbeat(self, broker: Brokers) -> None:
         """Tell the coordinator which tasks the instance runs, read what there is, and commit."""
         self._beat(broker)
-        read = topics_of(self.group)
+        read = _topics_of(self.group)
         owned = {
             TopicPartition(topic.name, number)
             for topic in read
             for task in self.tasks
             for number in task.partitions
         }
-        new = settled(broker, self.group, owned - self.positions.keys())
+        new = _settled(broker, self.group, owned - self.positions.keys())
         ends = log_offsets(broker, read)
         self.positions = {place: ends[place] for place in owned & (self.positions.keys() | new)}
-        commit(broker, self.group, self.positions, member=(self.member_id, self.epoch))
+        _commit(broker, self.group, self.positions, member=(self.member_id, self.epoch))
 
     def leave(self, broker: Brokers) -> None:
         """Leave at once instead of timing out."""
@@ -253,3 +257,60 @@ MEMBERS: dict[Behaviour, Callable[[SeededGroup], RawMember]] = {
     Behaviour.SHARES: ShareConsumer,
     Behaviour.STREAMS: StreamsInstance,
 }
+
+
+def _topics_of(group: SeededGroup) -> list[SeededTopic]:
+    return [topic for topic in TOPICS if topic.name in group.reads]
+
+
+def _settled(
+    broker: Brokers, group: SeededGroup, wanted: Collection[TopicPartition]
+) -> set[TopicPartition]:
+    """Return the partitions of which the committed offset is settled: no transaction has one."""
+    Group = OffsetFetchRequest.OffsetFetchRequestGroup  # noqa: N806  # it is a class
+    asked = Group(group_id=group.group_id, topics=None)
+    request = OffsetFetchRequest(groups=[asked], require_stable=True)
+    (told,) = broker.ask(request, OffsetFetchResponse, version=8).groups
+    waiting = {
+        TopicPartition(topic.name, partition.partition_index)
+        for topic in checked(told).topics
+        for partition in topic.partitions
+        if partition.error_code == _UNSTABLE
+    }
+    return {*wanted} - waiting
+
+
+def _commit(
+    broker: Brokers,
+    group: SeededGroup,
+    positions: Mapping[TopicPartition, int],
+    *,
+    member: tuple[str, int],
+) -> None:
+    """Commit positions, as a member with its id and epoch."""
+    Topic = OffsetCommitRequest.OffsetCommitRequestTopic  # noqa: N806  # it is a class
+    topics = [
+        Topic(
+            name=partition.topic,
+            partitions=[
+                Topic.OffsetCommitRequestPartition(
+                    partition_index=partition.partition,
+                    committed_offset=position,
+                    committed_leader_epoch=-1,
+                    committed_metadata="",
+                )
+            ],
+        )
+        for partition, position in positions.items()
+    ]
+    if not topics:
+        return
+    request = OffsetCommitRequest(
+        group_id=group.group_id,
+        generation_id_or_member_epoch=member[1],
+        member_id=member[0],
+        topics=topics,
+    )
+    answer = broker.ask(request, OffsetCommitResponse, version=9)
+    for topic in answer.topics:
+        checked(topic.partitions[0])

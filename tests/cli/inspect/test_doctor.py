@@ -144,7 +144,7 @@ def planted_fleet(folder: Path, secured: Secured) -> dict[str, dict[str, str]]:
 # The command, in each form of output.
 EVERY_FORM = """
 import sys
-from toolkit.cli.inspect.check_table import write_checks
+from toolkit.cli.inspect.doctor import write_checks
 from toolkit.journeys.doctor import doctor
 report = doctor()
 for form in ("table", "json", "csv"):

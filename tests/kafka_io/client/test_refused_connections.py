@@ -19,7 +19,7 @@ from toolkit.errors import BrokerRefused, ClusterUnreachable, FleetFileError, To
 from toolkit.kafka_io.client.client_settings import bulk_settings
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import free_ports
-from toolkit.sandbox.certificates import Authority, Certificate
+from toolkit.sandbox.secure import Authority, Certificate
 
 SSL = {"security.protocol": "SSL"}
 PASSWORD = "OFFSETBOOK_TEST_PASSWORD"  # noqa: S105 -- the name of a variable

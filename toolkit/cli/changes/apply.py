@@ -31,7 +31,7 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     previous offsets, verifies every write, and records both in the audit log.
     """
     from toolkit.cli.change_flow import change
-    from toolkit.cli.cluster_options import opened
+    from toolkit.cli.command_target import opened
     from toolkit.journeys.saved_change import change_of
     from toolkit.storage.plan_files import read_plan
     from toolkit.storage.state_folder import state_dir

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.cluster_options import opened, required_groups
-from toolkit.cli.command_target import CommandTarget
+from toolkit.cli.command_target import CommandTarget, opened, required_groups
 from toolkit.cli.options import WholeNumber, topics_option
 
 if TYPE_CHECKING:

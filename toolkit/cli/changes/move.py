@@ -9,8 +9,7 @@ import click
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.changes.pause import COMMIT_MISSING, PREFER
 from toolkit.cli.changes.reset import MODE_FLAGS, SCOPE, target_of
-from toolkit.cli.cluster_options import only_group, opened
-from toolkit.cli.command_target import CommandTarget
+from toolkit.cli.command_target import CommandTarget, only_group, opened
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.cluster_options import opened, required_groups
-from toolkit.cli.command_target import CommandTarget
+from toolkit.cli.command_target import CommandTarget, opened, required_groups
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange

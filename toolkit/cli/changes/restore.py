@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.cluster_options import opened
-from toolkit.cli.command_target import CommandTarget
+from toolkit.cli.command_target import CommandTarget, opened
 from toolkit.cli.options import topics_option
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from dataclasses import replace
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.cluster_options import only_group, opened
-from toolkit.cli.command_target import CommandPlan, CommandTarget
+from toolkit.cli.command_target import CommandPlan, CommandTarget, only_group, opened
 from toolkit.cli.options import topics_option
 
 FORCE_RULE = "foreign-hold"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.cluster_options import opened
-from toolkit.cli.command_target import CommandTarget
+from toolkit.cli.command_target import CommandTarget, opened
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:

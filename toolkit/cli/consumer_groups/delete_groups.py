@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.cluster_options import opened
-from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
-from toolkit.cli.consumer_groups.exact_names import chosen_by
+from toolkit.cli.command_target import opened
+from toolkit.cli.consumer_groups.cluster_and_groups import chosen_by, cluster_of, command_target_of
 from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_change
 from toolkit.cli.output import printable
 from toolkit.journeys.delete_groups import delete_groups

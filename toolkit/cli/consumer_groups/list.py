@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.consumer_groups.connection_flags import cluster_of
+from toolkit.cli.consumer_groups.cluster_and_groups import cluster_of
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import printable
 from toolkit.errors import UsageError

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.cluster_options import only_group, opened
-from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
-from toolkit.cli.consumer_groups.exact_names import exactly, named
+from toolkit.cli.command_target import only_group, opened
+from toolkit.cli.consumer_groups.cluster_and_groups import (
+    cluster_of,
+    command_target_of,
+    exactly,
+    named,
+)
 from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_change
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import printable, write_frame, write_problems

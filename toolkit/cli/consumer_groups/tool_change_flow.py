@@ -17,14 +17,14 @@ from toolkit.cli.change_flow import (
     has_terminal,
     print_blocked,
     print_findings,
+    print_notices,
     print_outcome,
     print_unchanged,
     write_plan,
 )
 from toolkit.cli.command_target import ApprovalOptions
-from toolkit.cli.consumer_groups.connection_flags import command_target_of
+from toolkit.cli.consumer_groups.cluster_and_groups import command_target_of
 from toolkit.cli.output import after_a_change, write_frame
-from toolkit.cli.run_notices import print_notices
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:

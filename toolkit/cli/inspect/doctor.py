@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.inspect.check_table import write_checks
 from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT
+from toolkit.cli.output import write_frame
+from toolkit.model.plurals import counted
+
+if TYPE_CHECKING:
+    from toolkit.journeys.doctor import CheckReport
+
+
+FIRST = ("status", "check", "subject", "finding", "hint")
 
 
 @click.command("doctor")
@@ -28,3 +37,11 @@ def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> No
     report = doctor(clusters, fleet)
     write_checks(report, output)
     sys.exit(report.exit_code)
+
+
+def write_checks(report: CheckReport, output: str) -> None:
+    """Write every row, as a check that is not shown would seem to be fine; count what is not."""
+    write_frame(report.frame, output, important=FIRST, is_whole=True)
+    found = Counter(row.status.value for row in report.rows)
+    words = [counted(found["error"], "error"), counted(found["warn"], "warning")]
+    click.echo(f"{', '.join(words)}, {found['unknown']} unknown", err=True)

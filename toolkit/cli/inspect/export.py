@@ -41,7 +41,7 @@ PARTLY = 4
 @click.argument("out", type=output_path())
 def command(*, form: str, out: Path, force: bool, **given: Any) -> None:
     """Export the committed offsets of groups in any state to the file OUT; - is stdout."""
-    from toolkit.cli.cluster_options import opened, required_groups
+    from toolkit.cli.command_target import opened, required_groups
     from toolkit.cli.output import write_problems
     from toolkit.journeys.restore import export
     from toolkit.storage.offsets_csv import csv_text

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.inspect.check_table import write_checks
+from toolkit.cli.inspect.doctor import write_checks
 from toolkit.cli.options import FLEET, OUTPUT
 
 COLUMNS = [

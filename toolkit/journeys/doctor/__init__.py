@@ -13,8 +13,7 @@ from toolkit.errors import FleetFileError
 from toolkit.journeys.cluster_access import find_clusters
 from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus
 from toolkit.journeys.doctor.cluster_checks import check_clusters
-from toolkit.journeys.doctor.own_files import fleet_file_row, state_rows
-from toolkit.journeys.doctor.this_machine import machine_rows
+from toolkit.journeys.doctor.this_machine import fleet_file_row, machine_rows, state_rows
 from toolkit.model import Cluster
 
 COLUMNS = ["subject", "check", "status", "finding", "hint"]

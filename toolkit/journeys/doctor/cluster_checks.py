@@ -1,24 +1,41 @@
-"""Check a cluster: do its brokers answer, which release, what may this user do, what is paused."""
+"""
+Check a cluster: do its brokers answer, which release, what may this user do, what is paused.
+
+For a bug report, no row has a value of a setting: an error of a client may repeat a path, an
+address or what a broker said about a login. Each value is replaced by the name of its setting.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
-from toolkit.errors import BrokerRefused, ToolkitError
+from toolkit.errors import BrokerRefused, ToolkitError, UsageError
 from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus, error, ok, unknown, warn
-from toolkit.journeys.doctor.masking import masked, masks_of
-from toolkit.journeys.doctor.permission_rows import permission_rows
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.cluster.broker_versions import BrokerVersion, read_broker_versions
 from toolkit.kafka_io.cluster.controller_clock import read_clock_difference
-from toolkit.kafka_io.cluster.permissions import read_permissions
+from toolkit.kafka_io.cluster.permissions import (
+    MOST_ASKED,
+    AclOperation,
+    Operations,
+    Permissions,
+    read_permissions,
+)
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Cluster
+from toolkit.model import Cluster, secrets
+from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
+from toolkit.model.server_addresses import read_servers
 
 CLUSTERS_AT_ONCE = 16
 OLDEST_TESTED = 20  # metadata.version of 3.8, the last before 3.9
@@ -28,8 +45,30 @@ LARGEST_DIFFERENCE = timedelta(seconds=5)
 LISTS_PAUSED = (
     "'offsetbook paused-partitions' shows who paused them until when; 'offsetbook resume' ends it"
 )
+SEE_ACLS = "docs/acls.md lists the ACLs of each role"
+READ, DELETE = AclOperation.READ, AclOperation.DELETE
+ALTER_CONFIGS = AclOperation.ALTER_CONFIGS
+NOT_REPORTED = "the broker does not report it"
 
 Told = Callable[[ToolkitError], tuple[str, str]]  # an error as finding and hint
+Masks = Mapping[str, str]  # what is not shown, and what is shown instead
+Found = tuple[bool | None, str]  # whether it is allowed, and what was found
+
+
+class _Need(NamedTuple):
+    """Something to do, the operations that it needs, and whether it changes the cluster."""
+
+    doing: str
+    group: AclOperation
+    topic: AclOperation | None
+
+
+CHANGES = (
+    _Need("commit offsets", READ, READ),
+    _Need("delete offsets", DELETE, READ),
+    _Need("delete groups", DELETE, None),
+    _Need("alter group configs", ALTER_CONFIGS, None),
+)
 
 
 def check_clusters(clusters: Sequence[Cluster], *, mask: bool) -> list[CheckRow]:
@@ -45,16 +84,43 @@ def check_clusters(clusters: Sequence[Cluster], *, mask: bool) -> list[CheckRow]
 
 def check_cluster(cluster: Cluster, *, mask: bool = False) -> list[CheckRow]:
     """Return the rows of one cluster; only the connection's, with the reason, if there is none."""
-    masks = masks_of(cluster) if mask else {}
+    masks = _masks_of(cluster) if mask else {}
 
     def told(exc: ToolkitError) -> tuple[str, str]:
-        return masked(exc.problem, masks), masked(exc.hint, masks)
+        return _masked(exc.problem, masks), _masked(exc.hint, masks)
 
     try:
         with Connection(cluster) as connection:
             return [*_rows(cluster, connection, told)]
     except ToolkitError as exc:
         return [error(cluster.name, "connection", *told(exc))]
+
+
+def permission_rows(
+    cluster: Cluster, permissions: Permissions, *, reports_group_configs: bool
+) -> Iterator[CheckRow]:
+    """
+    Yield a row for each thing to do that needs a permission.
+
+    Where the cluster is `read_only` in the fleet file, changes need none. Brokers before 4.0 do not
+    report the operation that changes group configs.
+    """
+    yield _permission_row(
+        cluster.name, "describe groups", _of_all(permissions.cluster, "groups", "Cluster")
+    )
+    yield _permission_row(
+        cluster.name, "describe topics", _of_all(permissions.any_topic, "topics", "Topic:*")
+    )
+    yield _permission_row(cluster.name, "read offsets topic", _of_offsets_topic(permissions))
+    for need in CHANGES:
+        is_reported = reports_group_configs or need.group is not ALTER_CONFIGS
+        found = _of_change(permissions, need) if is_reported else (None, NOT_REPORTED)
+        if found[0] is False and cluster.policy.read_only:
+            yield ok(cluster.name, _permission(need.doing), f"{found[1]}; the cluster is read_only")
+        else:
+            yield _permission_row(cluster.name, need.doing, found)
+    why = "brokers do not report permissions on transactional ids, which 'offsetbook move' needs"
+    yield unknown(cluster.name, _permission("move offsets"), why, SEE_ACLS)
 
 
 def _rows(cluster: Cluster, connection: Connection, told: Told) -> Iterator[CheckRow]:
@@ -148,3 +214,109 @@ def _paused_row(cluster: Cluster, told: Told) -> CheckRow:
     if any(note and note.until and note.until < facts.taken_at for note in notes):
         return warn(cluster.name, check, f"{finding}, some past the end of the pause", LISTS_PAUSED)
     return CheckRow(cluster.name, check, CheckStatus.OK, finding, LISTS_PAUSED)
+
+
+def _masks_of(cluster: Cluster) -> Masks:
+    """Return what not to show of a cluster: values of settings, secrets, and parts of them."""
+    found = {}
+    values = {"bootstrap.servers": cluster.bootstrap_servers, **cluster.settings}
+    for name, value in values.items():
+        if name not in CHOICES:
+            found.update(dict.fromkeys(_parts(name, value), f"<{name}>"))
+    return found
+
+
+def _masked(text: str, masks: Masks) -> str:
+    """Return a text with values replaced, the longest first, also where they are quoted."""
+    values = sorted((value for value in masks if value), key=len, reverse=True)
+    if not values:
+        return text
+    # A short value such as "me" is replaced as a word, not inside of words.
+    pattern = "|".join(rf"(?<!\w){re.escape(value)}(?!\w)" for value in values)
+    return re.sub(pattern, lambda match: masks[match.group()], text)
+
+
+def _parts(name: str, value: str) -> Iterator[str]:
+    yield value
+    if name == "bootstrap.servers":
+        for text in value.split(","):
+            yield text.strip()
+            with suppress(UsageError):
+                yield from (
+                    part for server in read_servers(text) for part in (str(server), server.host)
+                )
+    elif name in SECRET_SETTINGS:
+        with suppress(LookupError):
+            yield secrets.resolved(value)
+    elif name.endswith(".location"):
+        yield Path(value).name
+    elif name.endswith(".url"):
+        with suppress(ValueError):
+            yield urlsplit(value).netloc
+            yield urlsplit(value).hostname or ""
+    elif name.endswith(".command"):
+        with suppress(ValueError):
+            yield from shlex.split(value)
+
+
+def _permission_row(cluster: str, doing: str, found: Found) -> CheckRow:
+    is_allowed, finding = found
+    if is_allowed is None:
+        return unknown(cluster, _permission(doing), finding)
+    if is_allowed:
+        return ok(cluster, _permission(doing), finding)
+    return warn(cluster, _permission(doing), finding, SEE_ACLS)
+
+
+def _permission(doing: str) -> str:
+    return f"permission: {doing}"
+
+
+def _of_all(operations: Operations, noun: str, resource: str) -> Found:
+    if operations is None:
+        return None, NOT_REPORTED
+    if AclOperation.DESCRIBE in operations:
+        return True, f"all {noun} (Describe on {resource})"
+    return False, f"not of all {noun}: Describe on {resource} is missing"
+
+
+def _of_offsets_topic(permissions: Permissions) -> Found:
+    if permissions.offsets_topic is None:
+        return None, NOT_REPORTED
+    if READ in permissions.offsets_topic:
+        return True, "allowed (Read on __consumer_offsets)"
+    return False, "Read on __consumer_offsets is missing: no commit times"
+
+
+def _of_change(permissions: Permissions, need: _Need) -> Found:
+    if not permissions.has_offsets_topic:
+        return None, "no group has ever committed on this cluster"
+    asked = [_Asked(permissions.groups, permissions.any_group, need.group, "group")]
+    if need.topic:
+        asked.append(_Asked(permissions.topics, permissions.any_topic, need.topic, "topic"))
+    found = [_count(one) for one in asked]
+    if None in [is_allowed for is_allowed, _ in found]:
+        return None, NOT_REPORTED
+    return all(is_allowed for is_allowed, _ in found), ", ".join(words for _, words in found)
+
+
+class _Asked(NamedTuple):
+    names: Mapping[str, Operations]
+    any_name: Operations
+    operation: AclOperation
+    noun: str
+
+
+def _count(asked: _Asked) -> Found:
+    """Return whether an operation is allowed on each name, or on any where there is none."""
+    names = asked.names or {"": asked.any_name}
+    if None in names.values():
+        return None, NOT_REPORTED
+    operation = asked.operation.name.title().replace("_", "")
+    count = sum(asked.operation in (found or ()) for found in names.values())
+    is_allowed = count == len(names)
+    if not asked.names:
+        return is_allowed, f"{operation} on {'any' if is_allowed else 'no'} {asked.noun}"
+    limit = "the first " if len(names) == MOST_ASKED else ""
+    words = f"{operation} on {count:,} of {limit}{counted(len(names), asked.noun)}"
+    return is_allowed, words

@@ -1,16 +1,25 @@
-"""Which cluster is meant, and whether it answers in time."""
+"""
+Which cluster and groups a call is about.
+
+Names of groups are names here, never patterns: for the tool, `pay*` is a name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.cli.command_target import CommandTarget
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import BARE, cluster_at, find_cluster
-from toolkit.model import Cluster
+from toolkit.model import Cluster, Snapshot
 from toolkit.model.cluster import Origin
+from toolkit.model.names import ExactName
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.group_choice import GroupChoice
 
 MS = 1000
 TIMEOUT = "--timeout"
@@ -50,6 +59,24 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
     if given["timeout"]:
         cluster = replace(cluster, timeout_s=given["timeout"] / MS)
     return cluster
+
+
+def named(groups: Iterable[str]) -> tuple[str, ...]:
+    """Return names to read by, none of them a pattern."""
+    return tuple(map(ExactName, groups))
+
+
+def exactly(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
+    """Return the names that no group has."""
+    known = {group.group_id for group in snapshot.groups}
+    return [name for name in dict.fromkeys(names) if name not in known]
+
+
+def chosen_by(given: dict[str, Any]) -> GroupChoice:
+    """Return the groups of a change: those named, or with --all-groups all that are idle."""
+    from toolkit.journeys.change.group_choice import GroupChoice
+
+    return GroupChoice(tuple(given["groups"]), exact=True, all_idle=given["all_groups"])
 
 
 def _configured(cluster: Cluster, servers: str, path: Path) -> Cluster:

@@ -224,13 +224,13 @@ def test_a_capture_that_is_interrupted_holds_nothing(
     shared_holding: Callable[[str], Holding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
-    one, is_cut, cut = shared_holding("librdkafka-range"), threading.Event(), KeeperHandle.cut
+    one, is_cut, cut = shared_holding("librdkafka-range"), threading.Event(), KeeperHandle.terminate
 
-    def cutting(tie: KeeperHandle) -> None:
-        cut(tie)
+    def cutting(handle: KeeperHandle) -> None:
+        cut(handle)
         is_cut.set()
 
-    monkeypatch.setattr(KeeperHandle, "cut", cutting)
+    monkeypatch.setattr(KeeperHandle, "terminate", cutting)
     with (
         GroupChannel(one.operator.cluster, one.live.group) as channel,
         ThreadPoolExecutor() as pool,

@@ -81,7 +81,7 @@ def _apply_and_print(decision: Decision, command: CommandTarget) -> int:
 
 
 def apply_decided(
-    decision: Decision, command: CommandTarget, *, tied: bool = False
+    decision: Decision, command: CommandTarget, *, attached: bool = False
 ) -> ChangeOutcome:
     """Apply an approved plan and show how far it has come; see `Decision.apply`."""
     progress = ProgressLine(decision.change.access.cluster.name, visible=is_watched(command))
@@ -96,7 +96,7 @@ def apply_decided(
 
     progress.show("looking again")
     try:
-        return decision.apply(on_step=on_step, tied=tied)
+        return decision.apply(on_step=on_step, attached=attached)
     finally:
         progress.clear()
 

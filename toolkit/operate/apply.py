@@ -89,8 +89,8 @@ def apply_plan(
     """
     applied = apply_with_keepers(plan, cluster, approval, state=state, on_step=on_step)
     # Only now: had this process been killed before, nothing would be held any more.
-    for tie in applied.ties:
-        tie.let_go()
+    for handle in applied.handles:
+        handle.detach()
     return applied.outcome
 
 
@@ -98,12 +98,13 @@ class AppliedPlan(NamedTuple):
     """
     What became of a plan, and what came with it.
 
-    `ties` bind the holds that began to this process. `interrupted` are earlier runs that were found
-    interrupted and recorded before the plan was applied. `intent` is the entry of the audit log.
+    `handles` are those of the keepers that were started. `interrupted` are earlier runs that were
+    found interrupted and recorded before the plan was applied. `intent` is the entry of the audit
+    log.
     """
 
     outcome: Outcome
-    ties: list[KeeperHandle]
+    handles: list[KeeperHandle]
     interrupted: tuple[InterruptedRun, ...] = ()
     intent: audit.AuditEntry | None = None
 
@@ -151,7 +152,7 @@ def apply_with_keepers(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
-    return AppliedPlan(outcome, here.ties, tuple(reconciled.known), intent)
+    return AppliedPlan(outcome, here.handles, tuple(reconciled.known), intent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ class _Here:
     cluster: Cluster
     state: Path
     on_step: OnStep
-    ties: list[KeeperHandle] = field(default_factory=list)
+    handles: list[KeeperHandle] = field(default_factory=list)
 
 
 def check_approval(plan: Plan, approval: Approval, policy: Policy) -> None:
@@ -199,7 +200,7 @@ def _carry_out_on_record(
         audit.append(here.state, intent)
         if plan.intent in HOLDS:
             holds = HoldExecutor(case, here.cluster, run, state=here.state, stopped=stopped)
-            steps, ended = holds.carry_out(here.on_step, here.ties)
+            steps, ended = holds.carry_out(here.on_step, here.handles)
         else:
             steps, ended = carry_out(case, here.cluster, stopped=stopped, on_step=here.on_step)
         if plan.intent is Intent.RESCUE:

@@ -75,17 +75,17 @@ class HoldExecutor:
         self.run = run
         self.state = state
         self.stopped = stopped
-        self.ties: list[KeeperHandle] = []
+        self.handles: list[KeeperHandle] = []
 
     def carry_out(
-        self, on_step: OnStep, ties: list[KeeperHandle]
+        self, on_step: OnStep, handles: list[KeeperHandle]
     ) -> tuple[tuple[StepOutcome, ...], str]:
         """
         Return the result of every step, and why it was interrupted ("" if it was not).
 
-        `ties` receives the handles of started keepers.
+        `handles` receives the handles of started keepers.
         """
-        self.ties = ties
+        self.handles = handles
         outcomes: list[StepOutcome] = []
         for step in self.case.plan.steps:
             if ended := self.stopped():
@@ -115,7 +115,7 @@ class HoldExecutor:
             if step.action is Action.HOLD:
                 self.hold(step, wanted)
             else:
-                self.let_go(step, {p: before[p] for p in wanted & before.keys()})
+                self.release(step, {p: before[p] for p in wanted & before.keys()})
         except ToolkitError as exc:
             why = str(exc)
         holds = step.action is Action.HOLD
@@ -152,10 +152,10 @@ class HoldExecutor:
                 # Without a process: the new keeper says when it is there.
                 start = replace(record, wanted=record.held, note=start.note, pid=0)
             there = {member.member_id for member in self.holders(step.group_id)}
-            tie = start_keeper(path, start)
-            self.ties.append(tie)
+            handle = start_keeper(path, start)
+            self.handles.append(handle)
             try:
-                record = wait_until_held(path, tie, self.stopped)
+                record = wait_until_held(path, handle, self.stopped)
             except NotCaptured:
                 self.clear_away(step, path, there)
                 raise
@@ -213,7 +213,7 @@ class HoldExecutor:
             note=note,
         )
 
-    def let_go(self, step: Step, held: Paused) -> None:
+    def release(self, step: Step, held: Paused) -> None:
         """Release partitions through the keeper, and by removing members of other holds."""
         wanted = frozenset(change.partition for change in step.changes)
         told = self.tell_keeper(step, wanted)

@@ -31,26 +31,26 @@ class KeeperHandle:
     """
     Pipe to a keeper: the hold ends when the starter exits, unless it is detached.
 
-    `let_go` detaches the keeper, `cut` ends the hold.
+    `detach` leaves the hold to the keeper, `terminate` ends it.
     """
 
     end: int
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Detach the keeper."""
         if self.end >= 0:
             with suppress(BrokenPipeError):  # it has already ended
                 os.write(self.end, b"\n")
-            self.cut()
+            self.terminate()
 
-    def cut(self) -> None:
+    def terminate(self) -> None:
         """Signal the keeper that its starter is gone, unless it is detached."""
         if self.end >= 0:
             os.close(self.end)
             self.end = -1
 
     @property
-    def is_loose(self) -> bool:
+    def has_exited(self) -> bool:
         """Return whether the keeper has ended."""
         poll = select.poll()
         poll.register(self.end, 0)
@@ -78,7 +78,7 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
                 start_new_session=True,
                 check=True,  # it forks and leaves the keeper as a daemon
             )
-        tie, ours = KeeperHandle(ours), None
+        handle, ours = KeeperHandle(ours), None
     except OSError as exc:
         raise not_written(log, exc) from exc
     except subprocess.CalledProcessError as exc:
@@ -87,32 +87,32 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
         for end in (ours, theirs):
             if end is not None:
                 os.close(end)
-    return tie
+    return handle
 
 
-def wait_until_held(path: Path, tie: KeeperHandle, stopped: Callable[[], str]) -> HoldRecord:
+def wait_until_held(path: Path, handle: KeeperHandle, stopped: Callable[[], str]) -> HoldRecord:
     """
     Return the record of a hold once a keeper holds all partitions.
 
     Raises NotCaptured, with nothing held, if that failed or `stopped` returns a reason.
     """
     while True:
-        is_loose = tie.is_loose
+        has_exited = handle.has_exited
         record = read_hold(path)
         if record and record.status is HoldStatus.HELD and record.pid:
             return record
         if record and record.status is HoldStatus.ENDED:
-            tie.cut()
+            handle.terminate()
             raise NotCaptured(record.words)
-        if is_loose:
-            tie.cut()
+        if has_exited:
+            handle.terminate()
             raise NotCaptured(
                 f"the keeper process has ended{_last_words(path)}",
                 hint=f"see its log {path.with_suffix('.log')}; its members leave the group at the "
                 "session timeout",
             )
         if why := stopped():
-            tie.cut()
+            handle.terminate()
             _wait_for_the_end(path)
             raise NotCaptured(why)
         time.sleep(LOOK_EVERY_S)

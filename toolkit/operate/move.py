@@ -82,7 +82,7 @@ class _Mover:
     state: Path
     on_step: OnStep
     outcomes: list[Outcome] = field(default_factory=list)
-    ties: list[KeeperHandle] = field(default_factory=list)
+    handles: list[KeeperHandle] = field(default_factory=list)
     interrupted: list[InterruptedRun] = field(default_factory=list)
     exact: Plan | None = None  # with the offsets once the partitions were held
     moved: dict[TopicPartition, Result] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class _Mover:
             if pause and pause.steps:
                 # On any error from here on, the partitions are released: by a logged plan or, if
                 # that fails, by cutting off the keeper.
-                afterwards.callback(self.cut)
+                afterwards.callback(self.terminate_keepers)
                 afterwards.callback(self.release_at_last, planned)
                 self.is_held = True
                 if not self.apply(pause).outcome.is_done:
@@ -220,7 +220,7 @@ class _Mover:
             part, self.cluster, approved, state=self.state, on_step=self.on_step
         )
         self.outcomes.append(applied.outcome)
-        self.ties += applied.ties
+        self.handles += applied.handles
         self.interrupted += applied.interrupted
         for step in applied.outcome.steps:
             if step.action is Action.MOVE:
@@ -245,9 +245,9 @@ class _Mover:
             for place, one in self.moved.items():
                 self.moved[place] = replace(one, why="; ".join(filter(None, [one.why, words])))
 
-    def cut(self) -> None:
-        for tie in self.ties:
-            tie.cut()
+    def terminate_keepers(self) -> None:
+        for handle in self.handles:
+            handle.terminate()
 
     @property
     def outcome(self) -> Outcome:

@@ -72,23 +72,23 @@ def make(
 
 def _hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
     """Carry out a plan to pause, stay with it unless it is detached, and return the exit code."""
-    outcome = apply_decided(decision, command, tied=True)
-    ties, planned = outcome.holds, decision.change
+    outcome = apply_decided(decision, command, attached=True)
+    handles, planned = outcome.holds, decision.change
     try:
         if code := print_result(outcome, command):
             return code
-        if not ties:
+        if not handles:
             click.echo("added to the existing background pause", err=True)
             return 0
         # A lost terminal ends this command, and not the hold.
-        for tie in ties:
-            tie.let_go()
+        for handle in handles:
+            handle.detach()
         return _print_kept_running(planned.plan) if detach else _stay(planned)
     except KeyboardInterrupt:
         return _print_kept_running(planned.plan) if _wants_to_keep() else _resume(planned, command)
     finally:
-        for tie in ties:  # those that go on alone do not mind
-            tie.cut()
+        for handle in handles:  # those that go on alone do not mind
+            handle.terminate()
 
 
 def _stay(planned: CheckedPlan) -> int:

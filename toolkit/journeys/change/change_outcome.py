@@ -57,7 +57,7 @@ class ChangeOutcome:
 
     def take(self, applied: AppliedPlan) -> None:
         """Take what became of the plan, in place of "nothing was applied"."""
-        self.outcome, self.holds = applied.outcome, tuple(applied.ties)
+        self.outcome, self.holds = applied.outcome, tuple(applied.handles)
         self.notices = notices_of(applied.interrupted)
         self._replace_shown()
 

@@ -115,13 +115,13 @@ class Decision:
             call = NotebookCall(call.notebook, {"plan_file": str(self.plan_file)})
         return run_command(call, {**self.change.access.where, **approval})
 
-    def apply(self, *, on_step: OnStep = lambda _: None, tied: bool = False) -> ChangeOutcome:
+    def apply(self, *, on_step: OnStep = lambda _: None, attached: bool = False) -> ChangeOutcome:
         """
         Apply the plan if it is approved, and return what became of it.
 
-        Waits for a change that was begun by hand. Holds continue in the background; `tied` holds
-        end with this process until the caller lets them go. Raises what `apply_plan` raises, again
-        at each further call: what a failed run changed is in the error and in the audit log.
+        Waits for a change that was begun by hand. Holds continue in the background; `attached`
+        holds end with this process until the caller detaches them. Raises what `apply_plan` raises,
+        again at each further call: what a failed run changed is in the error and in the audit log.
         """
         with self._at_work, self.change.access.connections.in_use():
             if self._failed:
@@ -129,7 +129,7 @@ class Decision:
             self._check_current()
             if self.approval is not None and not self._is_taken:
                 with progress_line("applying the plan"):
-                    self._carry_out(self.approval, on_step, tied=tied)
+                    self._carry_out(self.approval, on_step, attached=attached)
             return self._outcome
 
     def apply_by_hand(
@@ -209,7 +209,7 @@ class Decision:
             self.change, self.message, self.ending, self.wants_approval, self.can_be_approved
         )
 
-    def _carry_out(self, approval: Approval, on_step: OnStep, *, tied: bool = False) -> None:
+    def _carry_out(self, approval: Approval, on_step: OnStep, *, attached: bool = False) -> None:
         # A plan that is only looked at needs nothing that writes.
         from toolkit.operate.apply import apply_with_keepers  # noqa: PLC0415
         from toolkit.operate.move import move  # noqa: PLC0415
@@ -227,10 +227,10 @@ class Decision:
             raise
         finally:
             change.access.tell_changed()
-        if not tied:
+        if not attached:
             # Only now: had this process been killed before, nothing would be held any more.
-            for tie in applied.ties:
-                tie.let_go()
+            for handle in applied.handles:
+                handle.detach()
         self._outcome.take(applied)
         self._outcome.write_conclusion()
 

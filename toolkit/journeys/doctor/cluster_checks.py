@@ -56,7 +56,7 @@ Found = tuple[bool | None, str]  # whether it is allowed, and what was found
 
 
 class _Need(NamedTuple):
-    """Something to do, the operations that it needs, and whether it changes the cluster."""
+    """Something to do, and the operations on the group and on the topic that it needs."""
 
     doing: str
     group: AclOperation

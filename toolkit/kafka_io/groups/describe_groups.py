@@ -55,8 +55,7 @@ def describe_groups(
     A group that its coordinator does not know any more is Dead and not described: it ended, or is
     of another type by now. One that is Empty in the listing has no members to ask about and is
     passed on as described. `topics` is called only to resolve a broker-side pattern or tasks of
-    several topics; without it
-    they match nothing.
+    several topics; without it they match nothing.
     """
     by_call: dict[GroupType, dict[str, Group]] = {}
     for group in listed:

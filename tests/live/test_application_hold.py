@@ -52,7 +52,7 @@ def app(shared_streams_app: Start, bare_cluster: Cluster) -> StreamsApplication:
 @pytest.fixture(autouse=True)
 def brief_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a capture wait less for a thread that has ended because it was evicted."""
-    monkeypatch.setattr(application_hold, "SESSION_S", 15.0)
+    monkeypatch.setattr(application_hold, "SESSION_TIMEOUT_S", 15.0)
 
 
 @pytest.fixture

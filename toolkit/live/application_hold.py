@@ -42,13 +42,13 @@ from toolkit.live.application_view import (
 )
 from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep
 from toolkit.model import HoldNote, TopicPartition
+from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 
 DELAY_S = APPLICATION_DELAY.total_seconds()
 BEGIN_AGAIN_S = 2.0  # before the end of the delay there is no time for anything else
 EVICT_BEFORE_S = 0.2  # the end of the delay, which is known to some milliseconds
 LATE_S = 10.0  # so much later it ends on a coordinator that has much to do
-SESSION_S = 45.0  # of its members, by default; who is not back then has ended
 AGAIN = "run the command again"
 READ = (
     "the coordinator assigned tasks during the pause, as it does when it has moved to another "
@@ -240,7 +240,7 @@ class ApplicationHold:
 
     def _until_back(self, evicted: set[str]) -> RecipeGenerator[None]:
         """Wait until all that were evicted are back, and so know it, or must have ended."""
-        expired_at = (yield Sleep(0)) + SESSION_S
+        expired_at = (yield Sleep(0)) + SESSION_TIMEOUT_S
         while True:
             group = yield from described()
             self._refuse_another(group)

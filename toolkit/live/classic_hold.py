@@ -30,8 +30,8 @@ from toolkit.live.choose_capture import (
     count_partitions,
 )
 from toolkit.live.classic_member import SentinelMember, ids_before, leave
-from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
-from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S
+from toolkit.live.former_owners import FormerOwners
+from toolkit.live.leader_hold import BEAT_S
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.live.rival_captures import (
     LOOK_TO_JOIN_S,
@@ -43,6 +43,7 @@ from toolkit.live.rival_captures import (
 )
 from toolkit.live.shared_hold import SharedHold, is_sentinel
 from toolkit.model import CaptureMode, GroupState, HoldNote, TopicPartition
+from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.assignment import CutAssignment, Subscriber, assign
 
 CONTEST_TRIES = 3
@@ -59,7 +60,7 @@ class ClassicHold(SharedHold):
         self,
         *,
         note: HoldNote,
-        session_timeout_s: float = HOLD_SURVIVES_S,
+        session_timeout_s: float = SESSION_TIMEOUT_S,
         prefer: CaptureMode = CaptureMode.LOSSLESS,
     ) -> None:
         """
@@ -277,6 +278,7 @@ class ClassicHold(SharedHold):
     def _until_released(self, former: FormerOwners) -> RecipeGenerator[None]:
         """Wait until no member says that it owns what is held, nor may read it unheard of."""
         now = yield Sleep(0)
+        # No broker shows a classic member's session timeout.
         give_up_at, expired_at = now + LET_GO_WITHIN_S, now + SESSION_TIMEOUT_S
         while self._unreleased or (now < expired_at and (yield from _are_missing(former))):
             if self._unreleased and now > give_up_at:

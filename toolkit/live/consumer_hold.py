@@ -28,11 +28,12 @@ from toolkit.kafka_io.membership.group_config import (
 )
 from toolkit.live.capture_lossless import capture_fast, capture_lossless
 from toolkit.live.capture_quiet import capture_quiet
-from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
+from toolkit.live.former_owners import FormerOwners
 from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
+from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import WAITS_FOR
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none

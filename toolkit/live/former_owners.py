@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-SESSION_TIMEOUT_S = 45.0  # of Kafka's clients by default; no broker shows that of a classic member
-
 
 class GroupMember(Protocol):
     """A member of a group of any protocol."""

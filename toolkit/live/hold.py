@@ -12,9 +12,7 @@ from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.recipe_steps import RecipeGenerator
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import CaptureMode, GroupType, HoldNote, TopicPartition
-
-CLASSIC_SURVIVES_S = 45.0  # chosen by us: what a KIP-848 group has by default
-STREAMS_ASSIGNOR = "stream"  # the protocol of Kafka Streams in a classic group
+from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
 
 
 class Hold(Protocol):
@@ -55,8 +53,8 @@ def new_hold(type_: GroupType, assignor: str, *, prefer: CaptureMode, note: Hold
         return ConsumerHold(prefer=prefer, note=note)
     if type_ is GroupType.STREAMS:
         return ApplicationHold(note=note)
-    note = replace(note, survives_s=CLASSIC_SURVIVES_S)
-    if assignor == STREAMS_ASSIGNOR:
+    note = replace(note, survives_s=SESSION_TIMEOUT_S)
+    if assignor == STREAMS_PROTOCOL:
         return StreamsHold(note=note)
     return ClassicHold(note=note, prefer=prefer)
 
@@ -69,5 +67,5 @@ def taken_over(
         return ConsumerHold.from_state(dict(state), note=note)
     if type_ is GroupType.STREAMS:
         return ApplicationHold.from_state(state, note=note)
-    kind = StreamsHold if assignor == STREAMS_ASSIGNOR else ClassicHold
+    kind = StreamsHold if assignor == STREAMS_PROTOCOL else ClassicHold
     return kind.from_state(state, note=note)

@@ -9,8 +9,8 @@ from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, JoinResult, Leave
 from toolkit.live.recipe_steps import RecipeGenerator
 from toolkit.model import HoldNote, TopicPartition
+from toolkit.model.groups import SESSION_TIMEOUT_S
 
-HOLD_SURVIVES_S = 45.0
 REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
 BEAT_S = 0.1  # while a capture is waited for
 COME_AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
@@ -29,7 +29,7 @@ class LeaderHold(ABC):
 
     beat_every_s = 1.0
 
-    def __init__(self, *, note: HoldNote, session_timeout_s: float = HOLD_SURVIVES_S) -> None:
+    def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
         """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
         self.note = note
         self.survives_s = session_timeout_s

@@ -32,17 +32,18 @@ from toolkit.kafka_io.membership.protocol_bytes import (
 from toolkit.live.choose_capture import count_partitions, shares_of, topics_of
 from toolkit.live.classic_capture import check_capturable
 from toolkit.live.classic_member import SentinelMember, draw_id
-from toolkit.live.leader_hold import HOLD_SURVIVES_S, LeaderHold
+from toolkit.live.leader_hold import LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator
 from toolkit.live.rival_captures import holders, refuse_what_others_hold, until_at_rest
 from toolkit.model import HOLDER_CLIENT_ID, GroupState, HoldNote, TopicPartition
+from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.assignment import Shares, Subscriber, assigns_otherwise
 
 
 class SharedHold(LeaderHold):
     """Partitions of a classic group in which members of ours may hold others."""
 
-    def __init__(self, *, note: HoldNote, session_timeout_s: float = HOLD_SURVIVES_S) -> None:
+    def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
         """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member: SentinelMember | None = None

@@ -26,13 +26,13 @@ from toolkit.kafka_io.membership.classic import (
     Sync,
 )
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
-from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S, REBALANCE_TIMEOUT_MS, LeaderHold
+from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep
 from toolkit.live.rival_captures import holders, refuse_another_hold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
 from toolkit.model import HoldNote, TopicPartition
+from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
 
-PROTOCOL = "stream"
 BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
 # While it is being captured a group waits so long for us, should we be killed in the middle.
 CAPTURE_SESSION_S = 10.0
@@ -44,7 +44,7 @@ LOOK_EVERY_S = 0.01
 class StreamsHold(LeaderHold):
     """Partitions that the threads of a Streams application do not get."""
 
-    def __init__(self, *, note: HoldNote, session_timeout_s: float = HOLD_SURVIVES_S) -> None:
+    def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
         """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member_id = ""
@@ -162,7 +162,7 @@ class StreamsHold(LeaderHold):
         return ClassicHeartbeat(self._member_id, self._generation)
 
     def _join(self, session_timeout_s: float | None = None) -> Join:
-        protocols = ((PROTOCOL, self._subscription),)
+        protocols = ((STREAMS_PROTOCOL, self._subscription),)
         timeout_ms = round((session_timeout_s or self.survives_s) * 1000)
         return Join(self._member_id, protocols, timeout_ms, REBALANCE_TIMEOUT_MS)
 
@@ -180,7 +180,7 @@ class StreamsHold(LeaderHold):
             raise self._lost(f"the hold was given up, the application continues: {exc}") from exc
         # Nobody but us is given this; where a thread has its tasks, ours has a note for everybody.
         shares[self._member_id] = assignment_with_note(write_note(self.note, self.held))
-        synced = yield Sync(self._member_id, self._generation, PROTOCOL, shares)
+        synced = yield Sync(self._member_id, self._generation, STREAMS_PROTOCOL, shares)
         return int(synced.error)
 
     def _assign_partitions(self, joined: JoinResult) -> dict[str, bytes]:
@@ -214,7 +214,11 @@ def _check_capturable(group: ClassicFacts) -> None:
     """Raise NotCaptured for a group whose lead we must not take."""
     if group.error:
         raise NotCaptured(f"the group cannot be described: {group.why}")
-    if (group.state, group.protocol_type, group.protocol) != ("Stable", "consumer", PROTOCOL):
+    if (group.state, group.protocol_type, group.protocol) != (
+        "Stable",
+        "consumer",
+        STREAMS_PROTOCOL,
+    ):
         raise NotCaptured(
             f"the group is {group.state or 'missing'}, protocol {group.protocol!r}: only Stable "
             "Kafka Streams groups can be held",

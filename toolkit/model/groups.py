@@ -53,6 +53,8 @@ class Subscription:
 
 # Reason for a classic member whose subscription bytes the coordinator cannot parse either.
 UNPARSED = "the member's subscription could not be parsed"
+STREAMS_PROTOCOL = "stream"  # of Kafka Streams in a classic group
+SESSION_TIMEOUT_S = 45.0  # of Kafka's clients and KIP-848 groups by default, and of our members
 HOLDER_CLIENT_ID = "offsetbook-hold"  # client id of offsetbook members that hold partitions
 
 

@@ -44,13 +44,23 @@ from toolkit.operate.earlier_runs import (
 from toolkit.operate.expiry_clocks import verify_retention_reset
 from toolkit.operate.first_records import with_first_records
 from toolkit.operate.hold_facts import read_hold_facts
-from toolkit.operate.hold_steps import HOLDS, HoldExecutor
+from toolkit.operate.hold_steps import HoldExecutor
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.left_out import left_out
 from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_under_lock
 from toolkit.operate.watch_move import not_seen_yet
-from toolkit.plan import Action, Finding, Intent, Outcome, Plan, Step, StepOutcome, same_fingerprint
+from toolkit.plan import (
+    HOLD_INTENTS,
+    Action,
+    Finding,
+    Intent,
+    Outcome,
+    Plan,
+    Step,
+    StepOutcome,
+    same_fingerprint,
+)
 from toolkit.plan.approvals import Approval, lacks_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -198,7 +208,7 @@ def _carry_out_on_record(
         write_undo_record(here.state, run.run_id, plan)
         intent = audit.intent_entry(plan, run, case.now)
         audit.append(here.state, intent)
-        if plan.intent in HOLDS:
+        if plan.intent in HOLD_INTENTS:
             holds = HoldExecutor(case, here.cluster, run, state=here.state, stopped=stopped)
             steps, ended = holds.carry_out(here.on_step, here.handles)
         else:

@@ -33,7 +33,7 @@ from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
 from toolkit.operate.read_back import not_tried
 from toolkit.operate.remove_holders import remove_holders
-from toolkit.plan import Action, ChangeStatus, Intent, Result, Step, StepOutcome
+from toolkit.plan import HOLD_ACTIONS, Action, ChangeStatus, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 from toolkit.planning.selection.partition_selection import scopes_of
@@ -47,8 +47,6 @@ from toolkit.storage.hold_files import (
     write_hold,
 )
 
-HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
-HELD_OR_RELEASED = frozenset({Action.HOLD, Action.RELEASE})
 SEEN_WITHIN_S = 15.0  # a classic group shows holds only when it is Stable again
 RELEASE_S = 15.0  # a keeper releases after at most one rebalance
 # A Streams application goes on when the delay that has begun is over.
@@ -91,7 +89,7 @@ class HoldExecutor:
             if ended := self.stopped():
                 outcomes.append(not_tried(step, ended))
                 continue
-            if step.action in HELD_OR_RELEASED:
+            if step.action in HOLD_ACTIONS:
                 if any(one.status is not ChangeStatus.DONE for one in outcomes):
                     outcomes.append(not_tried(step, "skipped, because a step before was not done"))
                     continue

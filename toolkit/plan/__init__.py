@@ -8,6 +8,8 @@ approval names it. Findings are the checks on a plan, an `Outcome` is the result
 
 from toolkit.plan.outcomes import ChangeStatus, ConclusionStatus, Outcome, Result, StepOutcome
 from toolkit.plan.plans import (
+    HOLD_ACTIONS,
+    HOLD_INTENTS,
     NEW_GROUP,
     NEW_TOPICS,
     OFFSETS,
@@ -24,6 +26,8 @@ from toolkit.plan.plans import (
 )
 
 __all__ = [
+    "HOLD_ACTIONS",
+    "HOLD_INTENTS",
     "NEW_GROUP",
     "NEW_TOPICS",
     "OFFSETS",

@@ -54,7 +54,9 @@ class Action(StrEnum):
         return {Action.HOLD: "pause", Action.RELEASE: "resume"}.get(self, str(self))
 
 
-ON_LIVE_GROUPS = frozenset({Action.HOLD, Action.RELEASE, Action.MOVE, Action.FIRST_COMMIT})
+HOLD_INTENTS = frozenset({Intent.PAUSE, Intent.RESUME})
+HOLD_ACTIONS = frozenset({Action.HOLD, Action.RELEASE})  # they change who reads, and no offset
+ON_LIVE_GROUPS = HOLD_ACTIONS | {Action.MOVE, Action.FIRST_COMMIT}
 
 
 class Position(NamedTuple):

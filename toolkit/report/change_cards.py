@@ -9,7 +9,7 @@ import pandas as pd
 
 from toolkit.model import Snapshot
 from toolkit.model.times import format_duration
-from toolkit.plan import Finding, Intent, Outcome, Plan
+from toolkit.plan import HOLD_INTENTS, Finding, Outcome, Plan
 from toolkit.planning.frames.plan_frames import (
     findings_frame,
     outcome_frame,
@@ -37,7 +37,6 @@ OR_RUN = "; or run this command with a reason of your own:"
 AS_PLANNED = " when this was planned"
 GROUP_COLUMNS = ["group", "type", "state", "members", "subscribed"]
 RECORD_COLUMNS = ["run", "at", "who", "request", "reason", "overrides", "result"]
-_HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
 
 
 def show_change(
@@ -53,7 +52,7 @@ def show_change(
         title = f"The groups{where}{AS_PLANNED}"
         shown = groups_frame(facts)[GROUP_COLUMNS]
         show_table(shown, caption_text=title, empty_text="No matching group.")
-    if plan.intent in _HOLDS:
+    if plan.intent in HOLD_INTENTS:
         _show_partitions(read[-1])
     else:
         show_plan_chart(plan, read[-1])

@@ -22,6 +22,7 @@ from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, fin
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.kafka_io.groups.listing import group_state
 from toolkit.model import Group, GroupState, GroupType
+from toolkit.model.groups import STREAMS_PROTOCOL
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 
@@ -40,7 +41,7 @@ PROTOCOLS: Mapping[str, Mapping[str, bytes]] = {
     "consumer": dict.fromkeys(
         (
             *("range", "roundrobin", "sticky", "cooperative-sticky"),  # Java, librdkafka, Go
-            "stream",  # Kafka Streams on the classic protocol
+            STREAMS_PROTOCOL,
             "RoundRobinAssigner",  # KafkaJS
             "rack-affinity",  # kafka-go
             "roundrobin_v2",  # brod

@@ -18,7 +18,7 @@ from toolkit.model import (
 )
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
-from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
+from toolkit.plan import HOLD_ACTIONS, NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
 from toolkit.planning.changes.topic_recreated import is_another_topic
 from toolkit.planning.guardrails.check_context import (
     NEW_OFFSETS,
@@ -38,8 +38,7 @@ QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
 OF_COMMITS = NEW_OFFSETS | {
     *(Intent.COPY, Intent.RENAME, Intent.RESCUE, Intent.DELETE_OFFSETS, Intent.DELETE_GROUPS),
 }
-HOLDS = frozenset({Action.HOLD, Action.RELEASE})  # who reads, and no offset
-READS_ON = HOLDS | {
+READS_ON = HOLD_ACTIONS | {
     Action.DELETE_OFFSETS,
     Action.FIRST_COMMIT,
 }  # its members need not be stopped for it
@@ -108,7 +107,7 @@ def subscribed(case: CheckContext) -> Iterator[Objection]:
 def pending_transaction(case: CheckContext) -> Iterator[Objection]:
     """What an open transaction is about to commit is not written over."""
     for step in case.plan.steps if case.pending else ():
-        for change in step.changes if step.action not in HOLDS else ():
+        for change in step.changes if step.action not in HOLD_ACTIONS else ():
             if (step.group_id, change.partition) in case.pending:
                 yield Objection(PENDING, step.group_id, *change.partition)
 
@@ -133,7 +132,7 @@ def facts_moved(case: CheckContext) -> Iterator[Objection]:
         group = case.groups.get(step.group_id)
         if why := _became(case, step, group):
             yield Objection(why, step.group_id)
-        elif step.action not in HOLDS and not _is_read_on(case, step, group):
+        elif step.action not in HOLD_ACTIONS and not _is_read_on(case, step, group):
             yield from _moved(case, step)
 
 
@@ -213,7 +212,7 @@ def keeps_committing(case: CheckContext) -> Iterator[Objection]:
     unknown = []
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
-        if not group or group.state is not GroupState.EMPTY or step.action in HOLDS:
+        if not group or group.state is not GroupState.EMPTY or step.action in HOLD_ACTIONS:
             continue
         if all((step.group_id, c.partition) in case.made for c in step.changes):  # or none
             continue

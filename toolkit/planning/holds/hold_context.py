@@ -10,6 +10,7 @@ from typing import Self
 
 from toolkit.errors import UsageError
 from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapshot, TopicPartition
+from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
@@ -18,7 +19,6 @@ from toolkit.planning.holds.recipes import (
     COOPERATIVE,
     EAGER,
     RECIPES,
-    STREAMS,
     WAITS_FOR,
     Recipe,
     is_internal_topic,
@@ -33,7 +33,7 @@ class HoldSettings:
 
     heartbeat_s: float | None = None  # of its members; 5 s (KIP-848) or 3 s (classic)
     commit_interval_s: float = 5.0  # auto.commit.interval.ms of its members
-    survives_s: float = 45.0  # session timeout of a holding member
+    survives_s: float = SESSION_TIMEOUT_S  # session timeout of a holding member
     max_size: int | None = None  # maximum size of the group
     retention: timedelta | None = None  # offsets.retention.minutes
 
@@ -129,7 +129,7 @@ class HoldContext:
         if self.group.type is not GroupType.CLASSIC:
             is_held = self.group.type is GroupType.STREAMS and not self.terms.for_move
             return Recipe.APPLICATION if is_held else None
-        if self.group.assignor == STREAMS:
+        if self.group.assignor == STREAMS_PROTOCOL:
             return Recipe.STREAMS
         if self.group.assignor in EAGER | {COOPERATIVE} and self.group.paused:
             return Recipe.SHARED

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member, TopicPartition
+from toolkit.model.groups import STREAMS_PROTOCOL
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
 from toolkit.planning.holds.assignment import ASSIGNORS, Subscriber, assigns_otherwise
@@ -21,7 +22,6 @@ from toolkit.planning.holds.recipes import (
     APPLICATIONS,
     CONSUMER_RECIPES,
     KNOWN,
-    STREAMS,
     WAITING,
     WAITS_FOR,
     Recipe,
@@ -85,7 +85,7 @@ def custom_protocol(group: Group) -> str:
     if group.protocol_type != "consumer":
         return f"protocol type is {group.protocol_type!r}, not 'consumer'"
     if group.state is GroupState.STABLE and group.assignor not in KNOWN:
-        known = ", ".join(sorted(KNOWN - {STREAMS}))
+        known = ", ".join(sorted(KNOWN - {STREAMS_PROTOCOL}))
         return f"assignor {group.assignor!r} is not supported; supported: {known}"
     return ""
 

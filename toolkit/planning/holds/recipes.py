@@ -7,12 +7,12 @@ from datetime import timedelta
 from enum import StrEnum
 
 from toolkit.model import CaptureMode, TopicPartition
+from toolkit.model.groups import STREAMS_PROTOCOL
 
 COOPERATIVE = "cooperative-sticky"
-STREAMS = "stream"  # assignor name of Kafka Streams on the classic protocol
 # `RoundRobinAssigner` is kafkajs's name for round robin.
 EAGER = frozenset({"range", "roundrobin", "sticky", "RoundRobinAssigner"})
-KNOWN = EAGER | {COOPERATIVE, STREAMS}
+KNOWN = EAGER | {COOPERATIVE, STREAMS_PROTOCOL}
 # How long a capture waits for members that are busy with what they polled, while all others wait.
 # Three times auto.commit.interval.ms: who has lag and commits less often may be busy for longer.
 WAITS_FOR = timedelta(seconds=15)

@@ -15,7 +15,7 @@ from toolkit.report.audit_rows import change_rows, run_rows
 from toolkit.report.conclusion import conclude
 from toolkit.report.frame_text import frame_text
 from toolkit.report.safe_names import visible_lines
-from toolkit.storage.audit import AuditEntry, has_log, is_harmless, read, unfinished, verify
+from toolkit.storage.audit import AuditEntry, TornLine, has_log, read, unfinished, verify
 from toolkit.storage.state_folder import open_to_others, state_dir
 from toolkit.storage.undo_records import list_runs
 
@@ -55,12 +55,12 @@ class AuditReport:
     @property
     def flaws(self) -> tuple[str, ...]:
         """Which lines were changed, removed, moved or repeated, a sentence each."""
-        return tuple(flaw for flaw in self._found if not is_harmless(flaw))
+        return tuple(flaw for flaw in self._found if not isinstance(flaw, TornLine))
 
     @property
     def harmless_flaws(self) -> tuple[str, ...]:
         """Which lines a killed writer left unfinished; no entry was lost by them."""
-        return tuple(flaw for flaw in self._found if is_harmless(flaw))
+        return tuple(flaw for flaw in self._found if isinstance(flaw, TornLine))
 
     @property
     def exists(self) -> bool:

@@ -7,7 +7,7 @@ so `verify` detects changed, removed, reordered or duplicated lines. It cannot d
 the whole log and its head: keep a copy elsewhere.
 """
 
-from toolkit.storage.audit.chain import is_harmless, verify
+from toolkit.storage.audit.chain import TornLine, verify
 from toolkit.storage.audit.entry import (
     AuditChange,
     AuditEntry,
@@ -28,11 +28,11 @@ __all__ = [
     "EarlierRun",
     "Event",
     "RunInfo",
+    "TornLine",
     "append",
     "found_entry",
     "has_log",
     "intent_entry",
-    "is_harmless",
     "last_runs",
     "newest_run",
     "outcome_entry",

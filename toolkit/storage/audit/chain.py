@@ -24,7 +24,6 @@ SEAL = b',"hash":"'
 STEPS = b',"steps":['
 END_BYTES = len(SEAL) + 2 * hashlib.sha256().digest_size + len(b'"}')
 WHOLE = re.compile(rb'%b[0-9a-f]{64}"}' % SEAL)
-TORN = " is incomplete: its writer was killed; no entry is lost"
 
 
 class ChainPosition(NamedTuple):
@@ -121,14 +120,15 @@ def read_head(state: Path) -> LogHead | None:
     return head if head.text == text else None
 
 
-def is_harmless(flaw: str) -> bool:
-    """Whether a flaw is only a line that a killed writer left, and no entry was lost."""
-    return flaw.endswith(TORN)
+class TornLine(str):
+    """A flaw that is only a line that a killed writer left: no entry was lost."""
+
+    __slots__ = ()
 
 
 def verify(state: Path) -> list[str]:
     """
-    Return the flaws of the log, one sentence each; empty if it is intact.
+    Return the flaws of the log, one sentence each; empty if it is intact. A `TornLine` is harmless.
 
     Detects lines that were changed, removed (also at the end), reordered or duplicated. A line that
     a killed writer left is incomplete: no entry is lost. Raises StateFileError if the log cannot be
@@ -155,7 +155,7 @@ class _Walk:
     def torn(self) -> Iterator[str]:
         """Say that the doubtful lines are no entries: the chain goes on around them."""
         for number in self.doubtful:
-            yield f"line {number}{TORN}"
+            yield TornLine(f"line {number} is incomplete: its writer was killed; no entry is lost")
         self.doubtful.clear()
 
     def lost(self, until: int, where: str) -> Iterator[str]:

@@ -132,7 +132,7 @@ def _claim(
         if (yield Sleep(0)) >= give_up_at:
             raise NotCaptured(
                 "a member of the group has not joined the rebalance for "
-                f"{STOP_WITHIN_S:g} s; no member was evicted",
+                f"{STOP_WITHIN_S:g} s; no member that owned partitions was evicted",
                 hint="run the command again, or prefer quiet, which does not wait for it",
             )
     joined: JoinResult = yield WaitFor(joining)

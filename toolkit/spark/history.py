@@ -412,15 +412,15 @@ class History:
     def _prepared(self, table: str) -> None:
         """Create a table, or give it the columns that it has got since."""
         columns, delta = self._stored[table], self.open(table)
-        by, kept = ([], {}) if table == RUNS else ([DAY.name], STATISTICS)
+        by, properties = ([], {}) if table == RUNS else ([DAY.name], STATISTICS)
         with naming(f"creating {self.root}/{table}"):
             if delta is None:
                 url = _url(self.root, table)
                 delta = DeltaTable.create(
-                    url, columns, mode="ignore", partition_by=by, configuration=kept
+                    url, columns, mode="ignore", partition_by=by, configuration=properties
                 )
-            elif kept.items() - delta.metadata().configuration.items():
-                delta.alter.set_table_properties(kept)
+            elif properties.items() - delta.metadata().configuration.items():
+                delta.alter.set_table_properties(properties)
             there = {one.name: one.type for one in pa.schema(delta.schema().to_arrow())}
             for one in columns:
                 if one.name in there and not _same(there[one.name], one.type):

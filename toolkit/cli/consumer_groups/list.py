@@ -22,14 +22,14 @@ STATES = [state.value for state in GroupState if state is not GroupState.NOT_REA
 def run(given: dict[str, Any]) -> int:
     """List the groups and return the exit code: 4 where some could not be listed."""
     from toolkit.kafka_io.client.shared_connections import connected
-    from toolkit.kafka_io.groups.hidden_by_acls import GROUPS_HIDDEN, find_hidden
+    from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
     from toolkit.kafka_io.groups.listing import list_groups
 
     states = _chosen("state", given["state"], STATES) or {*STATES}
     types = _chosen("type", given["type_"], [*TYPES, *MORE_TYPES]) or {*TYPES}
     with connected(cluster_of(given)) as connection:
         listed, problems = list_groups(connection)
-        problems += [p for p in find_hidden(connection) if p.what == GROUPS_HIDDEN.what]
+        problems += [p for p in find_hidden(connection) if p.hides_groups]
     groups = [
         group
         for group in listed

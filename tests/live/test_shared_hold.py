@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.kafka_io.groups.hold_notes import DecodedNote
-from toolkit.live.shared_hold import granted
+from toolkit.live.classic_assignment import granted
 from toolkit.model import HoldNote, TopicPartition
 
 PLACES = [TopicPartition("orders", number) for number in range(6)]

@@ -172,7 +172,7 @@ def _clear_first_places(member: SentinelMember, stay: Collection[str]) -> Recipe
 
     All but those that `stay` own nothing while the rebalance lasts, so it costs them nothing.
     Later, when another operator holds other partitions, they could not be removed any more: see
-    `shared_hold`.
+    `classic_assignment`.
     """
     for _ in range(PLACE_TRIES):
         listed = yield from waiting(member)

@@ -3,35 +3,42 @@ Hold partitions of a classic group: an offsetbook member leads it and leaves the
 
 The others are told who gets what with exactly the bytes of their own protocol. What is paused, and
 a note about it, is in what our member assigns to itself, where everybody can read it. When it
-leaves, or has not been heard of for its session timeout, a member of the group leads again.
+leaves, or has not been heard of for its session timeout, a member of the group leads again. Where
+an offsetbook member leads already, for another operator, ours follows it: see `classic_assignment`.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 from toolkit.errors import HoldLost, NotCaptured
+from toolkit.kafka_io.groups.hold_notes import read_note, write_note
+from toolkit.kafka_io.groups.subscriptions import user_data_from_bytes
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     ClassicHeartbeat,
     DescribeClassic,
+    Join,
     JoinResult,
     Leave,
+    SyncResult,
 )
-from toolkit.kafka_io.membership.protocol_bytes import (
-    protocol_named,
-    read_subscription,
+from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
+from toolkit.live.choose_capture import capture_lead, count_partitions, topics_of
+from toolkit.live.classic_assignment import (
+    Assigned,
+    ClassicAssignment,
+    as_partitions,
+    is_sentinel,
 )
-from toolkit.live.choose_capture import (
-    capture_lead,
-    count_partitions,
-)
-from toolkit.live.classic_member import SentinelMember, ids_before, leave
+from toolkit.live.classic_capture import check_capturable
+from toolkit.live.classic_member import SentinelMember, draw_id, leave
 from toolkit.live.former_owners import FormerOwners
-from toolkit.live.leader_hold import BEAT_S
+from toolkit.live.leader_hold import BEAT_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.live.rival_captures import (
     LOOK_TO_JOIN_S,
@@ -40,20 +47,20 @@ from toolkit.live.rival_captures import (
     GaveUp,
     refuse_another_hold,
     refuse_what_others_hold,
+    until_at_rest,
 )
-from toolkit.live.shared_hold import SharedHold, is_sentinel
 from toolkit.model import CaptureMode, GroupState, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
-from toolkit.planning.holds.assignment import CutAssignment, Subscriber, assign
 
 CONTEST_TRIES = 3
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
 LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
+PAUSE_FROM_THERE = "pause these partitions from there, or resume that pause first"
 
 
-class ClassicHold(SharedHold):
+class ClassicHold(LeaderHold):
     """Partitions that a classic group's members do not get, because a member of ours leads it."""
 
     def __init__(
@@ -70,8 +77,10 @@ class ClassicHold(SharedHold):
         """
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self.prefer = prefer
-        self._former_ids: dict[str, str] = {}  # of members that were removed and came back
-        self._counts: Mapping[str, int] = {}
+        self._member: SentinelMember | None = None
+        self._assignment = ClassicAssignment()
+        self._follows = False  # another member of ours leads, as far as known
+        self._granted: frozenset[TopicPartition] = frozenset()  # by that one
         self._count_at = 0.0
         self._due_at = math.inf  # when a second step is taken, should no member ask for it
 
@@ -104,6 +113,12 @@ class ClassicHold(SharedHold):
                 ) from exc
             raise
 
+    def keep(self) -> RecipeGenerator[None]:
+        """Stay a member; raises HoldLost also if the leader does not hold what is held any more."""
+        yield from super().keep()
+        if self._follows and self.held - self._granted:
+            yield from self._leave("the hold that leads the group does not hold it any more")
+
     def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Give these back; with the last of them our member leaves."""
         yield from self._keep_only(self.held - some)
@@ -118,12 +133,8 @@ class ClassicHold(SharedHold):
             "topics": sorted(member.topics),
             "session_timeout_s": self.survives_s,
             "held": sorted(self.held),
-            "counts": dict(self._counts),
-            "shares": {one: sorted(share) for one, share in self._shares.items()},
-            "former_ids": self._former_ids,
-            "keeps_shares": self._keeps_shares,
             "follows": self._follows,
-            "others": {one: sorted(share) for one, share in self._others.items()},
+            **self._assignment.state(),
         }
 
     @classmethod
@@ -137,14 +148,12 @@ class ClassicHold(SharedHold):
             state["generation"],
             frozenset(state["topics"]),
         )
-        hold.held = _places(state["held"])
-        hold._counts = dict(state["counts"])
-        hold._shares = {one: _places(share) for one, share in state["shares"].items()}
-        hold._former_ids = dict(state["former_ids"])
-        hold._keeps_shares = state.get("keeps_shares", False)
+        hold.held = as_partitions(state["held"])
         hold._follows, hold._granted = state.get("follows", False), hold.held
-        hold._others = {one: _places(share) for one, share in state.get("others", {}).items()}
+        hold._assignment = ClassicAssignment.from_state(state)
         return hold
+
+    # Joining: as the leader, or beside a leader of ours.
 
     def _become_member(
         self, wanted: frozenset[TopicPartition], ours: list[str]
@@ -178,101 +187,50 @@ class ClassicHold(SharedHold):
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
         quietly = self.prefer is CaptureMode.QUIET
         captured = yield from capture_lead(self.survives_s, ours, quietly=quietly)
-        self._member, self._counts = captured.member, captured.counts
-        self._follows = False
-        self._learn_shares(captured.group, captured.counts)
+        self._member, self._follows = captured.member, False
+        self._assignment = ClassicAssignment(counts=captured.counts)
+        self._assignment.read(captured.group, "")
+        self._assignment.compare(captured.group, captured.counts, self.held)
         return self._former_owners(captured.group, wanted), captured.joined
+
+    def _begin_to_follow(self, ours: list[str]) -> RecipeGenerator[ClassicFacts]:
+        """Get an id for a member beside the leader, and return the group as it is at rest."""
+        group = yield from until_at_rest()
+        check_capturable(group)
+        protocol = protocol_named(group.protocol)
+        member = SentinelMember(protocol, round(self.survives_s * 1000))
+        member.member_id = yield from draw_id(
+            SentinelMember(protocol), ours, len(group.members) + 1
+        )
+        self._member, self._follows = member, True
+        counts = yield from count_partitions(topics_of(group), {})
+        self._assignment.read(group, "")
+        self._assignment.compare(group, counts, self.held)
+        return group
 
     def _former_owners(
         self, group: ClassicFacts, wanted: frozenset[TopicPartition]
     ) -> FormerOwners:
-        owners = {member_id for member_id, share in self._shares.items() if share & wanted}
         former = FormerOwners()
-        former.add(group.members, owners)
+        former.add(group.members, self._assignment.owners(wanted))
         return former
 
-    def _heartbeat(self) -> ClassicHeartbeat:
-        return self._joined().heartbeat()
-
-    def _is_due(self) -> RecipeGenerator[bool]:
-        """Return whether a second step is to be taken, or a topic has grown."""
-        if self._follows:  # the leader does both
-            return False
-        now = yield Sleep(0)
-        grown = False
-        if now >= self._count_at:
-            self._count_at = now + COUNTS_EVERY_S
-            grown = self._counts != (yield from count_partitions(self._counts, self._counts))
-        return grown or bool(now >= self._due_at)
-
-    def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
-        if not joined.leads:
-            return (yield from self._follow(joined))
-        self._follows = False
-        member = self._joined()
-        member.generation = joined.generation
-        member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
-        assignments = yield from self._assign_partitions(joined)
-        synced = yield member.sync(assignments)
-        return int(synced.error)
-
-    def _assign_partitions(self, joined: JoinResult) -> RecipeGenerator[dict[str, bytes]]:
-        """Compute the assignment of all members without the held partitions."""
-        member, notes = self._joined(), self._share_out(joined)
-        subscribers = list(self._subscribers(joined))
-        member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics
-        self._counts = yield from count_partitions(member.topics, self._counts)
-        name = "" if self._keeps_shares else member.protocol.name
-        cooperative = member.protocol.cooperative
-        found = assign(
-            subscribers, self._counts, paused=self._paused, assignor=name, cooperative=cooperative
-        )
-        owned = frozenset().union(*(one.owned for one in subscribers))
-        self._unreleased = self._paused & owned if cooperative else frozenset()
-        self._shares = found.whole
-        self._due_at = (yield Sleep(0)) + self._patience_s(found)
-        assignments = {
-            one: member.protocol.assignment(share, generation=member.generation)
-            for one, share in found.shares.items()
-        }
-        return assignments | notes
-
-    def _patience_s(self, found: CutAssignment) -> float:
-        """
-        Return after what time members are asked to join once more, should none do so by itself.
-
-        Who has to let go of something does, unless it was removed from the group before: librdkafka
-        comes back claiming what it had, though it has let go of that, and so has nothing to do.
-        """
-        if self._unreleased:
-            return LET_GO_S
-        return SECOND_STEP_S if found.withheld else math.inf
-
-    def _subscribers(self, joined: JoinResult) -> Iterable[Subscriber]:
-        """
-        Yield the group's members without ours, with what they own or had last.
-
-        Who was removed comes back under another id, and keeps its place among the others.
-        """
-        members = {one: data for one, data in joined.members.items() if not is_sentinel(one)}
-        before = ids_before(self._shares, members)
-        self._former_ids = {one: self._former_ids.get(id_, id_) for one, id_ in before.items()}
-        for member_id, data in members.items():
-            subscribed = read_subscription(data)
-            if subscribed is None:
-                # It gets nothing, as from a leader that cannot read it either.
-                yield Subscriber(member_id, frozenset())
-                continue
-            had = self._shares.get(before.get(member_id, ""), frozenset())
-            yield Subscriber(
-                member_id,
-                subscribed.topics,
-                subscribed.owned,
-                subscribed.generation,
-                had=frozenset() if subscribed.owned else had,
-                paused=had & self._paused,
-                instance_id=joined.instances.get(member_id, ""),
-                former_id=self._former_ids.get(member_id, ""),
+    def _check_granted(self) -> RecipeGenerator[None]:
+        """Raise NotCaptured unless the leader holds all that is wanted, and ours leads after it."""
+        if not self._follows:
+            return
+        if missing := self.held - self._granted:
+            yield from refuse_what_others_hold(missing, self._joined().member_id)
+            raise NotCaptured(
+                "the hold that leads the group did not take these partitions as well",
+                hint=PAUSE_FROM_THERE,
+            )
+        group: ClassicFacts = yield DescribeClassic()
+        listed = [one.member_id for one in group.members]  # in the order of that table
+        if not all(map(is_sentinel, listed[: listed.index(self._joined().member_id)])):
+            raise NotCaptured(
+                "the group is held already, and another member would lead it after that hold",
+                hint=PAUSE_FROM_THERE,
             )
 
     def _until_released(self, former: FormerOwners) -> RecipeGenerator[None]:
@@ -289,6 +247,87 @@ class ClassicHold(SharedHold):
             now = yield Sleep(BEAT_S)
             yield from self.keep()
 
+    # Each rebalance: lead it, or follow.
+
+    def _join(self) -> Join:
+        member = self._joined()
+        return member.wish(self._note_text()) if self._follows else member.join()
+
+    def _heartbeat(self) -> ClassicHeartbeat:
+        return self._joined().heartbeat()
+
+    def _is_due(self) -> RecipeGenerator[bool]:
+        """Return whether a second step is to be taken, or a topic has grown."""
+        if self._follows:  # the leader does both
+            return False
+        now = yield Sleep(0)
+        grown = False
+        if now >= self._count_at:
+            self._count_at = now + COUNTS_EVERY_S
+            grown = yield from self._assignment.has_grown()
+        return grown or bool(now >= self._due_at)
+
+    def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
+        if not joined.leads:
+            return (yield from self._follow(joined))
+        self._follows = False
+        member = self._joined()
+        member.generation = joined.generation
+        member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
+        assigned = yield from self._assignment.assign(joined, member, self.held, self._note_text())
+        self._unreleased = assigned.unreleased
+        self._due_at = (yield Sleep(0)) + _patience_s(assigned)
+        synced: SyncResult = yield member.sync(assigned.assignments)
+        return int(synced.error)
+
+    def _follow(self, joined: JoinResult) -> RecipeGenerator[int]:
+        """Take what the leader says, and return the broker's code; leave if it is not ours."""
+        if not (self._follows and is_sentinel(joined.leader)):  # who may be giving us a share
+            yield from self._leave("another member is the group leader, and assigns all partitions")
+        member = self._joined()
+        member.generation = joined.generation
+        member.protocol = protocol_named(joined.protocol)
+        synced: SyncResult = yield member.sync({})
+        if synced.error:
+            return int(synced.error)
+        self._granted = frozenset(read_note(user_data_from_bytes(synced.assignment)).paused)
+        group: ClassicFacts = yield DescribeClassic()
+        is_told = group.state == GroupState.STABLE  # or the next rebalance has begun
+        if is_told:
+            self._assignment.read(group, member.member_id)
+        if member.protocol.cooperative:
+            self._unreleased = self.held & _owned(group) if is_told else self.held
+        return 0
+
+    def _leave(self, why: str) -> RecipeGenerator[None]:
+        member_id = self._joined().member_id
+        self._forget_member()
+        yield Leave((member_id,))
+        raise HoldLost(why)
+
+    def _joined(self) -> SentinelMember:
+        if self._member is None:
+            raise HoldLost("nothing is paused any more")
+        return self._member
+
+    def _forget_member(self) -> None:
+        self._member = None
+
+    def _note_text(self) -> str:
+        return write_note(replace(self.note, survives_s=self.survives_s), self.held)
+
+
+def _patience_s(assigned: Assigned) -> float:
+    """
+    Return after what time members are asked to join once more, should none do so by itself.
+
+    Who has to let go of something does, unless it was removed from the group before: librdkafka
+    comes back claiming what it had, though it has let go of that, and so has nothing to do.
+    """
+    if assigned.unreleased:
+        return LET_GO_S
+    return SECOND_STEP_S if assigned.is_partial else math.inf
+
 
 def _are_missing(former: FormerOwners) -> RecipeGenerator[bool]:
     group: ClassicFacts = yield DescribeClassic()
@@ -296,5 +335,6 @@ def _are_missing(former: FormerOwners) -> RecipeGenerator[bool]:
     return group.state != GroupState.STABLE or former.are_missing(group.members)
 
 
-def _places(pairs: Iterable[tuple[str, int]]) -> frozenset[TopicPartition]:
-    return frozenset(TopicPartition(topic, number) for topic, number in pairs)
+def _owned(group: ClassicFacts) -> frozenset[TopicPartition]:
+    subscribed = (read_subscription(one.subscription) for one in group.members)
+    return frozenset().union(*(one.owned for one in subscribed if one))

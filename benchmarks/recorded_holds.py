@@ -27,10 +27,10 @@ from small_options import parse_options
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Join, Leave, Sync
 from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
-from toolkit.live.classic_member import CLIENT_ID_ENDS
-from toolkit.live.hold import Hold, new_hold
-from toolkit.live.recipe_steps import run_recipe
 from toolkit.live.classic_assignment import is_sentinel
+from toolkit.live.classic_member import CLIENT_ID_ENDS
+from toolkit.live.keeper import Hold, new_hold
+from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION

@@ -10,7 +10,7 @@ from operators import Operator
 
 from toolkit.errors import Blocked
 from toolkit.model import GroupState, Policy, TopicPartition
-from toolkit.operate.left_out import left_out
+from toolkit.operate.rescue import left_out
 from toolkit.plan import Action, ChangeStatus, Finding, Position, Severity
 from toolkit.planning.changes.rescue import plan_rescue
 from toolkit.planning.changes.targets import ToLatest

@@ -12,7 +12,6 @@ from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.resume import resume
-from toolkit.live.keeper import RESUMED, TIME_OVER
 from toolkit.model.names import ExactName, shown_name
 from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.operate.keeper_handle import follow
@@ -26,7 +25,6 @@ from toolkit.report.run_command import NotebookCall
 from toolkit.storage.hold_files import HoldRecord, hold_path
 
 PAUSE, RESUME = "pause", "resume"
-ENDED_AS_PLANNED = frozenset({TIME_OVER, RESUMED})  # the last words of such a hold
 
 
 def pause(  # noqa: PLR0913 - one of them is the cluster

@@ -24,24 +24,23 @@ from uuid import uuid4
 from toolkit.errors import Blocked, BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
-from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS, ChangeConfig, ConfigChanged
+from toolkit.kafka_io.membership.group_config import (
+    STREAMS_DELAY_MS,
+    ChangeConfig,
+    ConfigChanged,
+    ConfigFound,
+    FetchGroupConfig,
+)
 from toolkit.kafka_io.membership.streams import (
+    DescribeStreams,
     LeaveStreams,
     StreamsFacts,
     StreamsHeartbeat,
     StreamsHeartbeatResult,
     possible_topologies,
 )
-from toolkit.live.application_view import (
-    TOLD_WITHIN_S,
-    delay_setting,
-    described,
-    holders,
-    is_read,
-    until_resumed,
-)
 from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep
-from toolkit.model import HoldNote, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 
@@ -54,6 +53,9 @@ READ = (
     "the coordinator assigned tasks during the pause, as it does when it has moved to another "
     "broker, or when the keeper was stopped; all members were evicted again"
 )
+
+TOLD_WITHIN_S = 10.0  # after the delay its members hear of their tasks
+LOOK_EVERY_S = 0.5
 
 
 class ApplicationHold:
@@ -286,3 +288,43 @@ class ApplicationHold:
         if others and (not self._member_id or min(others) < self._member_id):
             self._is_set = False  # the other has the same
             raise NotCaptured("the application is paused by another operator", hint=AGAIN)
+
+
+def described() -> RecipeGenerator[StreamsFacts]:
+    """Return the group; raises BrokerRefused where it, or its topology, is not known."""
+    group: StreamsFacts = yield DescribeStreams()
+    if group.error:
+        raise BrokerRefused(f"the group cannot be described: {group.why}")
+    if group.topology is None:
+        raise BrokerRefused("the topology of the group is not initialised")
+    return group
+
+
+def delay_setting() -> RecipeGenerator[ConfigFound]:
+    """Return the delay in force, if the cluster has it, and the group's own, if it is set."""
+    found: ConfigFound = yield FetchGroupConfig((STREAMS_DELAY_MS,))
+    if found.error:
+        raise BrokerRefused(f"{STREAMS_DELAY_MS} of the group cannot be read: {found.why}")
+    return found
+
+
+def holders(group: StreamsFacts) -> set[str]:
+    """Return the ids of offsetbook's members."""
+    return {one.member_id for one in group.members if one.client_id == HOLDER_CLIENT_ID}
+
+
+def is_read(group: StreamsFacts) -> bool:
+    """Return whether a member of the application has a task."""
+    return any(one.reads for one in group.members if one.client_id != HOLDER_CLIENT_ID)
+
+
+def until_resumed(within_s: float) -> RecipeGenerator[str]:
+    """Wait until the members have tasks, or there are none; return why that was not seen."""
+    now = yield Sleep(0)
+    give_up_at = now + within_s
+    while now < give_up_at:
+        group = yield from described()
+        if not group.members or is_read(group):
+            return ""
+        now = yield Sleep(LOOK_EVERY_S)
+    return "resumed, but its members have been assigned no tasks yet"

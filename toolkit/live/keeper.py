@@ -10,18 +10,22 @@ hold. It starts a standby, with the same standard input, which takes the hold ov
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import math
 import os
 import select
 import signal
 import socket
+import subprocess
 import sys
+import termios
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from toolkit.errors import (
     Blocked,
@@ -33,19 +37,127 @@ from toolkit.errors import (
     ToolkitError,
 )
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.live.hold import new_hold, taken_over
+from toolkit.live.application_hold import ApplicationHold
+from toolkit.live.classic_hold import ClassicHold
+from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.hold_end_record import record_end
 from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket
 from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
-from toolkit.live.standby import OPTION, Standby, is_detached
-from toolkit.model import TopicPartition
-from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeper_lock, read_hold, write_hold
+from toolkit.live.streams_hold import StreamsHold
+from toolkit.model import CaptureMode, GroupType, HoldNote, TopicPartition
+from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
+from toolkit.storage.hold_files import (
+    HoldRecord,
+    HoldStatus,
+    PlannedEnd,
+    keeper_lock,
+    read_hold,
+    write_hold,
+)
 
 log = logging.getLogger("keeper")
 
+OPTION = "--standby"
 LOOKED_AT_FOR_S = 10.0  # somebody may be looking whether there is a keeper
-RESUMED = "resumed"  # by somebody who told the keeper to
-TIME_OVER = "the pause duration has ended"
+STANDBY_AGAIN_S = 5.0  # one that ends at once is not started again at once
+
+
+class Hold(Protocol):
+    """
+    Partitions of one group that its members do not get.
+
+    `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
+    was held before; `keep` raises HoldLost where the broker no longer knows our members.
+    """
+
+    note: HoldNote
+    beat_every_s: float
+
+    @property
+    def held(self) -> frozenset[TopicPartition]:
+        """The partitions that are held."""
+
+    @property
+    def survives_s(self) -> float | None:
+        """How long they are when nobody keeps the hold; None where that is not known."""
+
+    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+        """Hold these too: all of them or none."""
+
+    def keep(self) -> RecipeGenerator[None]:
+        """Say to the broker that the hold goes on, and do what it asks for."""
+
+    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+        """Give some or all of them back."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what another process needs to go on."""
+
+
+def new_hold(type_: GroupType, assignor: str, *, prefer: CaptureMode, note: HoldNote) -> Hold:
+    """Return a hold, of nothing yet, for a kind of group."""
+    if type_ is GroupType.CONSUMER:
+        return ConsumerHold(prefer=prefer, note=note)
+    if type_ is GroupType.STREAMS:
+        return ApplicationHold(note=note)
+    note = replace(note, survives_s=SESSION_TIMEOUT_S)
+    if assignor == STREAMS_PROTOCOL:
+        return StreamsHold(note=note)
+    return ClassicHold(note=note, prefer=prefer)
+
+
+def taken_over(
+    type_: GroupType, assignor: str, state: Mapping[str, Any], *, note: HoldNote
+) -> Hold:
+    """Return a hold that another process began."""
+    if type_ is GroupType.CONSUMER:
+        return ConsumerHold.from_state(dict(state), note=note)
+    if type_ is GroupType.STREAMS:
+        return ApplicationHold.from_state(state, note=note)
+    kind = StreamsHold if assignor == STREAMS_PROTOCOL else ClassicHold
+    return kind.from_state(state, note=note)
+
+
+class Standby:
+    """
+    The standby of one keeper, as its child, so that its end is noticed.
+
+    It waits for the keeper's lock, which the kernel frees however the keeper ends, and not before.
+    So a hold never has two keepers: one that is only stopped, or slow, still has the lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Start nothing yet; `path` is the hold file."""
+        self._path = path
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_at = -math.inf
+
+    def ensure(self) -> None:
+        """Start the standby if it does not run; a hold goes on without one."""
+        if self._process and self._process.poll() is None:
+            return
+        if time.monotonic() < self._started_at + STANDBY_AGAIN_S:
+            return
+        self._started_at = time.monotonic()
+        try:
+            self._process = subprocess.Popen(
+                # -P: do not import modules from the working directory. It has the keeper's standard
+                # input, so that it knows of the starter what the keeper knows.
+                [sys.executable, "-P", "-m", "toolkit.live.keeper", str(self._path), OPTION],
+                start_new_session=True,
+            )
+        except OSError as exc:
+            log.warning("the standby did not start: %s", exc)
+
+
+def is_detached(starter: int) -> bool:
+    """
+    Return whether a starter has detached its keeper, of a pipe from it that can be read.
+
+    What it wrote stays in the pipe, where a standby finds it; a pipe that can be read and has
+    nothing in it has ended.
+    """
+    return any(fcntl.ioctl(starter, termios.FIONREAD, bytes(4)))
 
 
 class Keeper:
@@ -83,7 +195,7 @@ class Keeper:
             except HoldLost as exc:
                 self.note_end(exc.problem)
             except Interrupted as exc:
-                self.end(exc.problem)
+                self.end(exc.problem, None if self.asked_to_end else PlannedEnd.TIME_OVER)
             except ToolkitError as exc:
                 self.end(str(exc))
 
@@ -122,7 +234,7 @@ class Keeper:
             except (ClusterUnreachable, BrokerRefused) as exc:
                 # It may come back in time; until then the broker does what it does without us.
                 self.note(words=f"{self.probable_state()}: {exc}")
-        self.end(self.asked_to_end or RESUMED)
+        self.end(PlannedEnd.RESUMED, PlannedEnd.RESUMED)
 
     def probable_state(self) -> str:
         """Describe the probable state of the hold while no broker is reachable."""
@@ -168,7 +280,7 @@ class Keeper:
     def check(self) -> None:
         """Raise Interrupted, once, when the hold is to end."""
         self.ready(0)
-        over = TIME_OVER if self.is_over else ""
+        over = PlannedEnd.TIME_OVER if self.is_over else ""
         if not self.is_ending and (why := self.asked_to_end or over):
             self.is_ending = True  # what puts things in order is not interrupted
             raise Interrupted(why)
@@ -203,13 +315,11 @@ class Keeper:
         except ToolkitError:
             self.is_ending = False  # it goes on, and may be asked again
             raise
-        if is_last:
-            self.asked_to_end = RESUMED
         self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
         self.note_held("held")
 
-    def end(self, words: str) -> None:
-        """Let everything go that is still held, and record how the hold ended."""
+    def end(self, words: str, planned: PlannedEnd | None = None) -> None:
+        """Release everything that is still held, and record how the hold ended."""
         self.is_ending = True
         try:
             if self.hold.held:
@@ -219,13 +329,14 @@ class Keeper:
                 f"{words}; could not leave the group, so its members leave at the session "
                 f"timeout: {exc}"
             )
-        self.note_end(words)
+            planned = None
+        self.note_end(words, planned)
 
-    def note_end(self, words: str) -> None:
+    def note_end(self, words: str, planned: PlannedEnd | None = None) -> None:
         """Record how the hold ended, also in the audit log, unless who ended it has done that."""
         was_held = self.record.status is HoldStatus.HELD
-        self.note(status=HoldStatus.ENDED, words=words)
-        if was_held and words != RESUMED:
+        self.note(status=HoldStatus.ENDED, words=words, planned_end=planned)
+        if was_held and planned is not PlannedEnd.RESUMED:
             try:
                 record_end(self.path, self.record, words, now())
             except StateFileError as exc:

@@ -35,20 +35,19 @@ from toolkit.model import Cluster, GroupState, Policy
 from toolkit.model.names import shown_name
 from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.deferred_signals import defer_signals
-from toolkit.operate.earlier_runs import (
-    is_finishing,
-    last_runs,
-    refuse_after_a_cut_off_run,
-    refuse_over_unseen_runs,
-)
-from toolkit.operate.expiry_clocks import verify_retention_reset
 from toolkit.operate.first_records import with_first_records
 from toolkit.operate.hold_facts import read_hold_facts
 from toolkit.operate.hold_steps import HoldExecutor
 from toolkit.operate.keeper_handle import KeeperHandle
-from toolkit.operate.left_out import left_out
-from toolkit.operate.load_sightings import seen_before
-from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_under_lock
+from toolkit.operate.reconcile_runs import (
+    InterruptedRun,
+    is_finishing,
+    last_runs,
+    reconcile_under_lock,
+    refuse_after_a_cut_off_run,
+    refuse_over_unseen_runs,
+)
+from toolkit.operate.rescue import left_out, verify_retention_reset
 from toolkit.operate.watch_move import not_seen_yet
 from toolkit.plan import (
     HOLD_INTENTS,
@@ -61,7 +60,8 @@ from toolkit.plan import (
     StepOutcome,
     same_fingerprint,
 )
-from toolkit.plan.approvals import Approval, lacks_reason
+from toolkit.plan.approvals import Approval, Limits, lacks_reason
+from toolkit.planning.guardrails.check_context import EarlierSightings
 from toolkit.planning.guardrails.registry import (
     FINAL,
     QUIET_AFTER,
@@ -74,6 +74,7 @@ from toolkit.planning.guardrails.registry import (
 )
 from toolkit.storage import audit
 from toolkit.storage.operator import Operator
+from toolkit.storage.sightings import empty_groups, unsubscribed_topics
 from toolkit.storage.state_folder import locked
 from toolkit.storage.undo_records import new_run_id, write_undo_record
 
@@ -308,3 +309,15 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
     if FINAL.isdisjoint(rules):
         hint = f"if this is intended, override {', '.join(rules)}"
     return Blocked(f"nothing was changed: {'; '.join(shown)}{more}", hint=hint)
+
+
+def seen_before(cluster_id: str, limits: Limits | None, state: Path) -> EarlierSightings:
+    """Return the sightings that limits need; raises StateFileError."""
+    if limits is None:
+        return EarlierSightings()
+    by_age = limits.empty_for_days is not None
+    by_topic = (limits.unsubscribed_for_days, limits.unsubscribed_in_runs) != (None, None)
+    return EarlierSightings(
+        empty=empty_groups.empty_since(state, cluster_id) if by_age else {},
+        unsubscribed=unsubscribed_topics.since(state, cluster_id) if by_topic else {},
+    )

@@ -8,15 +8,23 @@ broker's group description.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, StateFileError, ToolkitError
+from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.describe_groups import Paused, describe_groups, read_paused
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.classic import Leave
+from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
+from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS, ChangeConfig
+from toolkit.kafka_io.membership.streams import LeaveStreams
+from toolkit.live.application_hold import TOLD_WITHIN_S, until_resumed
 from toolkit.live.keeper_socket import ask_keeper
+from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import (
     CaptureMode,
     Cluster,
@@ -32,7 +40,6 @@ from toolkit.model.times import parse_duration
 from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
 from toolkit.operate.read_back import not_tried
-from toolkit.operate.remove_holders import remove_holders
 from toolkit.plan import HOLD_ACTIONS, Action, ChangeStatus, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
@@ -53,6 +60,9 @@ RELEASE_S = 15.0  # a keeper releases after at most one rebalance
 APPLICATION_RELEASE_S = RELEASE_S + APPLICATION_DELAY.total_seconds()
 LOOK_EVERY_S = 0.1
 KILLED = "the keeper process ended before it had paused anything"
+
+LEFT = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID})
+RESUMED_WITHIN_S = APPLICATION_DELAY.total_seconds() + TOLD_WITHIN_S
 
 
 class HoldExecutor:
@@ -290,3 +300,38 @@ def _outcome(
     kinds = {row.status for row in rows}
     status = kinds.pop() if len(kinds) == 1 else ChangeStatus.FAILED
     return StepOutcome(step.group_id, step.action, status, why, rows)
+
+
+def remove_holders(cluster: Cluster, step: Step, holders: Collection[str]) -> None:
+    """
+    Remove members of a dead or another user's keeper by their ids; coordinators allow it.
+
+    Raises BrokerRefused with the first refusal.
+    """
+    remove = {GroupType.CONSUMER: _from_consumer, GroupType.STREAMS: _from_streams}
+    with GroupChannel(cluster, step.group_id) as channel:
+        refused = list(remove.get(step.type, _from_classic)(channel, sorted(holders)))
+    if refused:
+        raise BrokerRefused(f"releasing partitions of {shown_name(step.group_id)}: {refused[0]}")
+
+
+def _from_classic(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
+    left = channel.ask(Leave(tuple(holders)))
+    yield from (str(code) for code in (left.error, *left.members.values()) if code)
+
+
+def _from_consumer(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
+    answers = channel.ask_together([ConsumerHeartbeat(one, LEAVE_EPOCH) for one in holders])
+    yield from (answer.why for answer in answers if answer.error)
+
+
+def _from_streams(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
+    """Remove the delay first: a keeper that lives and finds it comes back."""
+    changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, None))
+    if changed.error:
+        yield changed.why
+        return
+    answers = channel.ask_together([LeaveStreams(one) for one in holders])
+    yield from (answer.why for answer in answers if answer.error not in LEFT)
+    if why := run_recipe(until_resumed(RESUMED_WITHIN_S), channel):
+        yield why

@@ -36,13 +36,21 @@ class HoldStatus(StrEnum):
     ENDED = "ended"  # nothing is held; `words` has the reason
 
 
+class PlannedEnd(StrEnum):
+    """Why a hold ended, where it ended as planned."""
+
+    RESUMED = "resumed"  # through its keeper, by a run that is in the audit log
+    TIME_OVER = "the pause duration has ended"
+
+
 @dataclass(frozen=True, slots=True)
 class HoldRecord:
     """
     One hold: of which group, as what it was asked for, and how it stands.
 
     `members` is what the keeper knows about its members, from which another keeper goes on;
-    `socket` is where it listens; `words` say what it is doing, or how it ended.
+    `socket` is where it listens; `words` say what it is doing, or how it ended. `planned_end` is
+    None for as long as it has not ended, and where it ended otherwise.
     """
 
     run_id: str
@@ -56,6 +64,7 @@ class HoldRecord:
     note: HoldNote
     status: HoldStatus = HoldStatus.STARTING
     words: str = ""
+    planned_end: PlannedEnd | None = None
     held: tuple[TopicPartition, ...] = ()
     members: Mapping[str, Any] = field(default_factory=dict)
     socket: str = ""
@@ -148,6 +157,7 @@ def _record(content: dict[str, Any]) -> HoldRecord:
         type=GroupType(record.type),
         prefer=CaptureMode(record.prefer),
         status=HoldStatus(record.status),
+        planned_end=PlannedEnd(record.planned_end) if record.planned_end else None,
         wanted=tuple(TopicPartition(*pair) for pair in record.wanted),
         held=tuple(TopicPartition(*pair) for pair in record.held),
         note=HoldNote(**{**note, "since": _time(note["since"]), "until": _time(note["until"])}),

@@ -20,7 +20,7 @@ import toolkit
 from toolkit import planning
 from toolkit.errors import UsageError
 from toolkit.model import UNREAD_OFFSETS_TOPIC, CaptureMode, Group, GroupType, Problem, Subscription
-from toolkit.operate.earlier_runs import CUT_OFF_RUN
+from toolkit.operate.reconcile_runs import CUT_OFF_RUN
 from toolkit.plan import Action, Intent
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ToOffset

@@ -93,17 +93,17 @@ def _hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
 
 def _stay(planned: CheckedPlan) -> int:
     """Tell how the hold stands until it has ended; return the exit code."""
-    from toolkit.journeys.pause import ENDED_AS_PLANNED, follow_pause
+    from toolkit.journeys.pause import follow_pause
     from toolkit.storage.hold_files import HoldStatus
 
     click.echo("paused; press Ctrl-C to resume, or to continue in the background", err=True)
-    words = ""
+    words, planned_end = "", None
     for record in follow_pause(planned):
         if record.words != words and record.status is HoldStatus.HELD and words:
             click.echo(printable(record.words), err=True)
-        words = record.words
+        words, planned_end = record.words, record.planned_end
     click.echo(f"the pause has ended: {printable(words)}", err=True)
-    return 0 if words in ENDED_AS_PLANNED else FAILED
+    return 0 if planned_end else FAILED
 
 
 def _wants_to_keep() -> bool:

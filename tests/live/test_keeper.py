@@ -80,7 +80,7 @@ def test_a_release_that_fails_can_be_asked_for_again(keeper: Keeper) -> None:
     assert not failed["ok"]
     assert "nobody is there" in failed["words"]
     assert {ONE, TWO} == keeper.hold.held
-    assert (False, "") == (keeper.is_ending, keeper.asked_to_end)
+    assert (False, "") == (keeper.is_ending, keeper.end_reason)
     assert keeper.answer(KeeperRequest("release"))["ok"]
     assert frozenset() == keeper.hold.held
 
@@ -89,7 +89,7 @@ def test_a_keeper_whose_release_failed_is_still_ended_politely(keeper: Keeper) -
     """A failed release does not make it deaf to being stopped."""
     keeper.hold = Recipes(fails=["release"])
     keeper.answer(KeeperRequest("release"))
-    keeper.asked_to_end = "stopped by SIGTERM"
+    keeper.end_reason = "stopped by SIGTERM"
 
     with pytest.raises(Interrupted, match="SIGTERM"):
         keeper.check()
@@ -103,7 +103,7 @@ def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:
     record = read_hold(keeper.path)
     assert record
     assert ((TWO,), (TWO,), HoldStatus.HELD) == (record.wanted, record.held, record.status)
-    assert "" == keeper.asked_to_end
+    assert "" == keeper.end_reason
 
 
 def test_a_capture_of_more_that_fails_leaves_what_is_held(keeper: Keeper) -> None:

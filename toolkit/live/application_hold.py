@@ -3,7 +3,7 @@ Hold all partitions of a Kafka Streams application on the Streams protocol (KIP-
 
 Its coordinator assigns tasks, which cannot be withheld one by one. But when the first member joins
 an empty group it waits for `streams.initial.rebalance.delay.ms` before it assigns any, a setting of
-the group. So all members are evicted at once, and one of ours is the first to join again: the
+the group. So all members are evicted at once, and a sentinel is the first to join again: the
 others come back and get nothing. Around the end of the delay they are evicted again, and then the
 next delay begins, for as long as the hold lasts. A delay cannot be ended, so it must be short.
 
@@ -75,18 +75,18 @@ class ApplicationHold:
         self._member_id = ""
         self._epoch = 0
         self._topology = 0  # which of the possible ones it is
-        self._is_set = False  # whether the group's setting is ours to restore
+        self._is_set = False  # whether the hold has to restore the group's setting
         self._setting: str | None = None  # what the group's own was before, if it had one
         # When the delay began, at the earliest and at the latest, by the monotonic clock.
         self._began = (0.0, 0.0)
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold these; returns when no member has a task any more."""
         if self.held:
             raise NotCaptured("the whole application is paused already")
         group = yield from described()
         self._refuse_another(group)
-        self._member_id, self.held = str(uuid4()), wanted
+        self._member_id, self.held = str(uuid4()), partitions
         evicted = {one.member_id for one in group.members}
         try:
             yield from self._set_delay()
@@ -185,7 +185,7 @@ class ApplicationHold:
             raise NotCaptured(f"{STREAMS_DELAY_MS} of the group cannot be set: {changed.why}")
 
     def _find_topology(self, group: StreamsFacts) -> RecipeGenerator[None]:
-        """Join, which succeeds with the application's own topology only, and disturbs nobody."""
+        """Join, which succeeds with the application's own topology only, and disturbs no member."""
         for number, topology in enumerate(possible_topologies(group.topology)):
             joined: StreamsHeartbeatResult = yield self._join(topology)
             if not joined.error:
@@ -204,7 +204,7 @@ class ApplicationHold:
         return StreamsHeartbeat(self._member_id, topology=topology, rack_id=text)
 
     def _evict_all(self) -> RecipeGenerator[None]:
-        """Evict all members, also ours, and be the first to join again: the delay begins."""
+        """Evict all members, also the sentinel, which then joins first: the delay begins."""
         group = yield from described()
         topologies = possible_topologies(group.topology)
         topology = next(islice(topologies, self._topology, None))
@@ -223,8 +223,8 @@ class ApplicationHold:
         Return whether one of them had a task.
 
         When it is over the coordinator assigns tasks to who is in the group then. Ours stays in it:
-        its tasks tell that it is over, and it shows everybody that the application is paused. The
-        others are evicted before their next heartbeat.
+        its tasks tell that it is over, and it shows in every description that the application is
+        paused. The others are evicted before their next heartbeat.
         """
         now = yield Sleep(0)
         now = yield Sleep(max(0.0, self._began[0] + self.survives_s - EVICT_BEFORE_S - now))
@@ -257,12 +257,12 @@ class ApplicationHold:
                 yield from self.keep()
 
     def _come_back(self, group: StreamsFacts) -> RecipeGenerator[None]:
-        """Join again, unless somebody has resumed the application: its setting is gone then."""
+        """Join again, unless the application was resumed: its setting is gone then."""
         found = yield from delay_setting()
-        is_ours = found.own.get(STREAMS_DELAY_MS) == self._delay_ms
-        if not is_ours or self._others(group):
+        is_own = found.own.get(STREAMS_DELAY_MS) == self._delay_ms
+        if not is_own or self._others(group):
             self.held = frozenset()
-            self._is_set = False  # whoever resumed it, or holds it now, sees to that
+            self._is_set = False  # the operator who resumed it, or holds it now, restores it
             raise HoldLost(
                 "hold lost: its member is no longer in the group. Either the application was "
                 "resumed, or another operator pauses it"
@@ -283,7 +283,7 @@ class ApplicationHold:
         return holders(group) - {self._member_id}
 
     def _refuse_another(self, group: StreamsFacts) -> None:
-        """Raise NotCaptured if the application has another hold; of two, one lets go."""
+        """Raise NotCaptured if the application has another hold; of two, one gives up."""
         others = self._others(group)
         if others and (not self._member_id or min(others) < self._member_id):
             self._is_set = False  # the other has the same

@@ -37,26 +37,26 @@ SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 def lead_after_commit(
     member: SentinelMember,
     owned: Mapping[str, frozenset[TopicPartition]],
-    ours: list[str],
+    own_ids: list[str],
 ) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a Stable group whose members read on while they rebalance.
 
     `owned` is what each member has. Only the leader is removed, at a good moment for it, which a
-    second member of ours waits for. Then that one keeps the rebalance from ending. Raises
+    second sentinel waits for. Then that one keeps the rebalance from ending. Raises
     AnotherCapture, before anybody is removed, if another capture goes on.
     """
     blocker = SentinelMember(member.protocol)
     # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
-    blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
-    leader = yield from _outlast(blocker, ours)
+    blocker.member_id = yield from draw_id(blocker, own_ids, len(owned), last=True)
+    leader = yield from _outlast(blocker, own_ids)
     leader = yield from _await_commit(blocker, leader, owned)
-    member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
+    member.member_id = yield from draw_id(SentinelMember(member.protocol), own_ids, len(owned) + 1)
     yield SendAhead(member.join_quietly())
     yield from _until_they_wait(blocker, leader)
     listed = yield from waiting(member)
     first = ahead_of(member, listed)
-    yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
+    yield Leave(tuple(sorted({leader.member_id, *first} - set(own_ids))))
     joining = yield SendAhead(member.join())
     # Until it is back it may not have heard of it, and read on.
     yield from until_back(len(listed), LET_GO_AFTER_S, (blocker,))
@@ -64,25 +64,25 @@ def lead_after_commit(
 
 
 class GroupLeader(NamedTuple):
-    """Who leads, and when it last told everybody what they get."""
+    """Who leads, and when it last assigned partitions."""
 
     member_id: str
     assigned_at: float
 
 
-def _outlast(member: SentinelMember, ours: list[str]) -> RecipeGenerator[GroupLeader]:
+def _outlast(member: SentinelMember, own_ids: list[str]) -> RecipeGenerator[GroupLeader]:
     """Join as a member that wants nothing, and stay until no other capture can go on."""
     (connection,) = yield from open_connections(1)
     contest = yield from begin_contest()
     joining = yield SendAhead(member.join_quietly(), after=connection)
     is_over = False
     while not contest.has_joined:
-        is_over = yield from contest.look(member.member_id, ours)
+        is_over = yield from contest.look(member.member_id, own_ids)
     leader = yield from _join_quietly(member, (yield WaitFor(joining)))
     while not is_over:
         if (yield member.heartbeat()).error == ErrorCode.REBALANCE_IN_PROGRESS:
             leader = yield from _join_quietly(member)
-        is_over = yield from contest.look(member.member_id, ours)
+        is_over = yield from contest.look(member.member_id, own_ids)
     return leader
 
 

@@ -1,10 +1,10 @@
 """
 Take over partitions of a KIP-848 group with one member per partition (range assignor).
 
-Every partition of a topic gets its own offsetbook member; those of the wanted ones stay.
+Every partition of a topic gets its own sentinel; those of the requested ones stay.
 `capture_lossless` waits until the owners revoke them, so no record is redelivered; `capture_fast`
 evicts them. So does `capture_lossless` in the end: to leave the group would stop it for longer, as
-the assignor may then mean for other members what a busy owner has not let go of.
+the assignor may then mean for other members what a busy owner has not revoked.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ FAST_WITHIN_S = 3.0  # 0.8 s at most on an idle machine
 
 
 def capture_lossless(
-    view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
+    view: GroupView, partitions: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> RecipeGenerator[list[Holder]]:
     """
-    Have every wanted partition handed over to a member of ours that is to hold it.
+    Have every partition handed over to the sentinel that is to hold it.
 
-    The range assignor sorts members, so the first ones, ours, are given a partition each, in the
-    order of both. Topics do not touch one another there, so all are flooded side by side.
+    The range assignor sorts members, so the first ones, the sentinels, are given a partition each,
+    in the order of both. Topics do not touch one another there, so all are flooded side by side.
     """
     places = [
         TopicPartition(name, number)
@@ -60,7 +60,7 @@ def capture_lossless(
     # there is none for some of them only, which would have the readers exchange partitions.
     yield from pool.join([(one, ()) for one in new_members], None)
     yield from pool.subscribe(asking, assignor=RANGE)
-    waiting = {place: meant[place] for place in wanted}
+    waiting = {place: meant[place] for place in partitions}
     yield from _wait(view, waiting, pool, patience_s)
     return holders_of(view, waiting)
 
@@ -95,9 +95,9 @@ def _wait(
 
 def _give_way(facts: ConsumerFacts, pool: MemberPool) -> None:
     """Raise NotCaptured if another hold is being captured that goes on."""
-    ours = frozenset(pool.members)
+    own_ids = frozenset(pool.members)
     # Of two holds that are captured at once one goes on, the same in the eyes of both.
-    if is_being_captured(facts, ours, below=min(ours)):
+    if is_being_captured(facts, own_ids, below=min(own_ids)):
         raise NotCaptured(
             "another hold of the group is being captured",
             hint=("run the command again in a minute"),
@@ -105,14 +105,14 @@ def _give_way(facts: ConsumerFacts, pool: MemberPool) -> None:
 
 
 def capture_fast(
-    view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
+    view: GroupView, partitions: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> RecipeGenerator[list[Holder]]:
     """
     Evict the owners and take over their partitions before they rejoin; return [] if that failed.
 
-    Members of ours are there already and want nothing; the coordinator, which computes assignments
-    once a second by default, is told not to wait. A reader whose heartbeat comes between the
-    eviction and their subscriptions is given the partition, and keeps it.
+    Sentinels are there already and subscribe to nothing; the coordinator, which computes
+    assignments once a second by default, is configured not to wait. A reader whose heartbeat comes
+    between the eviction and their subscriptions is given the partition, and keeps it.
     """
     yield from _no_interval(pool)
     joining = [
@@ -121,9 +121,9 @@ def capture_fast(
         for one in pool.create_members(facts.partitions, static=view.is_static)
     ]
     yield from pool.join([(one, ()) for one, _ in joining], None)
-    evict = [leave(owner.member_id) for owner in view.owners(wanted)]
+    evict = [leave(owner.member_id) for owner in view.owners(partitions)]
     yield from pool.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
-    found = yield from owned_within(min(patience_s, FAST_WITHIN_S), view, wanted, pool)
+    found = yield from owned_within(min(patience_s, FAST_WITHIN_S), view, partitions, pool)
     while pool.owed:
         changed: ConfigChanged = yield pool.owed[0]
         if changed.error:
@@ -150,18 +150,18 @@ def _no_interval(pool: MemberPool) -> RecipeGenerator[None]:
 def owned_within(
     time_s: float,
     view: GroupView,
-    wanted: frozenset[TopicPartition],
+    partitions: frozenset[TopicPartition],
     pool: MemberPool,
     *,
     apart: frozenset[UUID] = frozenset(),
 ) -> RecipeGenerator[dict[TopicPartition, Sentinel]]:
     """
-    Wait until each wanted partition is the only one of a member of ours; {} if it is too late.
+    Wait until each partition is the only one of a sentinel; {} if it is too late.
 
-    Topics `apart` do not count: nobody reads them.
+    Topics `apart` do not count: no member reads them.
     """
     give_up_at = (yield Sleep(0)) + time_s
-    while not (found := _sole_owners(view, wanted, pool.members.values(), apart)):
+    while not (found := _sole_owners(view, partitions, pool.members.values(), apart)):
         yield from pool.heartbeat(pool.members.values())
         if (yield Sleep(BEAT_S)) >= give_up_at:
             return {}
@@ -170,7 +170,7 @@ def owned_within(
 
 def _sole_owners(
     view: GroupView,
-    wanted: frozenset[TopicPartition],
+    partitions: frozenset[TopicPartition],
     members: Iterable[Sentinel],
     apart: frozenset[UUID],
 ) -> dict[TopicPartition, Sentinel]:
@@ -178,7 +178,7 @@ def _sole_owners(
         frozenset(place for place in member.owned if place.topic_id not in apart): member
         for member in members
     }
-    ids = {place: frozenset({view.by_id(place)}) for place in wanted}
+    ids = {place: frozenset({view.by_id(place)}) for place in partitions}
     if not set(ids.values()) <= owners.keys():
         return {}
     return {place: owners[own] for place, own in ids.items()}

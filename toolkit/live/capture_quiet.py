@@ -3,7 +3,7 @@ Take over partitions of a KIP-848 group, interrupting only the same owners (unif
 
 The uniform assignor gives free partitions to the member with the fewest. offsetbook members are
 first loaded with the partitions of a topic that no member of the group reads, to one less than the
-busiest member has: nothing moves. Then the owners are evicted, and each of ours is given exactly
+busiest member has: nothing moves. Then the owners are evicted, and each sentinel is given exactly
 one of their partitions.
 """
 
@@ -31,7 +31,7 @@ AGAIN_AFTER_S = 1.2
 
 @dataclass(frozen=True, slots=True)
 class WeightTopic:
-    """How many members of ours are loaded with how many partitions each, and of which topic."""
+    """How many sentinels are loaded with how many partitions each, and of which topic."""
 
     members: int
     each: int
@@ -40,36 +40,36 @@ class WeightTopic:
 
 
 def capture_quiet(
-    view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
+    view: GroupView, partitions: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> RecipeGenerator[list[Holder]]:
     """
-    Take over the wanted partitions; return [] if the assignment after the eviction was not exact.
+    Take over the partitions; return [] if the assignment after the eviction was not exact.
 
     Raises NotCaptured, before anybody is evicted, where it cannot be tried, and says what helps.
     """
-    load = yield from _load(view, wanted)
+    load = yield from _load(view, partitions)
     if not (yield from _loaded(view, load, pool, min(patience_s, LOADED_WITHIN_S))):
         raise NotCaptured(
             "quiet capture: the group did not assign offsetbook's members what they need in time; "
             "no member was evicted",
             hint="run the command again, or use the lossless mode",
         )
-    evict = [leave(owner.member_id) for owner in view.owners(wanted)]
+    evict = [leave(owner.member_id) for owner in view.owners(partitions)]
     yield from together(evict)
     apart = frozenset({load.topic.topic_id}) if load.topic else frozenset()
     return holders_of(
-        view, (yield from owned_within(CAPTURED_WITHIN_S, view, wanted, pool, apart=apart))
+        view, (yield from owned_within(CAPTURED_WITHIN_S, view, partitions, pool, apart=apart))
     )
 
 
-def _load(view: GroupView, wanted: frozenset[TopicPartition]) -> RecipeGenerator[WeightTopic]:
+def _load(view: GroupView, partitions: frozenset[TopicPartition]) -> RecipeGenerator[WeightTopic]:
     if view.assignor != UNIFORM:
         raise NotCaptured(
             f"quiet capture needs assignor {UNIFORM}, but the group uses {view.assignor}",
             hint="the lossless way",
         )
     # What counts is what members are meant to have, also of partitions that are held already.
-    needed = sum(len(owner.target) for owner in view.owners(wanted))
+    needed = sum(len(owner.target) for owner in view.owners(partitions))
     each = max(len(member.target) for member in view.readers) - 1
     if not each:
         return WeightTopic(needed, 0)

@@ -41,13 +41,13 @@ class Captured(NamedTuple):
 
 
 def capture_lead(
-    survives_s: float, ours: list[str], *, quietly: bool = False
+    survives_s: float, own_ids: list[str], *, quietly: bool = False
 ) -> RecipeGenerator[Captured]:
     """
     Become the leader of a group; only of a cooperative one `quietly`, while its members read on.
 
-    Ids of ours that may be in the group are put on `ours`. Raises NotCaptured, and Blocked for a
-    protocol that is not known.
+    Ids of sentinels that may be in the group are put on `own_ids`. Raises NotCaptured, and Blocked
+    for a protocol that is not known.
     """
     group, counts = yield from _look()
     protocol = protocol_named(group.protocol)
@@ -60,17 +60,17 @@ def capture_lead(
     member = SentinelMember(protocol, round(survives_s * 1000), topics=frozenset(counts))
     try:
         if not protocol.cooperative:
-            joined = yield from lead_eager(member, len(group.members), ours)
+            joined = yield from lead_eager(member, len(group.members), own_ids)
         elif places:
-            joined = yield from lead_by_claims(member, places, connections, ours)
+            joined = yield from lead_by_claims(member, places, connections, own_ids)
         else:
-            joined = yield from lead_after_commit(member, shares_of(group), ours)
+            joined = yield from lead_after_commit(member, shares_of(group), own_ids)
     except (NotClaimed, AssignedAgain):
         if not places:
             raise
-        yield Leave(tuple(ours))
-        ours.clear()
-        return (yield from capture_lead(survives_s, ours, quietly=True))
+        yield Leave(tuple(own_ids))
+        own_ids.clear()
+        return (yield from capture_lead(survives_s, own_ids, quietly=True))
     return Captured(member, joined, group, counts)
 
 

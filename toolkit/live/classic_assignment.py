@@ -3,7 +3,7 @@ Who has what in a classic group that a member of offsetbook leads.
 
 A group has one leader. A second operator's member subscribes to nothing and names in its note what
 it is to hold. The leader leaves these partitions unassigned as well, and returns the note in the
-member's assignment, where everybody can read it. Members of offsetbook stand first in the
+member's assignment, where every description shows it. Sentinels stand first in the
 coordinator's table, so when the leader leaves or dies the next one leads, and goes on with what the
 remaining notes name.
 """
@@ -207,7 +207,7 @@ def granted(
     wishes: Mapping[str, DecodedNote], before: Shares, taken: Collection[TopicPartition]
 ) -> Shares:
     """
-    Return what each member gets of what its note names and nobody has taken.
+    Return what each member gets of what its note names and no other hold has taken.
 
     Who had a partition before keeps it; of others that name it the one with the lowest id gets it.
     """

@@ -2,7 +2,7 @@
 Make offsetbook's member the leader of a classic group.
 
 The leader is the first member, and when it leaves, another one. So it has to be removed, which
-loses what it has read since its last commit, unless it has let go of everything at that moment.
+loses what it has read since its last commit, unless it has revoked everything at that moment.
 Members of eager protocols do that before they join a rebalance. So we open a rebalance, and another
 one at the instant at which all have joined, before anybody is given anything. The leader is
 removed then, which costs it nothing, and joins again after us.
@@ -45,28 +45,28 @@ LOOK_EVERY_S = 0.05
 
 
 def lead_eager(
-    member: SentinelMember, group_size: int, ours: list[str]
+    member: SentinelMember, group_size: int, own_ids: list[str]
 ) -> RecipeGenerator[JoinResult]:
     """
-    Join as the leader of a Stable group whose members let go of everything when they rebalance.
+    Join as the leader of a Stable group whose members revoke everything when they rebalance.
 
-    Ids of ours that may be in the group are put on `ours`. Raises AnotherCapture, before anybody is
-    removed, if another capture goes on.
+    Ids of sentinels that may be in the group are put on `own_ids`. Raises AnotherCapture, before a
+    member is removed, if another capture goes on.
     """
     stopper = SentinelMember(member.protocol)
     connections = yield from open_connections(2)
-    (stopper.member_id,) = yield from draw_ids(stopper, ours, 1)
-    member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, group_size + 1)
+    (stopper.member_id,) = yield from draw_ids(stopper, own_ids, 1)
+    member.member_id = yield from draw_id(SentinelMember(member.protocol), own_ids, group_size + 1)
     contest = yield from begin_contest()
     for left in reversed(range(STOP_TRIES)):
         try:
-            stopped = yield from until_all_stop(member, stopper, contest, ours, connections)
+            stopped = yield from until_all_stop(member, stopper, contest, own_ids, connections)
             break
         except AssignedAgain:
             if not left:
                 raise
             connections = [None, None]  # there the second join may still be waiting
-    return (yield from take_lead(member, stopper, stopped, ours))
+    return (yield from take_lead(member, stopper, stopped, own_ids))
 
 
 class Stopped(NamedTuple):
@@ -78,7 +78,7 @@ class Stopped(NamedTuple):
 
 
 class AssignedAgain(NotCaptured):
-    """The leader assigned partitions before the group could be stopped; nobody was removed."""
+    """The leader assigned partitions before the group could be stopped; no member was removed."""
 
 
 def open_connections(count: int) -> RecipeGenerator[list[Any]]:
@@ -93,7 +93,7 @@ def until_all_stop(
     member: SentinelMember,
     stopper: SentinelMember,
     contest: Contest,
-    ours: list[str],
+    own_ids: list[str],
     connections: Sequence[Any] = (None, None),
 ) -> RecipeGenerator[Stopped]:
     """
@@ -101,9 +101,9 @@ def until_all_stop(
 
     A coordinator does not say who has joined. It answers when all have, however late they hear of
     it and however seldom they poll. Our next join is on the same connection, so it is there before
-    the leader can have said who gets what: all have to join once more, with what they had.
-    `stopper` does not join that rebalance, so it does not end. If the leader was faster, everybody
-    reads on: raise AssignedAgain. After `STOP_WITHIN_S` members that have not joined are not waited
+    the leader can have assigned partitions: all have to join once more, with what they had.
+    `stopper` does not join that rebalance, so it does not end. If the leader was faster, all
+    read on: raise AssignedAgain. After `STOP_WITHIN_S` members that have not joined are not waited
     for. `connections` are two that are open already.
     """
     now: float = yield Sleep(0)
@@ -115,7 +115,7 @@ def until_all_stop(
     yield SendAhead(stopper.join_quietly(), connections[1])
     is_over, answered_at = False, math.inf
     while not is_over or (answered_at == math.inf and now < give_up_at):
-        is_over = yield from contest.look(member.member_id, ours)
+        is_over = yield from contest.look(member.member_id, own_ids)
         now = yield Sleep(0)
         if (yield IsAnswered(joining)):
             answered_at = min(answered_at, now)
@@ -127,7 +127,7 @@ def until_all_stop(
     between: ClassicFacts = yield WaitFor(looking)
     now_waiting: ClassicFacts = yield DescribeClassic()
     was_first = between.state == GroupState.COMPLETING_REBALANCE
-    if not was_first or _was_assigned(now_waiting, ours):
+    if not was_first or _was_assigned(now_waiting, own_ids):
         raise AssignedAgain(
             "the group assigned its partitions again before offsetbook could stop it; no member "
             "was evicted",
@@ -140,18 +140,18 @@ def take_lead(
     member: SentinelMember,
     stopper: SentinelMember,
     stopped: Stopped,
-    ours: list[str],
+    own_ids: list[str],
     may_read: Collection[str] = (),
 ) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a group that is stopped.
 
-    Its leader is removed, and who would lead before members of ours, and they join again; all
+    Its leader is removed, and who would lead before sentinels, and they join again; all
     others too if some have not joined in time. Those that `may_read` are left where that can be.
     """
     blocker = SentinelMember(member.protocol)
-    # While an id is out with which nobody has joined, the rebalance does not end.
-    (blocker.member_id,) = yield from draw_ids(blocker, ours, 1)
+    # While an id is drawn with which no member has joined, the rebalance does not end.
+    (blocker.member_id,) = yield from draw_ids(blocker, own_ids, 1)
     while (yield Sleep(LOOK_EVERY_S)) < stopped.at + AT_ONCE_AFTER_S:
         pass
     listed = yield from waiting(member)
@@ -159,16 +159,16 @@ def take_lead(
     if not stopped.all_joined:
         gone = set(listed) - {member.member_id}
     yield Leave(tuple(sorted(gone)))
-    ours.remove(stopper.member_id)
+    own_ids.remove(stopper.member_id)
     joining = yield SendAhead(member.join())
     yield from until_back(len(listed) - 1, BACK_AFTER_S)
-    yield from _clear_first_places(member, {*ours, *may_read})
+    yield from _clear_first_places(member, {*own_ids, *may_read})
     return (yield from let_it_end(joining, blocker))
 
 
 def _clear_first_places(member: SentinelMember, stay: Collection[str]) -> RecipeGenerator[None]:
     """
-    Remove who would lead before a second member of ours, and have them join under other ids.
+    Remove who would lead before a second sentinel, and have them join under other ids.
 
     All but those that `stay` own nothing while the rebalance lasts, so it costs them nothing.
     Later, when another operator holds other partitions, they could not be removed any more: see
@@ -183,7 +183,7 @@ def _clear_first_places(member: SentinelMember, stay: Collection[str]) -> Recipe
         yield from until_back(len(listed), BACK_AFTER_S)
 
 
-def _was_assigned(group: ClassicFacts, ours: Collection[str]) -> bool:
+def _was_assigned(group: ClassicFacts, own_ids: Collection[str]) -> bool:
     """
     Whether members have been assigned something that they read until they hear of the rebalance.
 
@@ -191,12 +191,12 @@ def _was_assigned(group: ClassicFacts, ours: Collection[str]) -> bool:
     rebalance that begins before the leader has assigned anything takes away all assignments. Only
     brokers from 4.0 on tell them in a rebalance.
     """
-    theirs = (one.assignment for one in group.members if one.member_id not in ours)
-    return any(map(assignment_from_bytes, theirs))
+    assignments = (one.assignment for one in group.members if one.member_id not in own_ids)
+    return any(map(assignment_from_bytes, assignments))
 
 
 def waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
-    """Return all who are in the rebalance that `member` waits in; nobody is removed before."""
+    """Return all who are in the rebalance that `member` waits in; no member is removed before."""
     listed: ClassicFacts = yield DescribeClassic()
     ids = [one.member_id for one in listed.members]
     if listed.state != GroupState.PREPARING_REBALANCE or member.member_id not in ids:
@@ -205,7 +205,7 @@ def waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
 
 
 def ahead_of(member: SentinelMember, listed: list[str]) -> list[str]:
-    """Return who would lead before ours: members are listed in the order of their places."""
+    """Return who would lead before a sentinel: members are listed in the order of their places."""
     return listed[: listed.index(member.member_id)]
 
 
@@ -227,15 +227,15 @@ def rejected(joined: JoinResult) -> NotCaptured:
 
 
 def until_back(
-    members: int, patience_s: float, ours: Collection[SentinelMember] = ()
+    members: int, patience_s: float, own_ids: Collection[SentinelMember] = ()
 ) -> RecipeGenerator[None]:
-    """Wait until the group has as many members as before, for a while; ours stay members."""
+    """Wait until the group has as many members as before, for a while; sentinels stay members."""
     now = yield Sleep(0)
     give_up_at = now + patience_s
     found = 0
     while found < members and now < give_up_at:
         now = yield Sleep(LOOK_EVERY_S)
-        beats = tuple(one.heartbeat() for one in ours)
+        beats = tuple(one.heartbeat() for one in own_ids)
         listed, *_ = yield SendBatch((DescribeClassic(), *beats))
         found = len(listed.members)
 

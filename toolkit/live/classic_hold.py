@@ -1,10 +1,10 @@
 """
-Hold partitions of a classic group: an offsetbook member leads it and leaves them unassigned.
+Hold partitions of a classic group: a sentinel leads it and leaves them unassigned.
 
-The others are told who gets what with exactly the bytes of their own protocol. What is paused, and
-a note about it, is in what our member assigns to itself, where everybody can read it. When it
-leaves, or has not been heard of for its session timeout, a member of the group leads again. Where
-an offsetbook member leads already, for another operator, ours follows it: see `classic_assignment`.
+The others get their assignments in exactly the bytes of their own protocol. What is paused, and a
+note about it, is in what the sentinel assigns to itself, where every description shows it. When it
+leaves, or has not been heard of for its session timeout, a member of the group leads again. Where a
+sentinel leads already, for another operator, a second one follows it: see `classic_assignment`.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from toolkit.model.groups import SESSION_TIMEOUT_S
 
 CONTEST_TRIES = 3
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
-LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
+LET_GO_S = 3.0  # a member that joins again when it has revoked does so in less, unless it is slow
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
 PAUSE_FROM_THERE = "pause these partitions from there, or resume that pause first"
 
 
 class ClassicHold(LeaderHold):
-    """Partitions that a classic group's members do not get, because a member of ours leads it."""
+    """Partitions that a classic group's members do not get, because a sentinel leads it."""
 
     def __init__(
         self,
@@ -79,35 +79,35 @@ class ClassicHold(LeaderHold):
         self.prefer = prefer
         self._member: SentinelMember | None = None
         self._assignment = ClassicAssignment()
-        self._follows = False  # another member of ours leads, as far as known
+        self._follows = False  # another sentinel leads, as far as known
         self._granted: frozenset[TopicPartition] = frozenset()  # by that one
         self._count_at = 0.0
         self._due_at = math.inf  # when a second step is taken, should no member ask for it
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
-        """Hold these too: all of them or none; returns when nobody has one of them any more."""
-        if wanted <= self.held:
+    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+        """Hold these too: all of them or none; returns when no member has one of them any more."""
+        if partitions <= self.held:
             return
         before = self.held
-        ours: list[str] = []
+        own_ids: list[str] = []
         try:
             joined = None
             if self._member is None:
-                former, joined = yield from self._become_member(wanted, ours)
+                former, joined = yield from self._become_member(partitions, own_ids)
             else:
-                yield from refuse_what_others_hold(wanted, self._joined().member_id)
-                former = self._former_owners((yield DescribeClassic()), wanted - before)
-            self.held = before | wanted
+                yield from refuse_what_others_hold(partitions, self._joined().member_id)
+                former = self._former_owners((yield DescribeClassic()), partitions - before)
+            self.held = before | partitions
             yield from self._rebalance(joined)
             yield from self._check_granted()
             yield from self._until_released(former)
         except BaseException as exc:
             self.held = before
             self._changed = True
-            if ours and not isinstance(exc, GeneratorExit):
+            if own_ids and not isinstance(exc, GeneratorExit):
                 self._member = None
-                yield Leave(tuple(ours))
-            if ours and isinstance(exc, HoldLost):
+                yield Leave(tuple(own_ids))
+            if own_ids and isinstance(exc, HoldLost):
                 raise NotCaptured(
                     f"capture failed: {exc.problem}", hint="run the command again"
                 ) from exc
@@ -153,54 +153,54 @@ class ClassicHold(LeaderHold):
         hold._assignment = ClassicAssignment.from_state(state)
         return hold
 
-    # Joining: as the leader, or beside a leader of ours.
+    # Joining: as the leader, or as a follower of a sentinel that leads.
 
     def _become_member(
-        self, wanted: frozenset[TopicPartition], ours: list[str]
+        self, partitions: frozenset[TopicPartition], own_ids: list[str]
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult | None]]:
-        """Become the leader, or a member beside a leader of ours that holds other partitions."""
+        """Become the leader, or follow a sentinel that leads and holds other partitions."""
         for left in reversed(range(CONTEST_TRIES)):
             try:
-                return (yield from self._contend(wanted, ours))
+                return (yield from self._contend(partitions, own_ids))
             except GaveUp:  # so did we, if both took long to join
                 if not left:
                     raise
-                yield Sleep(random.uniform(0, LOOK_TO_JOIN_S))  # noqa: S311 - so as not to meet again
+                yield Sleep(random.uniform(0, LOOK_TO_JOIN_S))  # noqa: S311 - no secret
             except AnotherHold as exc:
-                if wanted & exc.paused:
+                if partitions & exc.paused:
                     raise
                 break
-        group = yield from self._begin_to_follow(ours)
-        return self._former_owners(group, wanted), None
+        group = yield from self._begin_to_follow(own_ids)
+        return self._former_owners(group, partitions), None
 
     def _contend(
-        self, wanted: frozenset[TopicPartition], ours: list[str]
+        self, partitions: frozenset[TopicPartition], own_ids: list[str]
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
         try:
-            return (yield from self._become_leader(wanted, ours))
+            return (yield from self._become_leader(partitions, own_ids))
         except AnotherCapture:
-            yield from leave(tuple(ours), ours)
+            yield from leave(tuple(own_ids), own_ids)
             return (yield from refuse_another_hold())
 
     def _become_leader(
-        self, wanted: frozenset[TopicPartition], ours: list[str]
+        self, partitions: frozenset[TopicPartition], own_ids: list[str]
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
         quietly = self.prefer is CaptureMode.QUIET
-        captured = yield from capture_lead(self.survives_s, ours, quietly=quietly)
+        captured = yield from capture_lead(self.survives_s, own_ids, quietly=quietly)
         self._member, self._follows = captured.member, False
         self._assignment = ClassicAssignment(counts=captured.counts)
         self._assignment.read(captured.group, "")
         self._assignment.compare(captured.group, captured.counts, self.held)
-        return self._former_owners(captured.group, wanted), captured.joined
+        return self._former_owners(captured.group, partitions), captured.joined
 
-    def _begin_to_follow(self, ours: list[str]) -> RecipeGenerator[ClassicFacts]:
-        """Get an id for a member beside the leader, and return the group as it is at rest."""
+    def _begin_to_follow(self, own_ids: list[str]) -> RecipeGenerator[ClassicFacts]:
+        """Get an id for a follower, and return the group as it is at rest."""
         group = yield from until_at_rest()
         check_capturable(group)
         protocol = protocol_named(group.protocol)
         member = SentinelMember(protocol, round(self.survives_s * 1000))
         member.member_id = yield from draw_id(
-            SentinelMember(protocol), ours, len(group.members) + 1
+            SentinelMember(protocol), own_ids, len(group.members) + 1
         )
         self._member, self._follows = member, True
         counts = yield from count_partitions(topics_of(group), {})
@@ -209,14 +209,14 @@ class ClassicHold(LeaderHold):
         return group
 
     def _former_owners(
-        self, group: ClassicFacts, wanted: frozenset[TopicPartition]
+        self, group: ClassicFacts, partitions: frozenset[TopicPartition]
     ) -> FormerOwners:
         former = FormerOwners()
-        former.add(group.members, self._assignment.owners(wanted))
+        former.add(group.members, self._assignment.owners(partitions))
         return former
 
     def _check_granted(self) -> RecipeGenerator[None]:
-        """Raise NotCaptured unless the leader holds all that is wanted, and ours leads after it."""
+        """Raise NotCaptured unless the leader holds all of it, and this sentinel leads after it."""
         if not self._follows:
             return
         if missing := self.held - self._granted:
@@ -281,8 +281,8 @@ class ClassicHold(LeaderHold):
         return int(synced.error)
 
     def _follow(self, joined: JoinResult) -> RecipeGenerator[int]:
-        """Take what the leader says, and return the broker's code; leave if it is not ours."""
-        if not (self._follows and is_sentinel(joined.leader)):  # who may be giving us a share
+        """Take what the leader assigns; leave if it is no sentinel. Return the broker's code."""
+        if not (self._follows and is_sentinel(joined.leader)):  # which may assign it a share
             yield from self._leave("another member is the group leader, and assigns all partitions")
         member = self._joined()
         member.generation = joined.generation
@@ -292,11 +292,11 @@ class ClassicHold(LeaderHold):
             return int(synced.error)
         self._granted = frozenset(read_note(user_data_from_bytes(synced.assignment)).paused)
         group: ClassicFacts = yield DescribeClassic()
-        is_told = group.state == GroupState.STABLE  # or the next rebalance has begun
-        if is_told:
+        is_stable = group.state == GroupState.STABLE  # or the next rebalance has begun
+        if is_stable:
             self._assignment.read(group, member.member_id)
         if member.protocol.cooperative:
-            self._unreleased = self.held & _owned(group) if is_told else self.held
+            self._unreleased = self.held & _owned(group) if is_stable else self.held
         return 0
 
     def _leave(self, why: str) -> RecipeGenerator[None]:
@@ -319,10 +319,11 @@ class ClassicHold(LeaderHold):
 
 def _patience_s(assigned: Assigned) -> float:
     """
-    Return after what time members are asked to join once more, should none do so by itself.
+    Return after what time members have to join once more, should none do so by itself.
 
-    Who has to let go of something does, unless it was removed from the group before: librdkafka
-    comes back claiming what it had, though it has let go of that, and so has nothing to do.
+    A member that has to revoke something does, unless it was removed from the group before:
+    librdkafka comes back claiming what it had, though it has revoked that, and so has nothing to
+    do.
     """
     if assigned.unreleased:
         return LET_GO_S

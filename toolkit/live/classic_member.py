@@ -23,7 +23,7 @@ CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 
 @dataclass(slots=True)
 class SentinelMember:
-    """One member of ours, as far as it has come."""
+    """A sentinel: offsetbook's member in a classic group, as far as it has joined."""
 
     protocol: ClassicProtocol
     session_timeout_ms: int = CAPTURE_SESSION_MS
@@ -32,11 +32,11 @@ class SentinelMember:
     topics: frozenset[str] = field(default_factory=frozenset)
 
     def join(self) -> Join:
-        """Return a join as one that wants to read what the others do, so that offsets are kept."""
+        """Return a join as one that subscribes to what the others do, so that offsets are kept."""
         return self._join(self._offers(self.topics), self.session_timeout_ms)
 
     def join_quietly(self) -> Join:
-        """Return a join as one that wants nothing, so that whoever leads gives it nothing."""
+        """Return a join that subscribes to nothing, so that the leader assigns it nothing."""
         return self._join(self._offers(()), CAPTURE_SESSION_MS)
 
     def rejoin_quietly(self) -> Join:
@@ -45,7 +45,7 @@ class SentinelMember:
         return replace(join, protocols=join.protocols[:1])
 
     def wish(self, note: str) -> Join:
-        """Return a join as one that wants nothing but what its note says, from a leader of ours."""
+        """Return a join that asks a sentinel that leads for what its note names, and no other."""
         return self._join(self._offers((), note), self.session_timeout_ms)
 
     def claim(self, place: TopicPartition) -> Join:
@@ -65,7 +65,7 @@ class SentinelMember:
         return Join(self.member_id, tuple(offers.items()), session_timeout_ms, REBALANCE_TIMEOUT_MS)
 
     def sync(self, assignments: Mapping[str, bytes]) -> Sync:
-        """Return the end of a rebalance, in which a leader says what everybody gets."""
+        """Return the end of a rebalance, in which a leader assigns partitions."""
         return Sync(self.member_id, self.generation, self.protocol.name, assignments)
 
     def heartbeat(self) -> ClassicHeartbeat:
@@ -73,18 +73,18 @@ class SentinelMember:
         return ClassicHeartbeat(self.member_id, self.generation)
 
 
-def draw_ids(member: SentinelMember, ours: list[str], count: int) -> RecipeGenerator[list[str]]:
+def draw_ids(member: SentinelMember, own_ids: list[str], count: int) -> RecipeGenerator[list[str]]:
     """
-    Return ids for members like one that has none; each is put on `ours`.
+    Return ids for members like one that has none; each is put on `own_ids`.
 
-    While an id is out with which nobody has joined, no rebalance of the group ends.
+    While an id is drawn with which no member has joined, no rebalance of the group ends.
     """
     answers = yield SendBatch((member.join_quietly(),) * count)
     drawn = [answer.member_id for answer in answers if answer.error == ErrorCode.MEMBER_ID_REQUIRED]
-    ours += drawn
+    own_ids += drawn
     for answer in answers:
         if answer.error == ErrorCode.NONE:  # a broker that asks for no id took us for a member
-            ours.append(answer.member_id)
+            own_ids.append(answer.member_id)
         if answer.error != ErrorCode.MEMBER_ID_REQUIRED:
             raise NotCaptured(
                 f"the coordinator rejected a new member: {reason(answer.error, 'Read')}"
@@ -93,27 +93,27 @@ def draw_ids(member: SentinelMember, ours: list[str], count: int) -> RecipeGener
 
 
 def draw_id(
-    member: SentinelMember, ours: list[str], group_size: int, *, last: bool = False
+    member: SentinelMember, own_ids: list[str], group_size: int, *, last: bool = False
 ) -> RecipeGenerator[str]:
     """
     Return an id that comes before those of most others, or after them, in a table of members.
 
     Coordinators keep members in one, and when a leader leaves, the first one there is the next.
     """
-    drawn = yield from draw_ids(member, ours, DRAWN)
+    drawn = yield from draw_ids(member, own_ids, DRAWN)
     if not last and not any(stands_first(one, group_size + 1) for one in drawn):  # once in 60
-        drawn += yield from draw_ids(member, ours, DRAWN)
+        drawn += yield from draw_ids(member, own_ids, DRAWN)
     drawn.sort(key=lambda member_id: place_in_table(member_id, group_size + 1), reverse=last)
     chosen, *others = drawn
-    yield from leave(others, ours)
+    yield from leave(others, own_ids)
     return chosen
 
 
-def leave(some: Collection[str], ours: list[str]) -> RecipeGenerator[None]:
-    """Have some of our members or ids leave, and take them off `ours`."""
+def leave(some: Collection[str], own_ids: list[str]) -> RecipeGenerator[None]:
+    """Have some of our members or ids leave, and take them off `own_ids`."""
     if some:
         yield Leave(tuple(some))
-    ours[:] = [member_id for member_id in ours if member_id not in some]
+    own_ids[:] = [member_id for member_id in own_ids if member_id not in some]
 
 
 def place_in_table(member_id: str, size: int) -> tuple[int, int]:
@@ -127,7 +127,7 @@ def place_in_table(member_id: str, size: int) -> tuple[int, int]:
 
 
 def stands_first(member_id: str, size: int) -> bool:
-    """Return whether a table of a size has a member where `draw_id` finds a place for ours."""
+    """Return whether a table of a size has a member where `draw_id` places a sentinel."""
     place, _ = place_in_table(member_id, size)
     return place < _places(size) // SMALLEST_TABLE
 

@@ -2,8 +2,8 @@
 Hold partitions of a KIP-848 group back from its members.
 
 A member that reports a partition as its own though it is meant for another is waited for by the
-coordinator, and until it has given the partition up nobody else gets it. So each wanted partition
-is captured by a member of ours that has exactly that one, wants nothing any more, and goes on
+coordinator, and until it has given the partition up no other member gets it. So each partition
+is captured by a sentinel that has exactly that one, subscribes to nothing any more, and goes on
 reporting it. What a member reports is withheld all or nothing; one member for each partition
 makes each a switch of its own.
 """
@@ -40,7 +40,7 @@ from toolkit.planning.holds.recipes import WAITS_FOR
 # go, and meanwhile all other partitions of the topic stand still: it is evicted then.
 PATIENCE_S = WAITS_FOR.total_seconds()
 AGAIN = "run the command again"
-BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
+BEAT_EVERY_S = 2.0  # sessions are 45 s by default; a resume by another operator is seen this soon
 RECIPES = {
     CaptureMode.LOSSLESS: capture_lossless,
     CaptureMode.QUIET: capture_quiet,
@@ -56,7 +56,7 @@ class ConsumerHold:
     Partitions of one KIP-848 group that are withheld from it.
 
     `note` is published at the broker, a new one with the next `keep`. The hold lasts for
-    `survives_s` when nobody keeps it, where the broker tells, and for 24.8 days at most.
+    `survives_s` when no keeper keeps it, where the broker shows it, and for 24.8 days at most.
     """
 
     beat_every_s = BEAT_EVERY_S
@@ -82,14 +82,14 @@ class ConsumerHold:
         """What is withheld now."""
         return frozenset(self._holders)
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """
         Withhold these partitions, too.
 
-        All or nothing: raises NotCaptured, and then, as when it is interrupted, every member of
-        ours that joined for it has left and the group reads as before.
+        All or nothing: raises NotCaptured, and then, as when it is interrupted, every
+        sentinel that joined for it has left and the group reads as before.
         """
-        new = frozenset(wanted) - self.held
+        new = frozenset(partitions) - self.held
         if not new:
             return
         pool = MemberPool(holders=list(self._holders.values()))
@@ -110,16 +110,16 @@ class ConsumerHold:
             raise
 
     def _capture(
-        self, wanted: frozenset[TopicPartition], pool: MemberPool
+        self, partitions: frozenset[TopicPartition], pool: MemberPool
     ) -> RecipeGenerator[tuple[FormerOwners, list[Holder]]]:
         self.survives_s = yield from _session_s()
         text = self._note_text()
         former = FormerOwners()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
         for recipe in (RECIPES[self.prefer], capture_lossless):
-            view = yield from self._observe(wanted, pool)
-            former.add(view.readers, {one.member_id for one in view.owners(wanted)})
-            holders = yield from recipe(view, wanted, pool, patience_s=self._patience_s)
+            view = yield from self._observe(partitions, pool)
+            former.add(view.readers, {one.member_id for one in view.owners(partitions)})
+            holders = yield from recipe(view, partitions, pool, patience_s=self._patience_s)
             keep_holders = pool.keep_holders(holders, assignor=view.assignor, rack_id=text)
             if holders and (yield from keep_holders):
                 self._published = self._published or text
@@ -142,25 +142,25 @@ class ConsumerHold:
                 beat_at = now + self.beat_every_s
 
     def _observe(
-        self, wanted: frozenset[TopicPartition], pool: MemberPool
+        self, partitions: frozenset[TopicPartition], pool: MemberPool
     ) -> RecipeGenerator[GroupView]:
         yield from pool.heartbeat(())
-        view = yield from observe(wanted, frozenset(one.member_id for one in pool.holders))
+        view = yield from observe(partitions, frozenset(one.member_id for one in pool.holders))
         yield from pool.heartbeat(())
         return view
 
     def keep(self) -> RecipeGenerator[None]:
         """
-        Go on holding: one heartbeat of every member of ours.
+        Go on holding: one heartbeat of every sentinel.
 
-        Raises HoldLost for the partitions whose members were removed: somebody resumed them, or
+        Raises HoldLost for the partitions whose members were removed: an operator resumed them, or
         no heartbeat got through for a session. They are not held any more, and not captured
         again. The others are still held: `keep` goes on with them.
         """
         holders = list(self._holders.values())
         text = self._note_text()
-        said = text if text != self._published else None
-        answers = yield from together([holder.heartbeat(said) for holder in holders])
+        new_text = text if text != self._published else None
+        answers = yield from together([holder.heartbeat(new_text) for holder in holders])
         lost: dict[TopicPartition, str] = {}
         refused = ""
         for holder, answer in zip(holders, answers, strict=True):

@@ -32,7 +32,7 @@ class GroupView:
 
     assignor: str
     members: tuple[DescribedConsumerMember, ...]
-    topics: Mapping[str, Topic]  # those of the wanted partitions
+    topics: Mapping[str, Topic]  # those of the requested partitions
 
     @property
     def readers(self) -> list[DescribedConsumerMember]:
@@ -49,27 +49,29 @@ class GroupView:
         """What is subscribed to by name, and what patterns match, as far as it is given out."""
         return frozenset().union(*(_topics_of(member) for member in self.readers))
 
-    def owners(self, wanted: frozenset[TopicPartition]) -> list[DescribedConsumerMember]:
+    def owners(self, partitions: frozenset[TopicPartition]) -> list[DescribedConsumerMember]:
         """Return the members that read any of some partitions."""
-        return [member for member in self.readers if member.assigned & wanted]
+        return [member for member in self.readers if member.assigned & partitions]
 
     def by_id(self, place: TopicPartition) -> IdPartition:
-        """Return a wanted partition as the protocol writes it."""
+        """Return a requested partition as the protocol writes it."""
         return IdPartition(self.topics[place.topic].topic_id, place.partition)
 
 
-def observe(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> RecipeGenerator[GroupView]:
+def observe(
+    partitions: frozenset[TopicPartition], own_ids: frozenset[str]
+) -> RecipeGenerator[GroupView]:
     """
     Return what a capture has to know; raises NotCaptured for what cannot or must not be captured.
 
-    A group that is changing is waited for; `ours` are the member ids of the running hold.
+    A group that is changing is waited for; `own_ids` are the member ids of the running hold.
     """
-    facts = yield from _settled_facts(wanted, ours)
-    names = tuple(sorted({place.topic for place in wanted}))
+    facts = yield from _settled_facts(partitions, own_ids)
+    names = tuple(sorted({place.topic for place in partitions}))
     topics = (yield FetchTopics(names)).topics
     missing = [
         f"{place.topic}-{place.partition}"
-        for place in sorted(wanted)
+        for place in sorted(partitions)
         if place.topic not in topics or not 0 <= place.partition < topics[place.topic].partitions
     ]
     if missing:
@@ -82,13 +84,13 @@ def observe(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> RecipeGe
 
 
 def _settled_facts(
-    wanted: frozenset[TopicPartition], ours: frozenset[str]
+    partitions: frozenset[TopicPartition], own_ids: frozenset[str]
 ) -> RecipeGenerator[ConsumerFacts]:
     give_up_at = (yield Sleep(0)) + SETTLE_S
     while True:
         facts: ConsumerFacts = yield DescribeConsumer()
-        _refuse(facts, wanted, ours)
-        changing = unsettled_reason(facts, ours)
+        _refuse(facts, partitions, own_ids)
+        changing = unsettled_reason(facts, own_ids)
         if not changing:
             return facts
         if (yield Sleep(LOOK_EVERY_S)) >= give_up_at:
@@ -98,7 +100,9 @@ def _settled_facts(
             )
 
 
-def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: frozenset[str]) -> None:
+def _refuse(
+    facts: ConsumerFacts, partitions: frozenset[TopicPartition], own_ids: frozenset[str]
+) -> None:
     if facts.error == ErrorCode.GROUP_ID_NOT_FOUND:
         raise NotCaptured("there is no KIP-848 group with this name")
     if facts.error:
@@ -106,19 +110,19 @@ def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: froze
     if all(member.client_id == HOLDER_CLIENT_ID for member in facts.members):
         raise NotCaptured("the group has no consuming member")
     for member in facts.members:
-        taken = held_by(member) & wanted
-        if taken and member.member_id not in ours:
+        taken = held_by(member) & partitions
+        if taken and member.member_id not in own_ids:
             names = ", ".join(f"{topic}-{number}" for topic, number in sorted(taken))
             raise NotCaptured(
                 f"{names} is already held, from {member.host}", hint="resume it there first"
             )
 
 
-def unsettled_reason(facts: ConsumerFacts, ours: frozenset[str]) -> str:
+def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
     """Explain why assignment and target assignment differ; "" if they match."""
     if facts.state == GroupState.STABLE:
         return ""
-    if is_being_captured(facts, ours):
+    if is_being_captured(facts, own_ids):
         return "another hold is being captured"
     if facts.state != GroupState.RECONCILING:
         return f"its state is {facts.state}"
@@ -134,11 +138,13 @@ def unsettled_reason(facts: ConsumerFacts, ours: frozenset[str]) -> str:
     return f"member {waiting[0].client_id} @ {waiting[0].host} is changing its partitions"
 
 
-def is_being_captured(facts: ConsumerFacts, ours: frozenset[str], *, below: str = "\x7f") -> bool:
-    """Whether members of somebody else's hold still subscribe, and have ids before `below`."""
+def is_being_captured(
+    facts: ConsumerFacts, own_ids: frozenset[str], *, below: str = "\x7f"
+) -> bool:
+    """Whether members of another hold still subscribe, and have ids before `below`."""
     return any(
         member.client_id == HOLDER_CLIENT_ID
-        and member.member_id not in ours
+        and member.member_id not in own_ids
         and member.member_id < below
         and member.topics
         for member in facts.members
@@ -152,10 +158,11 @@ def held_by(member: DescribedConsumerMember) -> frozenset[TopicPartition]:
 
 def late_members(facts: ConsumerFacts) -> list[str]:
     """
-    Return the ids of members that have not let go of what others are meant to have.
+    Return the ids of members that have not revoked what others are meant to have.
 
     They are busy with what they polled, or have not heard of it yet. The coordinator waits for them
-    up to their rebalance timeout, 5 min by default, and whoever is meant to have it waits, too.
+    up to their rebalance timeout, 5 min by default, and the member that is meant to have it waits,
+    too.
     """
     readers = [member for member in facts.members if member.client_id != HOLDER_CLIENT_ID]
     meant = Counter(place for member in facts.members for place in member.target)

@@ -2,10 +2,10 @@
 The process that holds partitions: `python -m toolkit.live.keeper HOLD_FILE [--standby]`.
 
 It captures them, says to the broker that the hold goes on, follows the group and its coordinator,
-and ends when it is told to, when the pause duration has ended, or when somebody else has let the
-partitions go; it never takes back what somebody else resumed. Whoever starts it has the other end
-of its standard input: until a line comes from there, the end of that process is the end of the
-hold. It starts a standby, with the same standard input, which takes the hold over should it die.
+and ends when it is asked to, when the pause duration has ended, or when another operator has
+resumed the partitions; it never takes these back. The process that starts it has the other end of
+its standard input: until a line comes from there, the end of that process is the end of the hold.
+It starts a standby, with the same standard input, which takes the hold over should it die.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from toolkit.storage.hold_files import (
 log = logging.getLogger("keeper")
 
 OPTION = "--standby"
-LOOKED_AT_FOR_S = 10.0  # somebody may be looking whether there is a keeper
+LOOKED_AT_FOR_S = 10.0  # another process may be looking whether there is a keeper
 STANDBY_AGAIN_S = 5.0  # one that ends at once is not started again at once
 
 
@@ -67,7 +67,7 @@ class Hold(Protocol):
     Partitions of one group that its members do not get.
 
     `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
-    was held before; `keep` raises HoldLost where the broker no longer knows our members.
+    was held before; `keep` raises HoldLost where the broker no longer knows the sentinels.
     """
 
     note: HoldNote
@@ -79,9 +79,9 @@ class Hold(Protocol):
 
     @property
     def survives_s(self) -> float | None:
-        """How long they are when nobody keeps the hold; None where that is not known."""
+        """How long they are when no keeper keeps the hold; None where that is not known."""
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold these too: all of them or none."""
 
     def keep(self) -> RecipeGenerator[None]:
@@ -168,7 +168,7 @@ class Keeper:
         self.path = path
         self.record = record
         self.starter = starter
-        self.asked_to_end = ""
+        self.end_reason = ""
         self.is_ending = False
         self.is_unwritten = False  # whether the hold file says less than it should
         self.heard_at = time.monotonic()  # when the brokers last heard of the hold
@@ -195,7 +195,7 @@ class Keeper:
             except HoldLost as exc:
                 self.note_end(exc.problem)
             except Interrupted as exc:
-                self.end(exc.problem, None if self.asked_to_end else PlannedEnd.TIME_OVER)
+                self.end(exc.problem, None if self.end_reason else PlannedEnd.TIME_OVER)
             except ToolkitError as exc:
                 self.end(str(exc))
 
@@ -244,11 +244,11 @@ class Keeper:
         return "held, as far as known"
 
     def wait(self, seconds: float) -> None:
-        """Wait for the time of the next heartbeat, and do what is asked for meanwhile."""
+        """Wait for the time of the next heartbeat, and serve requests meanwhile."""
         beat_at = time.monotonic() + seconds
         while self.hold.held and (left := beat_at - time.monotonic()) > 0:
             ready = self.ready(left, self.control.fileno())
-            if self.asked_to_end or self.is_over:
+            if self.end_reason or self.is_over:
                 return
             if self.control.fileno() in ready:
                 self.control.serve(self.answer)
@@ -271,7 +271,7 @@ class Keeper:
             if is_detached(self.starter):
                 log.info("detached from the starter")
             else:
-                self.asked_to_end = self.asked_to_end or (
+                self.end_reason = self.end_reason or (
                     "the process that started the hold has exited"
                 )
             self.starter = None
@@ -281,12 +281,12 @@ class Keeper:
         """Raise Interrupted, once, when the hold is to end."""
         self.ready(0)
         over = PlannedEnd.TIME_OVER if self.is_over else ""
-        if not self.is_ending and (why := self.asked_to_end or over):
+        if not self.is_ending and (why := self.end_reason or over):
             self.is_ending = True  # what puts things in order is not interrupted
             raise Interrupted(why)
 
     def answer(self, request: KeeperRequest) -> KeeperReply:
-        """Do what somebody asks for through the socket, and say what came of it."""
+        """Carry out a request from the socket, and return its result."""
         some = self.hold.held if request.partitions is None else request.partitions
         try:
             match request.do:
@@ -307,13 +307,13 @@ class Keeper:
         return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
 
     def let_go(self, some: frozenset[TopicPartition]) -> None:
-        """Let some partitions go because somebody asked for it; with the last, the hold ends."""
+        """Release some partitions on request; with the last, the hold ends."""
         is_last = self.hold.held <= some
         self.is_ending = self.is_ending or is_last  # what lets all go is not interrupted
         try:
             self.do(self.hold.release(some & self.hold.held))
         except ToolkitError:
-            self.is_ending = False  # it goes on, and may be asked again
+            self.is_ending = False  # it goes on, and the request may come again
             raise
         self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
         self.note_held("held")
@@ -397,12 +397,12 @@ def main() -> None:
             signal.signal(signal.SIGTERM, lambda *_: _stop(keeper))
             keeper.run()
     except Blocked as exc:
-        log.error("%s", exc)  # noqa: TRY400 - it is a plain fact, not a defect of ours
+        log.error("%s", exc)  # noqa: TRY400 - it is a plain fact, not a defect of the keeper
         sys.exit(exc.exit_code)
 
 
 def _stop(keeper: Keeper) -> None:
-    keeper.asked_to_end = "stopped by SIGTERM"
+    keeper.end_reason = "stopped by SIGTERM"
     keeper.waker.send(b"!")
 
 

@@ -36,7 +36,7 @@ KeeperReply = dict[str, Any]
 
 
 class KeeperRequest(NamedTuple):
-    """What is asked for; `partitions` are None where none are named."""
+    """A request; `partitions` are None where none are named."""
 
     do: str
     partitions: frozenset[TopicPartition] | None = None

@@ -1,4 +1,4 @@
-"""Hold partitions of a classic group by a member of ours that leads it; Streams or not."""
+"""Hold partitions of a classic group by a sentinel that leads it; Streams or not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolkit.live.recipe_steps import RecipeGenerator
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 
-REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
+REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a sentinel that has hung
 BEAT_S = 0.1  # while a capture is waited for
 COME_AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
 FORGOTTEN = (
@@ -22,7 +22,7 @@ FORGOTTEN = (
 
 class LeaderHold(ABC):
     """
-    Partitions that a classic group's members do not get, because a member of ours leads it.
+    Partitions that a classic group's members do not get, because a sentinel leads it.
 
     A subclass becomes the leader, and says in each rebalance who gets what.
     """
@@ -96,7 +96,7 @@ class LeaderHold(ABC):
 
     @abstractmethod
     def _is_due(self) -> RecipeGenerator[bool]:
-        """Return whether a rebalance is due although nobody asks for one."""
+        """Return whether a rebalance is due although no member asks for one."""
 
     @abstractmethod
     def _forget_member(self) -> None:

@@ -1,8 +1,8 @@
 """
 Manage offsetbook's members in a KIP-848 group, from capture to hold.
 
-Whoever joins is first put on the list of those who have to leave, so that an interruption at any
-step leaves nobody behind.
+A sentinel that joins is first put on the list of those that have to leave, so that an interruption
+at any step leaves none behind.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from toolkit.model import TopicPartition
 MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
 # While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
 MAX_LEAVERS_FOR_LATE_HEARTBEAT = 40
-LEAVE_TRIES = 2  # somebody may press Ctrl-C again while they leave
+LEAVE_TRIES = 2  # the operator may press Ctrl-C again while they leave
 
 
 @dataclass(slots=True)
 class Sentinel:
-    """A member that captures: what the coordinator told it last."""
+    """A sentinel that captures: what the coordinator answered last."""
 
     member_id: str
     instance_id: str | None = None
@@ -44,14 +44,14 @@ class Sentinel:
 
     def join(self, topics: Sequence[str], assignor: str | None) -> ConsumerHeartbeat:
         """Become a member."""
-        said: dict[str, Any] = {"topics": tuple(topics), "assignor": assignor}
+        fields: dict[str, Any] = {"topics": tuple(topics), "assignor": assignor}
         if self.instance_id is None:
-            return ConsumerHeartbeat(self.member_id, JOIN_EPOCH, **said)
-        return StaticHeartbeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
+            return ConsumerHeartbeat(self.member_id, JOIN_EPOCH, **fields)
+        return StaticHeartbeat(self.member_id, JOIN_EPOCH, **fields, instance_id=self.instance_id)
 
-    def heartbeat(self, **said: Any) -> ConsumerHeartbeat:
+    def heartbeat(self, **fields: Any) -> ConsumerHeartbeat:
         """Send a heartbeat that acknowledges the current assignment."""
-        return ConsumerHeartbeat(self.member_id, self.epoch, owned=self.owned, **said)
+        return ConsumerHeartbeat(self.member_id, self.epoch, owned=self.owned, **fields)
 
     def update(self, answer: ConsumerHeartbeatResult) -> None:
         """Update epoch and assignment from a heartbeat response; raise NotCaptured on an error."""
@@ -76,10 +76,10 @@ class Holder:
     place: TopicPartition
     topic_id: UUID
 
-    def heartbeat(self, rack_id: str | None = None, **said: Any) -> ConsumerHeartbeat:
+    def heartbeat(self, rack_id: str | None = None, **fields: Any) -> ConsumerHeartbeat:
         """Go on holding; `rack_id` is what the hold says about itself, where that is new."""
         owned = frozenset({self._id})
-        return ConsumerHeartbeat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **said)
+        return ConsumerHeartbeat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **fields)
 
     @property
     def _id(self) -> IdPartition:
@@ -97,7 +97,7 @@ class Holder:
 
 @dataclass(slots=True)
 class MemberPool:
-    """All members of ours that one capture needs, and whatever else it has to take back."""
+    """All sentinels that one capture needs, and what else it has to restore."""
 
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[ChangeConfig] = field(default_factory=list)
@@ -136,9 +136,11 @@ class MemberPool:
         assignor: str | None = None,
         before: Sequence[ConsumerHeartbeat] = (),
     ) -> RecipeGenerator[None]:
-        """Have members ask for topics, in the same go as what has to be said just `before`."""
-        asked = [one.heartbeat(topics=tuple(topics), assignor=assignor) for one, topics in some]
-        answers = yield from together([*before, *asked])
+        """Have members ask for topics, in the same go as the requests that come just `before`."""
+        subscribing = [
+            one.heartbeat(topics=tuple(topics), assignor=assignor) for one, topics in some
+        ]
+        answers = yield from together([*before, *subscribing])
         for (one, _), answer in zip(some, answers[len(before) :], strict=True):
             one.update(answer)
 
@@ -148,7 +150,7 @@ class MemberPool:
         """
         Make holders drop their subscription and keep their partitions, and the others leave.
 
-        Return whether none of them was given anything besides, which nobody would read then.
+        Return whether none of them was given anything besides, which no member would read then.
 
         A member that reports what is not meant for it any more is waited for, and what it reports
         is withheld. The first heartbeat of this has a new assignment computed, and the next one is
@@ -169,7 +171,7 @@ class MemberPool:
         return not any(map(Holder.has_extra_partitions, holders, answers))
 
     def leave(self) -> RecipeGenerator[None]:
-        """Have everybody leave."""
+        """Have all leave."""
         yield from together([leave(member_id) for member_id in self.members])
         self.members.clear()
 
@@ -190,7 +192,7 @@ class MemberPool:
 
     @property
     def cleanup_problems(self) -> str:
-        """Say what could not be undone, because nobody answered; "" where all is in order."""
+        """Say what could not be undone, because no broker answered; "" where all is in order."""
         words = []
         if self.members:
             words.append(
@@ -202,7 +204,7 @@ class MemberPool:
 
 
 def leave(member_id: str) -> ConsumerHeartbeat:
-    """Have a member leave, be it ours or not: a coordinator does not ask who says so."""
+    """Have a member leave, a sentinel or not: a coordinator does not check who asks."""
     return ConsumerHeartbeat(member_id, LEAVE_EPOCH)
 
 

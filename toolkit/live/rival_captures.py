@@ -44,7 +44,7 @@ def _look() -> RecipeGenerator[ClassicFacts]:
 
 
 class AnotherCapture(NotCaptured):
-    """Another capture of the same group goes on; ours has to leave."""
+    """Another capture of the same group goes on; this one has to leave."""
 
 
 class GaveUp(NotCaptured):
@@ -68,7 +68,7 @@ class AnotherHold(NotCaptured):
 
 
 class Contest:
-    """A capture of ours among others; `looked_at` is when no other one was in the group."""
+    """One capture among others; `looked_at` is when no other one was in the group."""
 
     def __init__(self, looked_at: float) -> None:
         """Begin before our member has joined."""
@@ -80,12 +80,12 @@ class Contest:
         """Whether our member was seen in the group."""
         return self._joined_at < math.inf
 
-    def look(self, member_id: str, ours: Collection[str]) -> RecipeGenerator[bool]:
+    def look(self, member_id: str, own_ids: Collection[str]) -> RecipeGenerator[bool]:
         """
         Look once, after a while, and return whether our member has outlasted all others.
 
-        `ours` are the ids of all our members. Raises AnotherCapture if they have to give way, and
-        NotCaptured if the one is not in the group.
+        `own_ids` are the ids of all our members. Raises AnotherCapture if they have to give way,
+        and NotCaptured if the one is not in the group.
         """
         began = yield Sleep(LOOK_EVERY_S)
         group: ClassicFacts = yield DescribeClassic()
@@ -97,15 +97,15 @@ class Contest:
         if not self.has_joined:
             self._joined_at = yield Sleep(0)
         is_late = self._joined_at - self.looked_at >= LOOK_TO_JOIN_S
-        others = {one.member_id for one in holders(group)}.difference(ours)
-        if others and (is_late or min(others) < min(listed.intersection(ours))):
+        others = {one.member_id for one in holders(group)}.difference(own_ids)
+        if others and (is_late or min(others) < min(listed.intersection(own_ids))):
             raise AnotherCapture("another hold of the group is being captured")
         return bool(began >= self._joined_at + LOOK_TO_JOIN_S)
 
 
 def look_for_others() -> RecipeGenerator[ClassicFacts]:
     """
-    Return the group as it is without another hold of ours, once it is not in a rebalance.
+    Return the group as it is without another hold, once it is not in a rebalance.
 
     Raises NotCaptured that says who holds what. A rebalance may be the beginning of a capture, and
     is waited for. Nothing is sent that could disturb the group.
@@ -167,11 +167,13 @@ def refuse_another_hold() -> RecipeGenerator[NoReturn]:
             )
 
 
-def refuse_what_others_hold(wanted: frozenset[TopicPartition], mine: str) -> RecipeGenerator[None]:
-    """Raise AnotherHold if another member than ours holds something of what is wanted."""
+def refuse_what_others_hold(
+    partitions: frozenset[TopicPartition], mine: str
+) -> RecipeGenerator[None]:
+    """Raise AnotherHold if another sentinel than this one holds any of the partitions."""
     group: ClassicFacts = yield DescribeClassic()
     others = [_as_member(one) for one in holders(group) if one.member_id != mine]
-    if taken := [one for one in others if wanted.intersection(one.holds)]:
+    if taken := [one for one in others if partitions.intersection(one.holds)]:
         raise AnotherHold(taken)
 
 

@@ -2,7 +2,7 @@
 Hold partitions of a classic Kafka Streams group by removing their tasks from its assignment.
 
 What Streams tells its threads only its own leader can compute. But it can be read from the broker,
-and cut: all members are evicted while one of ours waits to join, so that ours leads; each thread
+and cut: all members are evicted while a sentinel waits to join, so that it leads; each thread
 that comes back gets what it had, without the tasks that are held. A leader that leaves one
 member without bytes, or with others than Streams itself would write, ends the application.
 """
@@ -53,17 +53,17 @@ class StreamsHold(LeaderHold):
         self._tasks: StreamsTasks | None = None
         self._comes_back = False  # whether threads were evicted that are about to be back
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold these too: all of them or none; returns when no thread has one of them any more."""
         before, is_new = self.held, not self._member_id
-        ours: list[str] = []
+        own_ids: list[str] = []
         try:
             if is_new:
-                joined = yield from self._become_leader(wanted, ours)
+                joined = yield from self._become_leader(partitions, own_ids)
             else:
-                self._leading().check(before | wanted)
+                self._leading().check(before | partitions)
                 joined = None
-            self.held = before | wanted
+            self.held = before | partitions
             yield from self._rebalance(joined)
             yield from self._until_back()
         except BaseException as exc:
@@ -72,8 +72,8 @@ class StreamsHold(LeaderHold):
             self._changed = True
             if is_new:
                 self._member_id = ""
-                if ours and not isinstance(exc, GeneratorExit):
-                    yield Leave(tuple(ours))
+                if own_ids and not isinstance(exc, GeneratorExit):
+                    yield Leave(tuple(own_ids))
             raise
 
     def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
@@ -112,19 +112,19 @@ class StreamsHold(LeaderHold):
         return self._tasks
 
     def _become_leader(
-        self, wanted: frozenset[TopicPartition], ours: list[str]
+        self, partitions: frozenset[TopicPartition], own_ids: list[str]
     ) -> RecipeGenerator[JoinResult]:
-        """Evict all threads while ours waits to join, so that it is the first, and leads."""
+        """Evict all threads while the sentinel waits to join, so that it is first, and leads."""
         group: ClassicFacts = yield DescribeClassic()
         if holders(group):
             yield from refuse_another_hold()
         _check_capturable(group)
         tasks = StreamsTasks.read(group.members)
-        tasks.check(wanted)
+        tasks.check(partitions)
         self._subscription = group.members[0].subscription
         draw = self._join(CAPTURE_SESSION_S)  # without an id it is answered with one
         drawn: tuple[JoinResult, ...] = yield SendBatch((draw, draw))
-        ours += [one.member_id for one in drawn if one.member_id]
+        own_ids += [one.member_id for one in drawn if one.member_id]
         for one in drawn:
             if one.error != ErrorCode.MEMBER_ID_REQUIRED:
                 raise NotCaptured(
@@ -132,7 +132,7 @@ class StreamsHold(LeaderHold):
                 )
         self._tasks, self._member_id = tasks, drawn[0].member_id
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
-        # rebalance ends before the second of ours joins, or is gone.
+        # rebalance ends before the second sentinel joins, or is gone.
         yield SendAhead(self._join(CAPTURE_SESSION_S))
         yield from self._until_listed(1, LISTED_WITHIN_S)
         self._comes_back = True
@@ -178,7 +178,7 @@ class StreamsHold(LeaderHold):
         except CannotLead as exc:
             yield Leave((self._member_id,))
             raise self._lost(f"the hold was given up, the application continues: {exc}") from exc
-        # Nobody but us is given this; where a thread has its tasks, ours has a note for everybody.
+        # Where a thread has its tasks, the sentinel has its note.
         shares[self._member_id] = assignment_with_note(write_note(self.note, self.held))
         synced = yield Sync(self._member_id, self._generation, STREAMS_PROTOCOL, shares)
         return int(synced.error)

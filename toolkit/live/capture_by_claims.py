@@ -117,6 +117,31 @@ def _claim(
     the application that may own something, None for all. Returns the leader, and which may still
     read, because they may not have heard yet that they own nothing.
     """
+    joined = yield from _send_claims(member, joins, contest, own_ids)
+    member.generation = joined.generation
+    synced: SyncResult = yield member.sync({})
+    group: ClassicFacts = yield DescribeClassic()
+    # Their assignments are shown by all brokers when the rebalance is over, and by brokers from
+    # 4.0 on also in the next one, which they begin when they have revoked it.
+    assignments = {
+        one.member_id: one.assignment for one in group.members if one.member_id not in own_ids
+    }
+    old = assignments.keys() if may_read is None else assignments.keys() & may_read
+    are_free = all(assignments[one] for one in old) and not any(
+        assignment_from_bytes(one) for one in assignments.values()
+    )
+    if joined.leads or synced.error not in IS_OVER or not are_free:
+        raise NotClaimed("the group's leader does not assign what offsetbook's members claim")
+    return joined.leader, set(old) - {joined.leader}
+
+
+def _send_claims(
+    member: SentinelMember,
+    joins: Sequence[tuple[str, TopicPartition, Any]],
+    contest: Contest,
+    own_ids: list[str],
+) -> RecipeGenerator[JoinResult]:
+    """Have sentinels join with their claims; return the answer to `member` when all have joined."""
     claimer, joining, last = replace(member), None, None
     for claimer.member_id, place, connection in joins:
         last = yield SendAhead(claimer.claim(place), after=connection)
@@ -139,18 +164,4 @@ def _claim(
     joined: JoinResult = yield WaitFor(joining)
     if joined.error:
         raise rejected(joined)
-    member.generation = joined.generation
-    synced: SyncResult = yield member.sync({})
-    group: ClassicFacts = yield DescribeClassic()
-    # Their assignments are shown by all brokers when the rebalance is over, and by brokers from
-    # 4.0 on also in the next one, which they begin when they have revoked it.
-    assignments = {
-        one.member_id: one.assignment for one in group.members if one.member_id not in own_ids
-    }
-    old = assignments.keys() if may_read is None else assignments.keys() & may_read
-    are_free = all(assignments[one] for one in old) and not any(
-        assignment_from_bytes(one) for one in assignments.values()
-    )
-    if joined.leads or synced.error not in IS_OVER or not are_free:
-        raise NotClaimed("the group's leader does not assign what offsetbook's members claim")
-    return joined.leader, set(old) - {joined.leader}
+    return joined

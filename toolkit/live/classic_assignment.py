@@ -30,7 +30,7 @@ from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
 from toolkit.planning.holds.assignment import Shares, Subscriber, assign, assigns_otherwise
 
 
-class Assigned(NamedTuple):
+class Assignments(NamedTuple):
     """
     What the leader tells each member, by member id.
 
@@ -96,7 +96,7 @@ class ClassicAssignment:
 
     def assign(
         self, joined: JoinResult, leader: SentinelMember, held: frozenset[TopicPartition], note: str
-    ) -> RecipeGenerator[Assigned]:
+    ) -> RecipeGenerator[Assignments]:
         """
         Compute the assignment of all members without what is held.
 
@@ -122,7 +122,7 @@ class ClassicAssignment:
             one: leader.protocol.assignment(share, generation=leader.generation)
             for one, share in found.shares.items()
         }
-        return Assigned(
+        return Assignments(
             assignments | {one: assignment_with_note(text) for one, text in notes.items()},
             unreleased=paused & owned if cooperative else frozenset(),
             is_partial=bool(found.withheld),

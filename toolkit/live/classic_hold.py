@@ -30,7 +30,7 @@ from toolkit.kafka_io.membership.classic import (
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
 from toolkit.live.choose_capture import capture_lead, count_partitions, topics_of
 from toolkit.live.classic_assignment import (
-    Assigned,
+    Assignments,
     ClassicAssignment,
     as_partitions,
     is_sentinel,
@@ -317,7 +317,7 @@ class ClassicHold(LeaderHold):
         return write_note(replace(self.note, survives_s=self.survives_s), self.held)
 
 
-def _patience_s(assigned: Assigned) -> float:
+def _patience_s(assigned: Assignments) -> float:
     """
     Return after what time members have to join once more, should none do so by itself.
 

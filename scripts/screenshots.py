@@ -15,6 +15,7 @@ from playwright.sync_api import BrowserContext, expect, sync_playwright
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON
+from widgets.group_picker import NEXT
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -107,7 +108,7 @@ def choice(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     listed = picker.locator(".ow-list option")
     expect(listed.first).to_contain_text("nightly-export")
     listed.filter(has_text="fraud-check").click()
-    expect(picker).to_contain_text("Next: run the cells below.")
+    expect(picker).to_contain_text(NEXT)
     picker.screenshot(path=IMAGES / "group_picker.png")
     notebook.run_from("picker.picked")
     chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))

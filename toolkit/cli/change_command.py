@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.command_target import ApprovalOptions, CommandPlan, CommandTarget
+from toolkit.cli.command_target import CommandPlan, CommandTarget
 from toolkit.cli.options import (
     CLUSTER,
     FLEET,
@@ -101,11 +101,11 @@ def change_command(planner: Planner) -> click.Command:
     """Return `NAME`, which shows the plan and applies it once it is approved."""
 
     def run(**given: Any) -> None:
-        from toolkit.cli.change_flow import change
+        from toolkit.cli.change_flow import approval_parameters, change
 
         command, own = _command_target(given)
-        consent = ApprovalOptions(**{option: own.pop(option) for option in ApprovalOptions.OPTIONS})
-        change(planned(planner, command, own), command, consent)
+        parameters = approval_parameters(own)
+        change(planned(planner, command, own), command, parameters)
 
     return _command(planner, run, (*planner.target_options, *planner.options, *APPROVAL))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +18,8 @@ from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
-    from toolkit.cli.command_target import ApprovalOptions, CommandPlan, CommandTarget
+    from toolkit.cli.command_target import CommandPlan, CommandTarget
+    from toolkit.journeys.change.approval_parameters import ApprovalParameters
     from toolkit.journeys.change.change_outcome import ChangeOutcome
     from toolkit.journeys.change.decision import Decision
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -38,13 +41,29 @@ AFTER = {
 }
 
 
-def change(planned: CommandPlan, command: CommandTarget, consent: ApprovalOptions) -> None:
+def approval_parameters(given: dict[str, Any]) -> ApprovalParameters:
+    """Take the options by which a change is approved out of those that were given."""
+    from toolkit.journeys.change.approval_parameters import ApprovalParameters
+
+    return ApprovalParameters(
+        given.pop("dry_run"),
+        given.pop("approve") or "",
+        # Else what is set for all commands at once.
+        given.pop("reason") or os.environ.get("OFFSETBOOK_REASON", ""),
+        given.pop("overrides"),
+    )
+
+
+def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalParameters) -> None:
     """Show a plan, get it approved, apply it, and exit with what became of it."""
+    from toolkit.journeys.change.decision import decide
+
     made = planned.change
-    decision = decide(made, consent, overrides=planned.overrides)
+    overrides = (*parameters.overrides, *planned.overrides)
+    decision = decide(made, replace(parameters, overrides=overrides))
     print_notices(made.notices)
     print_findings(made, command)
-    is_last = decision.approval is None and (consent.dry_run or not decision.wants_approval)
+    is_last = decision.approval is None and (parameters.dry_run or not decision.wants_approval)
     # One frame on stdout for programs: the outcome where there is one, else the plan.
     if command.output == "table" or is_last:
         write_plan(made, command)
@@ -55,19 +74,7 @@ def change(planned: CommandPlan, command: CommandTarget, consent: ApprovalOption
         print_unchanged(decision)
         return
     carry_out = planned.carry_out or _apply_and_print
-    sys.exit(carry_out(approved(decision, consent), command))
-
-
-def decide(
-    change: PlannedChange, consent: ApprovalOptions, *, overrides: tuple[str, ...] = ()
-) -> Decision:
-    """Compare the approval that a command was given with a plan."""
-    return change.decide(
-        dry_run=consent.dry_run,
-        approve=consent.approve or "",
-        reason=consent.audit_reason,
-        overrides=(*consent.overrides, *overrides),
-    )
+    sys.exit(carry_out(approved(decision), command))
 
 
 def print_unchanged(decision: Decision) -> None:
@@ -181,7 +188,7 @@ def print_blocked(decision: Decision) -> None:
     click.echo(f"{decision.message}{way_on}", err=True)
 
 
-def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
+def approved(decision: Decision) -> Decision:
     """
     Return the decision with the approval that was given, or is given now at a terminal.
 
@@ -190,10 +197,10 @@ def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
     from toolkit.plan import same_fingerprint
     from toolkit.plan.approvals import lacks_reason
 
-    plan, reason = decision.plan, consent.audit_reason
-    if consent.approve is None:
+    plan, reason = decision.plan, decision.parameters.reason
+    if not decision.parameters.approve:
         _ask_for_name(plan)
-    elif not same_fingerprint(consent.approve, plan.fingerprint):
+    elif not same_fingerprint(decision.parameters.approve, plan.fingerprint):
         raise Blocked(decision.message, hint="look at the plan again and approve what it is now")
     if lacks_reason(reason, decision.change.cluster.policy):
         if not has_terminal():

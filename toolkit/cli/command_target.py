@@ -1,18 +1,17 @@
 """
-What a command is about, what a journey planned for it, and the approval that it was given.
+What a command is about, and what a journey planned for it.
 
 Its cluster is opened here, with progress while it is read.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
@@ -44,23 +43,6 @@ class CommandPlan:
     # Applies it, writes the outcome and returns the exit code; None: as any other plan.
     carry_out: Callable[[Decision, CommandTarget], int] | None = None
     overrides: tuple[str, ...] = ()  # rules that its own options override
-
-
-@dataclass(frozen=True)
-class ApprovalOptions:
-    """How a command was told to go on: not at all, by a fingerprint, or by whoever is asked."""
-
-    dry_run: bool
-    approve: str | None
-    reason: str
-    overrides: tuple[str, ...]
-
-    OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides")
-
-    @property
-    def audit_reason(self) -> str:
-        """The reason for the audit log: --reason, else what is set for all commands at once."""
-        return self.reason or os.environ.get("OFFSETBOOK_REASON", "")
 
 
 @contextmanager

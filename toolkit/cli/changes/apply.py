@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from toolkit.cli.change_command import approval_options
-from toolkit.cli.command_target import ApprovalOptions, CommandPlan, CommandTarget
+from toolkit.cli.command_target import CommandPlan, CommandTarget
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET
 from toolkit.errors import UsageError
 
@@ -30,7 +30,7 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     Reads the cluster state again and changes nothing if it no longer matches the plan. Saves the
     previous offsets, verifies every write, and records both in the audit log.
     """
-    from toolkit.cli.change_flow import change
+    from toolkit.cli.change_flow import approval_parameters, change
     from toolkit.cli.command_target import opened
     from toolkit.journeys.saved_change import change_of
     from toolkit.storage.plan_files import read_plan
@@ -48,4 +48,4 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
         plan = read_undo_record(state_dir(fleet), run_id or "")
     with opened(command, command.cluster or plan.cluster) as access:
         saved = change_of(plan, access)
-    change(CommandPlan(saved), command, ApprovalOptions(**given))
+    change(CommandPlan(saved), command, approval_parameters(given))

@@ -12,8 +12,8 @@ from toolkit.cli.change_flow import (
     BLOCKED,
     PARTLY,
     apply_decided,
+    approval_parameters,
     approved,
-    decide,
     has_terminal,
     print_blocked,
     print_findings,
@@ -22,13 +22,13 @@ from toolkit.cli.change_flow import (
     print_unchanged,
     write_plan,
 )
-from toolkit.cli.command_target import ApprovalOptions
 from toolkit.cli.consumer_groups.cluster_and_groups import command_target_of
 from toolkit.cli.output import after_a_change, write_frame
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
     from toolkit.cli.command_target import CommandTarget
+    from toolkit.journeys.change.approval_parameters import ApprovalParameters
     from toolkit.journeys.change.change_outcome import ChangeOutcome
     from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.plan import Outcome
@@ -48,11 +48,12 @@ class ToolChange:
 
 def apply_tool_change(tool_change: ToolChange, given: dict[str, Any]) -> int:
     """Show a plan, and where that is asked for and nothing objects, apply it; the exit code."""
+    from toolkit.journeys.change.decision import decide
+
     command, change = command_target_of(given), tool_change.change
     is_approved = bool(given["execute"] or given["approve"])
     only_shows = given["dry_run"] or not (is_approved or tool_change.asks)
-    consent = _consent(change, given, only_shows=only_shows)
-    decision = decide(change, consent)
+    decision = decide(change, _parameters(change, given, only_shows=only_shows))
     print_notices(change.notices)
     print_findings(change, command)
     code = PARTLY if change.skipped else 0
@@ -72,21 +73,23 @@ def apply_tool_change(tool_change: ToolChange, given: dict[str, Any]) -> int:
         else:
             print_unchanged(decision)
         return code
-    if consent.approve is None and not has_terminal():
+    if not decision.parameters.approve and not has_terminal():
         hint = "add --execute --reason TEXT, or --dry-run to only look"
         raise Blocked("not approved: nothing was changed", hint=hint)
-    outcome = apply_decided(approved(decision, consent), command)
+    outcome = apply_decided(approved(decision), command)
     with after_a_change():
         _show(tool_change, command, outcome)
     return print_outcome(outcome) or code
 
 
-def _consent(change: PlannedChange, given: dict[str, Any], *, only_shows: bool) -> ApprovalOptions:
-    """Return the consent: --execute approves what is shown, but does not say why."""
-    consent = ApprovalOptions(**{name: given[name] for name in ApprovalOptions.OPTIONS})
-    if given["execute"] and consent.approve is None:
-        consent = replace(consent, approve=change.fingerprint)
-    return replace(consent, dry_run=only_shows)
+def _parameters(
+    change: PlannedChange, given: dict[str, Any], *, only_shows: bool
+) -> ApprovalParameters:
+    """Return the approval: --execute approves what is shown, but does not say why."""
+    parameters = approval_parameters(dict(given))
+    if given["execute"] and not parameters.approve:
+        parameters = replace(parameters, approve=change.fingerprint)
+    return replace(parameters, dry_run=only_shows)
 
 
 def _shows_plan(

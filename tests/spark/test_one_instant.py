@@ -129,12 +129,11 @@ def test_log_ends_of_earlier_runs_are_found_once(tmp_path: Path) -> None:
         for number, at in enumerate(ago)
         for cluster in ("eu", "eu", "us")
     ]
-    unknown = {**rows[0], "partition": 1, "log_end": None}
-    for number, some in enumerate((rows, [*rows, unknown])):
-        table = pa.Table.from_pylist(some)
-        history.write(f"r{number}", NOW - timedelta(hours=1 + number), {"partitions": table})
-    old = pa.Table.from_pylist([{**unknown, "log_end": 9}])
-    history.write("old", NOW - LOOK_BACK - timedelta(minutes=1), {"partitions": old})
+    for number in range(2):
+        table = pa.Table.from_pylist(rows)
+        history.write(f"r{number}", NOW - timedelta(hours=1 + number), {"log_ends": table})
+    old = pa.Table.from_pylist([{**rows[0], "partition": 1, "log_end": 9}])
+    history.write("old", NOW - LOOK_BACK - timedelta(minutes=1), {"log_ends": old})
     rules = replace(RULES, store=(history.root, history.begin("", NOW)))
     problems: list[str] = []
     (found,) = _past_ends("eu", rules, problems).to_pylist()

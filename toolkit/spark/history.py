@@ -2,6 +2,7 @@
 What runs of the fleet job found, as Delta tables below one folder or URL, without Java.
 
     ROOT/<table>   the tables of `schemas.RESULTS`, by day, with run_id, taken_at and attempt
+    ROOT/log_ends  where logs ended: `schemas.LOG_ENDS`, like those tables
     ROOT/state     where the next run goes on reading: `schemas.STATE`, see `read_state`
     ROOT/runs      a row for each complete run: run_id, taken_at, attempt
 
@@ -36,7 +37,7 @@ from pyarrow.fs import FileSelector, PyFileSystem
 
 from toolkit.errors import PrerequisiteMissing, StateFileError, UsageError
 from toolkit.spark.arrow import as_columns, as_frame
-from toolkit.spark.schemas import RESULTS, STATE, TIME
+from toolkit.spark.schemas import LOG_ENDS, RESULTS, STATE, TIME
 
 HAS_DELTALAKE = find_spec("deltalake") is not None
 if HAS_DELTALAKE:
@@ -47,7 +48,7 @@ if HAS_DELTALAKE:
 
 T = TypeVar("T")
 
-RUNS, STATE_TABLE = "runs", "state"
+RUNS, STATE_TABLE, LOG_ENDS_TABLE = "runs", "state", "log_ends"
 OF_A_RUN = [pa.field("run_id", pa.string()), pa.field("taken_at", TIME)]
 ATTEMPT, DAY = pa.field("attempt", pa.string()), pa.field("day", pa.date32())
 FILTERED = (pa.field("cluster", pa.string()), ATTEMPT)
@@ -94,7 +95,7 @@ def read_fleet_history(root: str, table: str, *, since: datetime | None = None) 
     """
     Return the rows of a table of the history, with run_id and taken_at.
 
-    Tables: those of `schemas.RESULTS`. Raises UsageError for another.
+    Tables: those of `schemas.RESULTS`, and log_ends. Raises UsageError for another.
     """
     return as_frame(History(root).read(table, since=since))
 
@@ -191,16 +192,15 @@ class History:
 
     def __init__(self, root: str, tables: Mapping[str, pa.Schema] | None = None) -> None:
         """
-        Take the folder, and the columns that each table has now: those of `schemas.RESULTS`.
+        Take the folder, and the columns that each table has now: `schemas.RESULTS` and LOG_ENDS.
 
         Raises UsageError for what cannot hold a history, and PrerequisiteMissing.
         """
         check_root(root)
         # Tasks may stand in another folder.
         self.root = root.rstrip("/") if urlsplit(root).scheme else str(Path(root).absolute())
-        self._tables = {
-            name: pa.schema([*columns, *OF_A_RUN]) for name, columns in (tables or RESULTS).items()
-        }
+        tables = tables or {**RESULTS, LOG_ENDS_TABLE: LOG_ENDS}
+        self._tables = {name: pa.schema([*of, *OF_A_RUN]) for name, of in tables.items()}
         state = pa.schema([*STATE, *OF_A_RUN])
         every = {**self._tables, STATE_TABLE: state, RUNS: pa.schema(OF_A_RUN)}
         self._stored = {name: pa.schema([*of, ATTEMPT, DAY]) for name, of in every.items()}
@@ -283,14 +283,11 @@ class History:
         return pa.concat_tables([every.empty_table(), *found])
 
     def past_ends(self, cluster: str, since: datetime, before: datetime) -> Iterator[pa.Table]:
-        """Yield where logs of a cluster ended in earlier runs: topic, partition, at, log_end."""
-        runs, delta = self._runs_of(since, before), self.open("partitions")
-        names = ["topic", "partition", "log_read_at", "log_end"]
-        columns = pa.schema([self._tables["partitions"].field(name) for name in names])
+        """Yield where logs of a cluster ended in earlier runs: LOG_ENDS without cluster."""
+        runs, delta = self._runs_of(since, before), self.open(LOG_ENDS_TABLE)
+        columns = pa.schema([one for one in LOG_ENDS if one.name != "cluster"])
         if delta is not None and runs:
-            for rows in self._matching("partitions", delta, runs, columns, [cluster]):
-                # Many groups have the same partitions.
-                yield rows.filter(pc.is_valid(rows["log_end"])).group_by(names).aggregate([])
+            yield from self._matching(LOG_ENDS_TABLE, delta, runs, columns, [cluster])
 
     def _matching(
         self,

@@ -39,13 +39,14 @@ from toolkit.planning.unsubscribed.unused_offsets import find_unused_offsets
 from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.ask import ClusterGroups, HoldsRead, ask_groups, ask_holds, ask_logs
 from toolkit.spark.catch_up import read_newest
-from toolkit.spark.history import STATE_TABLE, History, HistoryRun, RunFiles
+from toolkit.spark.history import LOG_ENDS_TABLE, STATE_TABLE, History, HistoryRun, RunFiles
 from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
 from toolkit.spark.read_state import state_rows
 from toolkit.spark.read_tasks import CONNECTIONS, OffsetsReading, guarded
 from toolkit.spark.schemas import (
     FACTS,
     JUDGED,
+    LOG_ENDS,
     PARTITIONS,
     PAST_ENDS,
     POSITIONS,
@@ -151,7 +152,8 @@ def _judged(
     }
     parts = (_judged_slice(Slice(facts, **part), judging) for part in _slices(tables))
     if judging.store:
-        yield from _stored(RunFiles(*judging.store), cluster, blocks, parts)
+        files = RunFiles(*judging.store)
+        yield from _stored(files, cluster, blocks, parts, _log_ends(cluster, positions, logs))
     else:
         yield from (_row(cluster, part) for part in parts)
 
@@ -165,6 +167,7 @@ def _stored(
     cluster: Cluster,
     blocks: Sequence[Row],
     parts: Iterable[Mapping[str, pa.Table]],
+    log_ends: pa.Table,
 ) -> Iterator[Row]:
     """Yield slices, and the files of the history in which they are, but for their problems."""
     why = ""
@@ -172,7 +175,8 @@ def _stored(
         yield _row(cluster, part)
         results = ((name, table) for name, table in part.items() if name != "problems")
         why = why or _why_not_added(files, results)
-    why = why or _why_not_added(files, ((STATE_TABLE, row) for row in state_rows(blocks)))
+    more = [(LOG_ENDS_TABLE, log_ends), *((STATE_TABLE, row) for row in state_rows(blocks))]
+    why = why or _why_not_added(files, more)
     try:
         new = [one._asdict() for one in files.close()]
     except StateFileError as exc:
@@ -190,6 +194,13 @@ def _why_not_added(files: RunFiles, tables: Iterable[tuple[str, pa.Table]]) -> s
     except StateFileError as exc:
         return str(exc)
     return ""
+
+
+def _log_ends(cluster: Cluster, positions: pd.DataFrame, logs: pd.DataFrame) -> pa.Table:
+    """Return where logs ended, each partition once: LOG_ENDS."""
+    ends = positions[["topic", "partition"]].join(logs[["log_read_at", "log_end"]])
+    ends = ends.dropna(subset="log_end").drop_duplicates(["topic", "partition"])
+    return as_table(ends.assign(cluster=cluster.name), LOG_ENDS)
 
 
 def _resumed_at(blocks: Sequence[Row]) -> datetime | None:

@@ -77,6 +77,8 @@ LOG_FIELDS = [
 ]
 # What is committed, however many groups did; and where its log ended at earlier times.
 POSITIONS = pa.schema([*PLACE[1:], *_whole("committed"), *_text("topic_id")])
+# Where logs ended, of each partition once: what a run leaves for the time lag of later ones.
+LOG_ENDS = pa.schema([*PLACE, *_time("log_read_at"), *_whole("log_end")])
 PAST_ENDS = pa.schema(
     [
         *PLACE[1:],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from toolkit.errors import UsageError
 from toolkit.plan import Action, ChangeStatus, Intent, Position
@@ -24,7 +24,7 @@ STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
 
-HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted")
+HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted", "who", "host")
 
 
 class RunHead(NamedTuple):
@@ -35,6 +35,8 @@ class RunHead(NamedTuple):
     cluster_id: str
     fingerprint: str
     interrupted: str
+    who: str
+    host: str
 
 
 class StepStatus(NamedTuple):
@@ -48,10 +50,14 @@ class StepStatus(NamedTuple):
 def read_head_of(start: bytes) -> RunHead | None:
     """Return what a line begins with, without its steps; None where it is torn."""
     try:
-        content = json.loads(start + b"}")
-        return RunHead(*(content[name] for name in HEAD_FIELDS))
+        return head_of(json.loads(start + b"}"))
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def head_of(content: Mapping[str, Any]) -> RunHead:
+    """Return what a line tells without its steps; raises KeyError for one that is no entry."""
+    return RunHead(*(content[name] for name in HEAD_FIELDS))
 
 
 def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:

@@ -1,0 +1,221 @@
+"""The index of the audit log tells what the log tells, whatever became of it or of the log."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.plan import (
+    Action,
+    Change,
+    ChangeStatus,
+    Intent,
+    Outcome,
+    Plan,
+    Position,
+    Result,
+    Step,
+    StepOutcome,
+)
+from toolkit.storage import audit
+from toolkit.storage.audit import AuditEntry, RunInfo
+from toolkit.storage.operator import Operator
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PLACE = TopicPartition("orders", 0)
+GROUPS = ("bills", "payments", "ships")
+CHANGED = {ChangeStatus.DONE, ChangeStatus.FAILED, ChangeStatus.NOT_CONFIRMED}
+ADA, BOB = Operator("ada", "ops-1"), Operator("bob", "ops-2")
+
+
+def plan_of(groups: tuple[str, ...], *, cluster_id: str = "c1", to: int = 0) -> Plan:
+    """Return a plan to reset a partition of each group; `to` makes it another plan."""
+    change = Change(PLACE, Position(50), Position(to))
+    kind = {"type": GroupType.SIMPLE, "state": GroupState.EMPTY}
+    steps = tuple(Step(group, Action.COMMIT, (change,), **kind) for group in groups)
+    return Plan(Intent.RESET, f"reset {groups}", "eu", cluster_id, NOON, steps)
+
+
+def intent(number: int, plan: Plan, by: Operator = ADA) -> AuditEntry:
+    """Return the intent of run `run-NUMBER`."""
+    return audit.intent_entry(plan, RunInfo(f"run-{number}", *by, "a test"), NOON)
+
+
+def outcome(of: AuditEntry, plan: Plan, status: ChangeStatus, interrupted: str = "") -> AuditEntry:
+    """Return the outcome of an intent: every change has this status."""
+    steps = tuple(
+        StepOutcome(step.group_id, step.action, status, "", (Result(PLACE, status),))
+        for step in plan.steps
+    )
+    later = NOON + timedelta(seconds=1)
+    ended = Outcome(of.run.run_id, plan.fingerprint, NOON, later, steps, interrupted)
+    return audit.outcome_entry(of, ended)
+
+
+def unfinished_in(entries: list[AuditEntry]) -> list[AuditEntry]:
+    """The intents without an end, found by reading everything."""
+    open_: dict[str, AuditEntry] = {}
+    for entry in entries:
+        if entry.event is audit.Event.INTENT:
+            open_[entry.run.run_id] = entry
+        else:
+            open_.pop(entry.run.run_id, None)
+    return list(open_.values())
+
+
+def last_runs_in(entries: list[AuditEntry], groups: set[str], fingerprint: str) -> list[str]:
+    """The runs that matter for a plan on cluster c1, found by reading everything."""
+    ends = [e for e in entries if e.cluster_id == "c1" and e.event is not audit.Event.INTENT]
+    matters = [bool(e.interrupted) or e.fingerprint == fingerprint for e in ends]
+    ends = ends[matters.index(True) :] if True in matters else []
+    found, waiting = [], set(groups)
+    for end in reversed(ends):
+        touched = {step.group_id for step in end.steps if step.status in CHANGED}
+        if touched & waiting:
+            found.append(end.run.run_id)
+            waiting -= touched
+    return found[::-1]
+
+
+def spoil(state: Path, how: str) -> None:
+    """Do to the index, or to the end of the log, what may happen to them."""
+    index, log = state / "audit.index", state / "audit.jsonl"
+    if how == "removed":
+        index.unlink(missing_ok=True)
+    elif how == "garbage":
+        index.write_bytes(b"not a database, but long enough to look like one" * 100)
+    elif how == "of another log" and log.exists():
+        audit.unfinished(state)
+        log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+    elif how == "torn line" and log.exists():
+        with log.open("ab") as file:
+            file.write(b'{"seq":9,"at":"2026')
+
+
+runs = st.tuples(
+    st.lists(st.sampled_from(GROUPS), min_size=1, max_size=3, unique=True),
+    st.sampled_from([None, *ChangeStatus]),  # how it ended; None: not
+    st.sampled_from(["", "SIGTERM"]),
+    st.sampled_from(["c1", "c2"]),
+    st.sampled_from(["", "", "", "read", "removed", "garbage", "of another log", "torn line"]),
+)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    many=st.lists(runs, max_size=12),
+    groups_of_plan=st.sets(st.sampled_from(GROUPS), min_size=1),
+    planned_before=st.none() | st.integers(0, 11),
+)
+def test_the_index_tells_what_the_log_tells(
+    tmp_path_factory: pytest.TempPathFactory,
+    many: list[tuple[list[str], ChangeStatus | None, str, str, str]],
+    groups_of_plan: set[str],
+    planned_before: int | None,  # which of the runs was of the same plan
+) -> None:
+    """Runs without an end, and the last ones of groups; also after the index was spoiled."""
+    state = tmp_path_factory.mktemp("state")
+    fingerprint = ""
+    for number, (groups, status, interrupted, cluster_id, how) in enumerate(many):
+        plan = plan_of(tuple(groups), cluster_id=cluster_id, to=number)
+        fingerprint = plan.fingerprint if number == planned_before else fingerprint
+        entry = intent(number, plan)
+        audit.append(state, entry)
+        if status:
+            audit.append(state, outcome(entry, plan, status, interrupted))
+        if how == "read":
+            audit.unfinished(state)
+        spoil(state, how)
+
+    entries = list(audit.read(state))
+    found = audit.last_runs(state, "c1", groups_of_plan, fingerprint=fingerprint)
+    assert unfinished_in(entries) == audit.unfinished(state)
+    expected = last_runs_in(entries, groups_of_plan, fingerprint)
+    assert expected == [end.head.run_id for end in found]
+
+
+def test_a_line_that_was_changed_is_left_out(tmp_path: Path) -> None:
+    """Also where the index was made before that; the other runs are found."""
+    for number in range(3):
+        audit.append(tmp_path, intent(number, plan_of(GROUPS)))
+    assert 3 == len(audit.unfinished(tmp_path))
+    log = tmp_path / "audit.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(lines[0] + lines[1].replace(b"payments", b"paymentz") + lines[2])
+
+    assert ["run-0", "run-2"] == [one.run.run_id for one in audit.unfinished(tmp_path)]
+
+
+def test_a_line_that_is_still_being_written(tmp_path: Path) -> None:
+    """A reader may look at the very moment; the run is found when its line is whole."""
+    for number in range(2):
+        audit.append(tmp_path, intent(number, plan_of(GROUPS)))
+    log = tmp_path / "audit.jsonl"
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-100])
+    before = audit.unfinished(tmp_path)
+    log.write_bytes(whole)
+
+    assert ["run-0"] == [one.run.run_id for one in before]
+    assert ["run-0", "run-1"] == [one.run.run_id for one in audit.unfinished(tmp_path)]
+
+
+def test_an_index_that_cannot_be_a_file(tmp_path: Path) -> None:
+    """Something else is in its place: what the log tells is told all the same."""
+    audit.append(tmp_path, intent(0, plan_of(GROUPS)))
+    (tmp_path / "audit.index").mkdir()
+
+    assert ["run-0"] == [one.run.run_id for one in audit.unfinished(tmp_path)]
+
+
+def test_the_index_is_private(tmp_path: Path) -> None:
+    """It names groups and operators, as the log does."""
+    audit.append(tmp_path, intent(0, plan_of(GROUPS)))
+    audit.unfinished(tmp_path)
+
+    assert 0o600 == (tmp_path / "audit.index").stat().st_mode & 0o777
+
+
+def test_several_make_the_index_at_once(tmp_path: Path) -> None:
+    """Each of them, and who comes later, finds all runs once."""
+    for number in range(30):
+        audit.append(tmp_path, intent(number, plan_of(GROUPS)))
+    found: list[int] = []
+    together = threading.Barrier(8)
+
+    def look() -> None:
+        together.wait()
+        found.append(len(audit.unfinished(tmp_path)))
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [30] * 8 == found
+    assert 30 == len(audit.unfinished(tmp_path))
+
+
+def test_the_newest_run_of_an_operator(tmp_path: Path) -> None:
+    """However many runs of others came after it."""
+    plan = plan_of(GROUPS)
+    mine = intent(0, plan)
+    audit.append(tmp_path, mine)
+    audit.append(tmp_path, outcome(mine, plan, ChangeStatus.DONE))
+    for number in range(1, 80):
+        audit.append(tmp_path, intent(number, plan, BOB))
+
+    found = audit.newest_run(tmp_path, "c1", ADA)
+    assert [("run-0", 1), ("run-0", 2)] == [(one.run.run_id, one.seq) for one in found]
+    assert [] == audit.newest_run(tmp_path, "c2", ADA)
+    assert replace(intent(79, plan, BOB), seq=81) == audit.newest_run(tmp_path, "c1", BOB)[0]

@@ -107,6 +107,7 @@ class FleetLag:
         found["groups"] = most_behind_first(found["groups"], "cluster", "group")
         found["problems"] = as_frame(self.problem_rows(packed))
         frames = FleetFrames(**found)
+        pa.default_memory_pool().release_unused()  # else the next run starts with what this needed
         if frames.partitions.empty and set(self.clusters) == set(frames.problems["cluster"]):
             raise ClusterUnreachable(
                 f"no cluster of {', '.join(self.clusters)} could be read: "

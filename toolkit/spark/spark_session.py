@@ -44,8 +44,8 @@ def start_session(
         )
     builder = SparkSession.builder.appName("offsetbook fleet")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
-    # Workers import nothing from the folder where the caller stands.
-    builder = builder.config("spark.executorEnv.PYTHONSAFEPATH", "1")
+    for name, value in WORKER_ENVIRONMENT.items():
+        builder = builder.config(f"spark.executorEnv.{name}", value)
     # Workers must run this interpreter, whichever python is first on their path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -107,6 +107,12 @@ def _stderr_to(log: Path) -> Iterator[None]:
         os.close(ours)
 
 
+WORKER_ENVIRONMENT = {
+    "PYTHONSAFEPATH": "1",  # workers import nothing from the folder where the caller stands
+    # Arrow's own allocator, and an arena for each thread, keep a third more than is in use.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "2",
+}
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 EMBEDDED_SETTINGS = {
     "spark.master": EMBEDDED,

@@ -135,16 +135,18 @@ def _up_to(end: LogOffsets, cluster: Cluster, log: _LogNow, start: int | None) -
 def _decoded(log: _LogNow) -> tuple[pa.Table, pa.Table]:
     """Return the commits and groups of a partition."""
     commits, _ = decode_commits(log.latest)
-    keys = zip(*commits.select(["group", "topic", "partition"]).to_pydict().values(), strict=True)
-    pending: Collection[tuple[str, str, int]] = log.tail.pending if log.tail else ()
-    past_stable: Collection[tuple[str, str, int]] = log.tail.commits if log.tail else ()
+    count = commits.num_rows
     # Before the last stable offset all is settled.
-    sources = [(key in pending, PAST_STABLE if key in past_stable else FROM_LOG) for key in keys]
-    commits = commits.append_column("pending", pa.array([one for one, _ in sources], pa.bool_()))
-    commits = commits.append_column("source", pa.array([one for _, one in sources], pa.string()))
-    commits = commits.append_column(
-        "read_at", pa.repeat(pa.scalar(log.read_at, TIME), len(sources))
-    )
+    pending, source = pa.repeat(False, count), pa.repeat(FROM_LOG, count)
+    if log.tail:
+        keys = commits.select(["group", "topic", "partition"]).to_pydict().values()
+        of_commits = [*zip(*keys, strict=True)]
+        pending = pa.array([key in log.tail.pending for key in of_commits], pa.bool_())
+        past_stable = [PAST_STABLE if key in log.tail.commits else FROM_LOG for key in of_commits]
+        source = pa.array(past_stable, pa.string())
+    read_at = pa.repeat(pa.scalar(log.read_at, TIME), count)
+    for name, column in (("pending", pending), ("source", source), ("read_at", read_at)):
+        commits = commits.append_column(name, column)
     groups, _ = decode_groups(log.latest)
     return as_columns(commits, schema(*COMMITS)), as_columns(groups, schema(*GROUPS))
 

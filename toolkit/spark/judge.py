@@ -310,11 +310,17 @@ def _facts(part: Slice, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataF
     facts = commits.join(logs).join(by_group[OF_THE_GROUP], on="group")
     holds, unread = part.facts.holds
     facts = facts.merge(holds, on=HELD, how="left").merge(unread, on="group", how="left")
-    read = facts["group"].map(by_group["subscribed"])
+    subscribed = {
+        group: frozenset(topics)
+        for group, topics in by_group["subscribed"].items()
+        if isinstance(topics, Collection)
+    }
     facts["subscribed"] = pd.array(
         [
-            None if why else isinstance(topics, Collection) and topic in topics
-            for why, topics, topic in zip(facts["unreadable"], read, facts["topic"], strict=True)
+            None if why else topic in subscribed.get(group, ())
+            for why, group, topic in zip(
+                facts["unreadable"], facts["group"], facts["topic"], strict=True
+            )
         ],
         "boolean",
     )

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import lru_cache, partial
+from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -228,9 +229,7 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
 
 def _no_members(facts: StatusFacts, row: int) -> str:
     empty_s = facts.empty_s[row]
-    known = not np.isnan(empty_s)
-    alone = f"group has had no members for {_time(empty_s)}" if known else "group has no members"
-    return f"{alone}{_moved_back(facts, row)}"
+    return _empty_text(-1 if isnan(empty_s) else _whole_s(empty_s)) + _moved_back(facts, row)
 
 
 def _waiting(facts: StatusFacts, row: int) -> str:
@@ -247,9 +246,20 @@ def _moved_back(facts: StatusFacts, row: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    return _duration_text(int(max(0.0, float(seconds)) + 0.5))
+    return _duration_text(_whole_s(seconds))
+
+
+def _whole_s(seconds: float) -> int:
+    return int(max(0.0, float(seconds)) + 0.5)
 
 
 @lru_cache(maxsize=10_000)  # thousands of groups became Empty in the same second
+def _empty_text(seconds: int) -> str:
+    if seconds < 0:
+        return "group has no members"
+    return f"group has had no members for {format_duration(seconds)}"
+
+
+@lru_cache(maxsize=10_000)
 def _duration_text(seconds: int) -> str:
     return format_duration(seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,14 +39,17 @@ class AuditReport:
     @cached_property
     def entries(self) -> tuple[AuditEntry, ...]:
         """The entries of these runs, oldest first."""
+        return tuple(self._read())
+
+    def _read(self) -> Iterator[AuditEntry]:
         groups = {*self.groups, *map(named, self.groups)}
-        return tuple(
-            entry
-            for entry in read(self.state)
-            if self.cluster in {"", entry.cluster}
-            and entry.run.run_id.startswith(self.run)
-            and (not groups or groups & {step.group_id for step in entry.steps})
-        )
+        for entry in read(self.state):
+            if (
+                self.cluster in {"", entry.cluster}
+                and entry.run.run_id.startswith(self.run)
+                and (not groups or groups & {step.group_id for step in entry.steps})
+            ):
+                yield entry
 
     @cached_property
     def _found(self) -> tuple[str, ...]:
@@ -87,7 +90,7 @@ class AuditReport:
     @property
     def run_rows(self) -> Rows:
         """`runs` as plain rows, which start at once."""
-        return run_rows(self.entries)
+        return run_rows(self._read())
 
     @property
     def change_rows(self) -> Rows:

@@ -40,29 +40,18 @@ def run_rows(entries: Iterable[AuditEntry]) -> Rows:
     request, reason, groups and changes (counts), result (counts by status, or that there is no
     outcome), overrides, interrupted, fingerprint.
     """
-    began: dict[str, AuditEntry] = {}
-    ended: dict[str, AuditEntry] = {}
-    for entry in entries:
-        (began if entry.event is Event.INTENT else ended)[entry.run.run_id] = entry
-    rows = [
-        (
-            run_id,
-            _to_ms(entry.at),
-            entry.cluster,
-            entry.run.who,
-            entry.run.host,
-            str(entry.intent),
-            entry.request,
-            entry.run.reason,
-            len({step.group_id for step in entry.steps}),
-            sum(len(step.changes) for step in entry.steps),
-            _result(ended.get(run_id)),
-            ", ".join(entry.run.overrides),
-            ended[run_id].interrupted if run_id in ended else "",
-            entry.fingerprint,
-        )
-        for run_id, entry in began.items()
-    ]
+    began: dict[str, tuple[object, ...]] = {}
+    ended: dict[str, tuple[str, str]] = {}  # with what result, and why it was interrupted
+    for entry in entries:  # of which only this is kept: all changes of a long log are much
+        if entry.event is Event.INTENT:
+            began[entry.run.run_id] = _intent_cells(entry)
+        else:
+            ended[entry.run.run_id] = (_result(entry), entry.interrupted)
+    rows = []
+    for run_id, cells in began.items():
+        result, interrupted = ended.get(run_id, (CUT_OFF, ""))
+        *first, overrides, fingerprint = cells
+        rows.append((run_id, *first, result, overrides, interrupted, fingerprint))
     rows.sort(key=itemgetter(1), reverse=True)
     return Rows(RUN_COLUMNS, rows)
 
@@ -89,9 +78,16 @@ def change_rows(entries: Iterable[AuditEntry]) -> Rows:
     return Rows(CHANGE_COLUMNS, rows)
 
 
-def _result(outcome: AuditEntry | None) -> str:
-    if outcome is None:
-        return CUT_OFF
+def _intent_cells(entry: AuditEntry) -> tuple[object, ...]:
+    return (
+        *(_to_ms(entry.at), entry.cluster, entry.run.who, entry.run.host, str(entry.intent)),
+        *(entry.request, entry.run.reason, len({step.group_id for step in entry.steps})),
+        *(sum(len(step.changes) for step in entry.steps), ", ".join(entry.run.overrides)),
+        entry.fingerprint,
+    )
+
+
+def _result(outcome: AuditEntry) -> str:
     counts = Counter(
         str(change.status) for step in outcome.steps for change in step.changes if change.status
     ) or Counter(str(step.status) for step in outcome.steps)

@@ -1,4 +1,4 @@
-"""One cluster, and everything that can be asked and changed there."""
+"""A session on one cluster: every query and every change."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from toolkit.journeys.unsubscribed import unsubscribed
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.model.names import shown_name
 from toolkit.report.display import show_frames_letter_by_letter
-from toolkit.report.made_from import AskedParameters
 from toolkit.report.nothing_selected import nothing_selected
+from toolkit.report.plan_inputs import NotebookParameters
 from toolkit.storage.audit import newest_run
 from toolkit.storage.operator import Operator
 from toolkit.storage.state_folder import state_dir
@@ -80,16 +80,16 @@ class Session(ClusterAccess):
     def __repr__(self) -> str:
         """Return which cluster it is, what may be changed there, and where that is recorded."""
         policy = self.cluster.policy
-        told = [f"cluster {self.cluster.name} at {self.cluster.bootstrap_servers}"]
-        told += ["read-only"] if policy.read_only else []
+        parts = [f"cluster {self.cluster.name} at {self.cluster.bootstrap_servers}"]
+        parts += ["read-only"] if policy.read_only else []
         protected = ", ".join(map(shown_name, policy.protected_groups))
-        told += [f"protected groups: {protected}"] if protected else []
+        parts += [f"protected groups: {protected}"] if protected else []
         ignored = ", ".join(map(shown_name, policy.ignored_groups))
-        told += [f"ignored groups: {ignored}"] if ignored else []
-        return f"{'; '.join(told)}; state directory {self.state}"
+        parts += [f"ignored groups: {ignored}"] if ignored else []
+        return f"{'; '.join(parts)}; state directory {self.state}"
 
     def _ipython_display_(self) -> None:
-        """Show the same, what became of interrupted runs and holds, and the newest run."""
+        """Show the same, the results of interrupted runs and holds, and the newest run."""
         from toolkit.report.change_cards import show_notices  # noqa: PLC0415 - loads pandas
         from toolkit.report.display import (  # noqa: PLC0415 - only notebooks come here
             display_output,
@@ -99,10 +99,10 @@ class Session(ClusterAccess):
 
         text = sentence(repr(self))
         display_output({"text/html": f"<p>{in_html(text)}</p>", "text/plain": text})
-        notices = self.look_back()
+        notices = self.run_notices()
         show_notices((notice.words, notice.undo_command(self.where)) for notice in notices)
         # Elsewhere than in a notebook nothing is sent before the first question.
-        if self.asked and not is_headless():
+        if self.notebook_parameters and not is_headless():
             self._show_newest_run(notices)
 
     def _show_newest_run(self, notices: Sequence[RunNotice]) -> None:
@@ -112,8 +112,8 @@ class Session(ClusterAccess):
         now = datetime.now(UTC)
         with self.connections.in_use(), connected(self.cluster) as connection:
             entries = newest_run(self.state, connection.cluster_id, Operator.here())
-        is_told = any(entries[0].run.run_id in notice.words for notice in notices if entries)
-        if entries and not is_told and now - entries[0].at < RECENT:
+        is_shown = any(entries[0].run.run_id in notice.words for notice in notices if entries)
+        if entries and not is_shown and now - entries[0].at < RECENT:
             show_newest_run(entries, now)
 
 
@@ -123,7 +123,7 @@ def connect(
     state: Path | str | None = None,
     *,
     run: str | None = None,
-    asked: AskedParameters | None = None,
+    asked: NotebookParameters | None = None,
 ) -> Session:
     """
     Open a cluster by its name in the fleet file, or by its address HOST:PORT.
@@ -137,8 +137,8 @@ def connect(
     """
     names = [cluster] if isinstance(cluster, str) else [*cluster]
     if len(names) > 1:
-        told = f"a change is on one cluster, and {len(names)} were chosen"
-        raise UsageError(told, hint="name one cluster")
+        problem = f"a change is on one cluster, and {len(names)} were chosen"
+        raise UsageError(problem, hint="name one cluster")
     name = names[0] if names else ""
     if run == "":
         hint = "select one above, or set the parameter run"
@@ -147,7 +147,7 @@ def connect(
         folder = Path(state) if state else state_dir(Path(fleet_file) if fleet_file else None)
         name = read_undo_record(folder, run).cluster
     session = Session.named(name, fleet_file, state)
-    session.asked = asked
+    session.notebook_parameters = asked
     show_frames_letter_by_letter()
     # A saved plan may be for a mirror, and its source be gone.
     if asked and not asked.values.get("plan_file"):

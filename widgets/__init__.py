@@ -2,7 +2,7 @@
 Interactive widgets for JupyterLab: pickers, pause board and plan review.
 
 A widget is handed data and callables and holds no logic about Kafka and no secret. Each is plain
-HTML as well, for reports and wherever nobody can click.
+HTML as well, for reports and pages without a kernel.
 """
 
 from widgets.background import BackgroundRun

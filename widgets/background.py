@@ -21,7 +21,7 @@ class RunningJob:
     """Progress and cancellation state shared with a background action."""
 
     def __init__(self) -> None:
-        """Begin without progress and without anybody who wants it to stop."""
+        """Begin without progress and without a request to stop."""
         self.stop_requested = threading.Event()
         self.message = ""
         self.done, self.total = 0, 0
@@ -31,7 +31,7 @@ class RunningJob:
         self.message, self.done, self.total = message, done, total
 
     def stopped(self) -> str:
-        """Return why to stop; "" while nobody asked for that."""
+        """Return why to stop; "" if no stop was requested."""
         return "cancelled by the user" if self.stop_requested.is_set() else ""
 
 
@@ -92,7 +92,7 @@ class BackgroundRun(LiveOrStatic):
         ended_as = DONE
         try:
             self.result = work(self.job)
-        except Exception as exc:  # noqa: BLE001 - nobody else would see it
+        except Exception as exc:  # noqa: BLE001 - it would not be shown otherwise
             ended_as = FAILED
             self.show_error(exc)
         self.set_trait("state", ended_as)
@@ -117,7 +117,7 @@ class BackgroundRun(LiveOrStatic):
         self.button.disabled = bool(self.job.stopped())
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return a line that tells how it goes, a bar and the cancel button."""
+        """Return a line with the progress, a bar and the cancel button."""
         row = ipywidgets.HBox([self.bar, self.line, self.button])
         row.add_class("ow-running")
         return (row,)

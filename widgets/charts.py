@@ -44,8 +44,8 @@ def expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 30) ->
     def show(rows: pd.DataFrame) -> None:
         names = set(rows["group"])
         risk = found.at_risk[found.at_risk["group"].isin(names)]
-        ours = found.rows[found.rows["group"].isin(names)]
-        show_expiry_timeline(found._replace(rows=ours, at_risk=risk), now=now, top_n=top_n)
+        chosen = found.rows[found.rows["group"].isin(names)]
+        show_expiry_timeline(found._replace(rows=chosen, at_risk=risk), now=now, top_n=top_n)
 
     both = pd.concat([found.rows[["group"]], found.at_risk[["group"]]], ignore_index=True)
     return Chart(both, "group", show, NO_EXPIRY)
@@ -86,11 +86,11 @@ class Chart(LiveOrStatic):
 
     def draw(self) -> None:
         """Draw what is chosen."""
-        wanted, data = self.choice.value, self.whole
-        if wanted:
-            data = self.figure(self.rows[self.rows[self.by].map(_shown) == wanted])
+        chosen, data = self.choice.value, self.whole
+        if chosen:
+            data = self.figure(self.rows[self.rows[self.by].map(_shown) == chosen])
         if data is None:
-            about = f"{in_html(wanted)}: " if wanted else ""
+            about = f"{in_html(chosen)}: " if chosen else ""
             html = letter_by_letter(f"<p>{about}{self.nothing}</p>")
             data = {"text/html": html, "text/plain": self.nothing}
         put = {"output_type": "display_data", "data": data, "metadata": {}}
@@ -108,7 +108,7 @@ class Chart(LiveOrStatic):
         return taken[0] if taken else None
 
     def stored(self) -> dict[str, Any]:
-        """Return the figure of everything: whoever shows it draws it."""
+        """Return the figure of everything, which the page draws."""
         return {**super().stored(), **(self.whole or {})}
 
     def static_html(self) -> str:

@@ -23,10 +23,10 @@ def texts(frame: pd.DataFrame, columns: list[str]) -> pd.Series[str]:
     return joined.str.casefold()
 
 
-def matching(searched: pd.Series[str], wanted: str) -> pd.Series[bool]:
-    """Return which rows have every word that is wanted, whatever stands between them."""
+def matching(searched: pd.Series[str], query: str) -> pd.Series[bool]:
+    """Return which rows have every word of the query, in any order."""
     found = pd.Series(data=True, index=searched.index)
-    for word in wanted.casefold().split():
+    for word in query.casefold().split():
         found &= searched.str.contains(word, regex=False)
     return found
 
@@ -37,7 +37,7 @@ class FilterTable(LiveOrStatic):
     def __init__(self, frame: pd.DataFrame, *, caption: str = "", most: int = 50) -> None:
         """Take a frame of which every value is shown as text."""
         super().__init__()
-        self.columns = table_columns(frame)  # of all rows: they stay whatever is looked for
+        self.columns = table_columns(frame)  # of all rows: they do not depend on the query
         self.frame, self.caption, self.most = self.columns.frame, caption, most
         self.shown = self.frame.head(most)
 
@@ -48,7 +48,7 @@ class FilterTable(LiveOrStatic):
 
     @cached_property
     def search(self) -> ipywidgets.Text:
-        """Words of the rows that are wanted."""
+        """Words that the shown rows have."""
         return ipywidgets.Text(placeholder="Filter rows")
 
     @cached_property
@@ -56,8 +56,8 @@ class FilterTable(LiveOrStatic):
         """What they are sorted by."""
         names = [(AS_PLANNED, "")]
         for column in self.frame.columns:
-            said = str(column).replace("_", " ")
-            names += [(f"{said} ↑", f"+{column}"), (f"{said} ↓", f"-{column}")]
+            label = str(column).replace("_", " ")
+            names += [(f"{label} ↑", f"+{column}"), (f"{label} ↓", f"-{column}")]
         return ipywidgets.Dropdown(options=names, description="Sort by", value="")
 
     @cached_property
@@ -78,7 +78,7 @@ class FilterTable(LiveOrStatic):
         return (bar, self.body)
 
     def render(self) -> None:
-        """Show the first of the rows that are wanted."""
+        """Show the first of the matching rows."""
         found = self.frame[matching(self.searched, self.search.value)]
         if column := self.order.value[1:]:
             ascending = self.order.value.startswith("+")

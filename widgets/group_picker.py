@@ -13,7 +13,7 @@ from traitlets import Tuple
 
 from toolkit.model.names import MISSING, ExactName, named, shown_name
 from toolkit.model.plurals import counted
-from toolkit.report.made_from import end_plans
+from toolkit.report.plan_inputs import end_plans
 from toolkit.report.safe_names import visible
 from widgets.filter_table import matching, texts
 from widgets.fragments import in_html, sheet, table
@@ -23,7 +23,7 @@ from widgets.run_below import RunBelow
 
 MOST = 200
 ANY = ""
-# Beside the widest values of the other columns, 120 characters are seen in a window of 1,280 px.
+# With the widest values of the other columns, 120 characters fit a window of 1,280 px.
 NAME_WIDTH, NAME_END = 32, 11
 SELECTED = "other groups were selected"
 NEXT = "Next: run the cells below, or press Continue."
@@ -120,7 +120,7 @@ class GroupPicker(LiveOrStatic):
 
     @cached_property
     def run_below(self) -> RunBelow:
-        """Goes on with what is chosen, where the cells below use it."""
+        """Runs the cells below with the selection, if they use it."""
         return RunBelow()
 
     @cached_property
@@ -152,11 +152,11 @@ class GroupPicker(LiveOrStatic):
         return (bar, self.listing, self.count, actions, self.run_below.output)
 
     def matches(self) -> pd.DataFrame:
-        """Return all groups that match, in the order that is wanted."""
+        """Return all groups that match, in the selected order."""
         found = matching(self.searched, self.search.value)
-        for column, wanted in (("state", self.state.value), ("type", self.kind.value)):
-            if wanted:
-                found &= self.groups[column].astype("str") == wanted
+        for column, value in (("state", self.state.value), ("type", self.kind.value)):
+            if value:
+                found &= self.groups[column].astype("str") == value
         rows = self.groups[found]
         by = self.order.value
         return rows if by == "group" else rows.sort_values(by, ascending=False, kind="stable")

@@ -1,4 +1,4 @@
-"""What was chosen in a cell, for when the cell runs again: Run All makes every picker anew."""
+"""What was chosen in a cell, for when the cell runs again: Run All re-creates every picker."""
 
 from __future__ import annotations
 

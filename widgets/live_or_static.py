@@ -2,8 +2,8 @@
 Base class of the widgets: interactive in JupyterLab, static HTML in reports.
 
 A saved notebook has no widget, only the number that it had in its kernel, and JupyterLab shows an
-error in its place. So the static form is put beside it, is kept up to date, and is seen where the
-kernel of the widget is gone.
+error in its place. So the static form is in the same output, is kept up to date, and is shown when
+the kernel of the widget is gone.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ class LiveOrStatic(HasTraits):
     Something that is shown by its name at the end of a cell.
 
     `error` is what went wrong last in a callback: ipywidgets would swallow it. The live form is
-    built when it is first asked for; a headless run never does, and keeps no widget state.
+    built on first access, never in a headless run, which stores no widget state.
     """
 
     error: Exception | None = None
 
     @abstractmethod
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return what stands below each other in JupyterLab."""
+        """Return the parts of the live form, from top to bottom."""
 
     @abstractmethod
     def static_html(self) -> str:
@@ -111,7 +111,7 @@ class LiveOrStatic(HasTraits):
         def callback(_: Any) -> None:
             try:
                 handler()
-            except Exception as exc:  # noqa: BLE001 - whatever it is, somebody must see it
+            except Exception as exc:  # noqa: BLE001 - the operator must see every error
                 self.show_error(exc)
 
         return callback

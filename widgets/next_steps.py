@@ -44,8 +44,10 @@ class NextSteps(LiveOrStatic):
         for number, step in enumerate((s for s in self.steps if not s.button), start=1):
             parts.append(ipywidgets.HTML(step_html(step, number=number)))
             if choice := _group_choice(step):
-                said = "<p>Select some of these groups. Without a selection it is all of them.</p>"
-                parts += [ipywidgets.HTML(said), choice]
+                prompt = (
+                    "<p>Select some of these groups. Without a selection it is all of them.</p>"
+                )
+                parts += [ipywidgets.HTML(prompt), choice]
             if step.notebook:
                 parts.append(self._button(step, choice))
         return (*parts, self.opened)

@@ -103,7 +103,7 @@ class PauseBoard(LiveOrStatic):
 
     @cached_property
     def run_below(self) -> RunBelow:
-        """Goes on with what was chosen."""
+        """Runs the cells below with the selection."""
         return RunBelow()
 
     @cached_property
@@ -146,7 +146,7 @@ class PauseBoard(LiveOrStatic):
         return [p for p in self.chosen if (p in held) == (action == RESUME)]
 
     def plan(self, action: str) -> None:
-        """Tell what was chosen to be paused or resumed."""
+        """Report the partitions that were chosen to be paused or resumed."""
         topics = [str(scope) for scope in scopes_of(self.scope(action))]
         if not topics:
             what = "one paused partition" if action == RESUME else "one that is not paused"
@@ -173,7 +173,7 @@ class PauseBoard(LiveOrStatic):
                 self.run_below.offer("")
 
     def follow(self) -> None:
-        """Refresh now and then until told otherwise, or for ten minutes."""
+        """Refresh now and then until stopped, or for ten minutes."""
         self._stop_refresh.set()
         if self.auto_refresh.value:
             self._stop_refresh = threading.Event()
@@ -229,7 +229,7 @@ class PauseBoard(LiveOrStatic):
 
     def _head_html(self) -> str:
         counts = Counter(self.frame["state"])
-        told = "".join(
+        legend = "".join(
             f'<span class="ow-{state}">{counts[state]:,} {state}</span>'
             for state in map(str, TileState)
             if counts[state]
@@ -241,7 +241,7 @@ class PauseBoard(LiveOrStatic):
         )
         return (
             f'<div class="ow-head"><span class="ow-title">Partitions of {in_html(self.title)}'
-            f'</span></div><p class="ow-legend">{told or "No partitions."}</p>'
+            f'</span></div><p class="ow-legend">{legend or "No partitions."}</p>'
             f'<p class="ow-soft">{rule}</p>'
         )
 
@@ -259,8 +259,8 @@ class PauseBoard(LiveOrStatic):
     def text_form(self) -> str:
         """Return how many partitions are how."""
         counts = Counter(self.frame["state"])
-        told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
-        return f"Partitions of {visible(self.title)}: {told}"
+        summary = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+        return f"Partitions of {visible(self.title)}: {summary}"
 
 
 def _partitions(frame: pd.DataFrame) -> list[TopicPartition]:

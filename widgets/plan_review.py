@@ -124,7 +124,7 @@ class PlanReview(LiveOrStatic):
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """The rules that somebody ticked to override."""
+        """The rules that the operator ticked to override."""
         return tuple(rule for rule, tick in self.ticks.items() if tick.value)
 
     @property
@@ -160,7 +160,7 @@ class PlanReview(LiveOrStatic):
 
     @cached_property
     def found(self) -> ipywidgets.HTML:
-        """What speaks against it."""
+        """The findings."""
         return ipywidgets.HTML(_findings_html(self))
 
     @cached_property
@@ -175,11 +175,11 @@ class PlanReview(LiveOrStatic):
 
     @cached_property
     def head(self) -> ipywidgets.HTML:
-        """What the plan is, and how it stands."""
+        """The plan and its status."""
         return ipywidgets.HTML(_head_html(self))
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return the plan, what speaks against it, and the approval."""
+        """Return the plan, the findings, and the approval."""
         changes = (self.rows.view,) if len(self.rows.frame) else ()
         seen = (self.head, *changes, self.found)
         if not self.is_open:
@@ -212,7 +212,7 @@ class PlanReview(LiveOrStatic):
         one = len(self.plan.group_ids) == 1
         if not self.confirmation_input.value:
             return f"Type the {'group id' if one else 'number of groups'}."
-        # Nobody can type what is invisible.
+        # An invisible character cannot be typed.
         if self.confirmation_input.value not in {
             self.expected_confirmation,
             visible(self.expected_confirmation),
@@ -233,18 +233,18 @@ class PlanReview(LiveOrStatic):
         self.show_missing()
 
     def approve(self) -> None:
-        """Apply the plan in the background, if everything is there and nobody has before."""
+        """Apply the plan in the background, if nothing is missing and it was not applied before."""
         if missing := self.missing():
             self.message.value = notice(f"Not applied. {missing}")
             return
         if not self._token.acquire(blocking=False):
-            return  # a second click of the same hand: what the first one began goes on
+            return  # a second click: the work of the first one continues
         self._close()
         self.background.start(self._work, then=self._show_outcome)
         self._show_status()
 
     def supersede(self, why: str) -> None:
-        """Show that the plan is out of date and why, and let nobody apply it any more."""
+        """Show that the plan is out of date and why, and disable the approval."""
         if not self.is_open or not self._token.acquire(blocking=False):
             return  # it was applied
         self.outdated = why
@@ -257,7 +257,7 @@ class PlanReview(LiveOrStatic):
             control.disabled = True
 
     def _show_status(self) -> None:
-        with self._at_status:  # what is shown last is how it stands
+        with self._at_status:  # the last status stays
             self.head.value = _head_html(self)
             self.store()
 
@@ -291,7 +291,7 @@ class PlanReview(LiveOrStatic):
             self.message.value = f'<p class="ow-soft">{USED}</p>'
 
     def static_html(self) -> str:
-        """Return the review folded away: in a report its parts stand above already."""
+        """Return the review folded away: in a report its parts are above already."""
         tone, word = _status_badge(self)
         title = f"Plan review: {in_html(self.plan.request)}"
         rows = self.rows.static_html() if len(self.rows.frame) else ""
@@ -327,13 +327,13 @@ def _line(description: str, placeholder: str, value: str = "") -> ipywidgets.Tex
 
 def _informative_columns(changes: pd.DataFrame) -> pd.DataFrame:
     """Return the changes without the group where there is one."""
-    wanted = ("group", "topic", "partition", "before", "after", "distance", "time_distance")
-    shown = changes[[column for column in (*wanted, "metadata", "why") if column in changes]]
+    names = ("group", "topic", "partition", "before", "after", "distance", "time_distance")
+    shown = changes[[column for column in (*names, "metadata", "why") if column in changes]]
     return shown.drop(columns="group") if len(shown["group"].unique()) == 1 else shown
 
 
 def _head_html(review: PlanReview) -> str:
-    """Return what the plan is for, where, how much it changes, and how it stands."""
+    """Return the request of the plan, its cluster, how much it changes, and its status."""
     tone, word = _status_badge(review)
     return (
         f'<div class="ow-head"><span class="ow-title">{in_html(sentence(review.plan.request))}'
@@ -376,7 +376,7 @@ def _confirmation_html(review: PlanReview) -> str:
 
 
 def _status_badge(review: PlanReview) -> tuple[str, str]:
-    """Return how the plan stands: a tone and a few words."""
+    """Return the status of the plan: a tone and a few words."""
     if review.outcome is not None:
         return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")
     if review.background.state in AT_WORK:
@@ -408,15 +408,15 @@ def _outcome_html(outcome: Outcome) -> str:
     """Return how it ended, in words, and every change that was not done."""
     counts = Counter(r.status for s in outcome.steps for r in s.results or (s,))
     total = sum(counts.values())
-    said = f"{counted(total, 'change')} made"
+    title = f"{counted(total, 'change')} made"
     if not outcome.is_done:
-        said = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+        title = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     whys = outcome_reasons(outcome)[:SHOWN_FAILURES]
     lines = [*whys, f"Run {outcome.run_id}. {NEXT}"]
     if not any(outcome.interrupted in why for why in whys):
         lines.insert(0, outcome.interrupted)
     tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
-    html = notice(f"{said}, read back from the cluster", lines, tone=tone)
+    html = notice(f"{title}, read back from the cluster", lines, tone=tone)
     frame = outcome_frame(outcome)
     failed = frame[frame["status"] != str(ChangeStatus.DONE)].head(SHOWN_FAILURES)
     if failed.empty:

@@ -23,7 +23,7 @@ class RecordSaver(LiveOrStatic):
         self.done = ipywidgets.HTML()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return the name beside the button, above what was saved."""
+        """Return the file name and the button in a row, above what was saved."""
         button = ipywidgets.Button(description="Save these records", icon="save")
         button.on_click(self.guarded(self.write))
         return ipywidgets.HBox([self.file, button]), self.done
@@ -36,8 +36,8 @@ class RecordSaver(LiveOrStatic):
 
     def static_html(self) -> str:
         """Return the command."""
-        said = "Save these records byte for byte, in a terminal:"
-        return f"{sheet()}<p>{said}</p>{command_block(self.command)}"
+        prompt = "Save these records byte for byte, in a terminal:"
+        return f"{sheet()}<p>{prompt}</p>{command_block(self.command)}"
 
     def text_form(self) -> str:
         """Return the command."""

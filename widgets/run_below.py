@@ -1,4 +1,4 @@
-"""A button that runs the cells below the one that it stands in."""
+"""A button that runs the cells below its own."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class RunBelow:
     """
     The button, and where its click goes to the page.
 
-    Elsewhere than in JupyterLab nothing happens: what the button stands beside says what to do.
+    Outside JupyterLab nothing happens: the text next to the button says what to do.
     """
 
     def __init__(self) -> None:
-        """Make the button, which is not there until there is something to go on with."""
+        """Make the button, which is hidden until there is a selection."""
         self.button = ipywidgets.Button(
             description="Continue",
             button_style="primary",
@@ -48,7 +48,7 @@ class RunBelow:
         self.button.on_click(lambda _: self.press())
 
     def offer(self, what: str) -> None:
-        """Say what to go on with; "" if there is nothing yet."""
+        """Show the selection; "" if there is none yet."""
         self.button.description = f"Continue with {what}" if what else "Continue"
         self.button.disabled = not what
         self.button.layout.display = "" if what else "none"

@@ -58,7 +58,7 @@ class RunPicker(LiveOrStatic):
 
     @cached_property
     def run_below(self) -> RunBelow:
-        """Goes on with the run that is chosen."""
+        """Runs the cells below with the chosen run."""
         return RunBelow()
 
     @cached_property
@@ -80,7 +80,7 @@ class RunPicker(LiveOrStatic):
         found = self.runs[matching(self.searched, self.search.value)]
         rows = found.head(MOST)
         with self.hold_trait_notifications():
-            self.shown = []  # what the list tells of itself meanwhile chooses nothing
+            self.shown = []  # events of the list itself meanwhile choose nothing
             self.listing.options = [(_line(row), n) for n, row in enumerate(rows.itertuples())]
             ids = [*rows["run"]]
             self.listing.index = ids.index(self.picked) if self.picked in ids else None

@@ -21,7 +21,7 @@ from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus
 from toolkit.journeys.doctor.cluster_checks import check_cluster, permission_rows
 from toolkit.journeys.doctor.this_machine import machine_rows
 from toolkit.kafka_io.cluster.broker_versions import release_of
-from toolkit.kafka_io.cluster.permissions import MOST_ASKED, AclOperation, Permissions
+from toolkit.kafka_io.cluster.permissions import MAX_NAMES, AclOperation, Permissions
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, Policy, TopicPartition
 from toolkit.sandbox.jars import VERSION
 from toolkit.sandbox.roles import ROLES
@@ -73,7 +73,7 @@ def test_some_of_the_groups_is_a_warning_with_the_number() -> None:
         any_topic=read,
         offsets_topic=None,
         groups={"a": read, "b": both, "c": frozenset()},
-        topics={f"t{number}": read for number in range(MOST_ASKED)},
+        topics={f"t{number}": read for number in range(MAX_NAMES)},
         has_offsets_topic=True,
     )
     rows = permission_rows(Cluster("eu", "b:1"), rights, reports_group_configs=True)

@@ -50,7 +50,7 @@ def test_a_group_is_picked_and_planned(
 
     # Whoever picks another group has no plan for it yet.
     picker.choose(["another"])
-    assert "other groups were selected" == change.made_from.outdated
+    assert "other groups were selected" == change.inputs.outdated
 
 
 def test_what_is_picked_is_no_pattern(shell: InteractiveShell, workspace: Workspace) -> None:

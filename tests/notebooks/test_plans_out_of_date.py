@@ -115,12 +115,12 @@ def test_another_selection_on_the_board_ends_a_plan(
         assert notebook.run(cell) is None
     assert notebook.run("cell-8") is None
     change, board = notebook["change"], notebook["board"]
-    assert "" == change.made_from.outdated
+    assert "" == change.inputs.outdated
     monkeypatch.setattr(board, "scope", lambda _: [TopicPartition("orders", 0)])
 
     board.plan("pause")
 
-    assert "partitions were selected on the board" == change.made_from.outdated
+    assert "partitions were selected on the board" == change.inputs.outdated
 
 
 def test_a_change_that_nobody_looked_at_is_told_of(

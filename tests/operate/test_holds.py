@@ -13,7 +13,7 @@ from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, OF_A_GROUP, read
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import CaptureMode, Cluster, Group, GroupState, GroupType, TopicPartition
 from toolkit.operate.hold_facts import sample_hold_facts, settings_of
-from toolkit.operate.hold_steps import _became
+from toolkit.operate.hold_steps import _partition_result
 from toolkit.plan import ChangeStatus
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
@@ -93,4 +93,4 @@ def test_what_is_said_of_a_partition(
     *, was: bool, is_: bool, meant: bool, why: str, status: ChangeStatus
 ) -> None:
     """Done is only what is as it was meant, and of a hold only where nothing went wrong."""
-    assert status is _became(was=was, is_=is_, meant=meant, why=why)[0]
+    assert status is _partition_result(was=was, is_=is_, meant=meant, why=why)[0]

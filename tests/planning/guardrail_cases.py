@@ -67,7 +67,7 @@ def case(made: Plan | None = None, now: Snapshot | None = None, **fields: object
         made or plan(step(change())), now or facts(), Policy(), NOON, "why", applying=True
     )
     beside = {name: HoldFacts() for name in kept.plan.group_ids}
-    return replace(kept, **{"beside": beside, **fields})  # type: ignore[arg-type] # a test names the fields it means
+    return replace(kept, **{"hold_facts": beside, **fields})  # type: ignore[arg-type] # a test names the fields it means
 
 
 def found(rule: str, about: CheckContext) -> list[Finding]:

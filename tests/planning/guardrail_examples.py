@@ -46,7 +46,7 @@ def hold(
     made = step(first, action=Action.HOLD, type=group.type)
     asked = HoldTerms(**terms).as_terms()
     paused = plan(made, intent=Intent.PAUSE, terms=asked)
-    return case(paused, now or held.facts(group), beside={"g": beside})
+    return case(paused, now or held.facts(group), hold_facts={"g": beside})
 
 
 def empty_since(days: int) -> Snapshot:

@@ -128,5 +128,5 @@ any_cases = st.builds(
     st.sampled_from(["", "why"]),
     st.booleans(),
     st.booleans(),
-    beside=st.sampled_from([{}, dict.fromkeys(NAMES, HoldFacts(HoldSettings(max_size=1)))]),
+    hold_facts=st.sampled_from([{}, dict.fromkeys(NAMES, HoldFacts(HoldSettings(max_size=1)))]),
 )

@@ -78,7 +78,7 @@ def at(text: str, past_end: PastEnd = PastEnd.KEEP) -> Target:
 
 def ago(text: str) -> Target:
     """Return the target for a duration as it is written."""
-    return ToDatetime(NOON - parse_duration(text), asked=f"by-duration {text}")
+    return ToDatetime(NOON - parse_duration(text), request=f"by-duration {text}")
 
 
 def rows(*offsets: int, group: str | None = None) -> Target:

@@ -32,7 +32,7 @@ POINT = ResumePoint(
 )
 LOG = OffsetsLog(log_start=10, end=90, leader_epoch=3)
 TOPIC = OffsetsTopicNow(
-    asked_at=THEN + timedelta(hours=1),
+    requested_at=THEN + timedelta(hours=1),
     topic_id="abc",
     partitions=50,
     delete_retention_ms=24 * HOUR_MS,
@@ -67,8 +67,8 @@ def test_reading_goes_on_where_it_ended() -> None:
         ({"log": replace(LOG, leader_epoch=4)}, "leader has changed"),
         ({"log": replace(LOG, leader_epoch=None)}, "leader has changed"),
         ({"delete_retention_ms": None}, "could not be read"),
-        ({"asked_at": THEN - timedelta(seconds=1)}, "in the future"),
-        ({"asked_at": THEN + timedelta(hours=23)}, "23 h ago"),
+        ({"requested_at": THEN - timedelta(seconds=1)}, "in the future"),
+        ({"requested_at": THEN + timedelta(hours=23)}, "23 h ago"),
         ({"delete_retention_ms": 80 * 60_000, "log": LOG}, "only guaranteed for 1 h"),
         ({"point": replace(POINT, delete_retention_ms=0)}, "delete.retention.ms=0"),
     ],
@@ -110,7 +110,7 @@ def test_a_reading_never_goes_on_after_a_tombstone_may_be_gone(
 ) -> None:
     """Whatever the two retentions are, a gap of the shorter one or more means a full reading."""
     point = replace(POINT, delete_retention_ms=then_ms)
-    plan = planned(point, delete_retention_ms=now_ms, asked_at=THEN + gap)
+    plan = planned(point, delete_retention_ms=now_ms, requested_at=THEN + gap)
 
     if gap / timedelta(milliseconds=1) >= min(then_ms, now_ms):
         assert plan.why_full

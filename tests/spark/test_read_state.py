@@ -36,7 +36,7 @@ from toolkit.spark.history import STATE_TABLE, History, RunFiles, paths_in
 from toolkit.spark.packed_tables import Row, unpack
 from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ReadPlan, plan_reads
 from toolkit.spark.read_state import ReadState, load_state, state_rows
-from toolkit.spark.read_tasks import Kept, LogTask, OffsetsTopicInfo
+from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo, StoredPartitions
 
 pytestmark = [
     pytest.mark.slow("groups that commit until the log is cleaned"),
@@ -119,7 +119,7 @@ class Reading(NamedTuple):
 
 def look(cluster: Cluster) -> Looked:
     """Ask where the partitions of the offsets topic begin and end now."""
-    asked_at = datetime.now(UTC)
+    requested_at = datetime.now(UTC)
     with Connection(cluster) as connection:
         topic = offsets_partitions(connection)
         (described,) = describe_topics(connection, [OFFSETS_TOPIC])
@@ -129,15 +129,15 @@ def look(cluster: Cluster) -> Looked:
         number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs[number])
         for number, log in topic.logs.items()
     }
-    now = OffsetsTopicNow(asked_at, topic_id(described), topic.partitions, retention_ms, logs)
+    now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms, logs)
     return Looked(now, topic.logs)
 
 
-def tasks_of(cluster: Cluster, looked: Looked, kept: Kept) -> list[LogTask]:
+def tasks_of(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> list[LogTask]:
     """Return the tasks that read each partition from where it may go on, up to the end it had."""
     topic = looked.topic
-    retention_ms, asked_at = topic.delete_retention_ms, topic.asked_at
-    info = OffsetsTopicInfo(cluster, topic.topic_id, topic.partitions, retention_ms, asked_at)
+    retention_ms, requested_at = topic.delete_retention_ms, topic.requested_at
+    info = OffsetsTopicInfo(cluster, topic.topic_id, topic.partitions, retention_ms, requested_at)
     plans = plan_reads({number: one.point for number, one in kept.items()}, topic)
     return [
         LogTask(info, n, looked.logs[n], topic.logs[n].leader_epoch, plan, kept.get(n))
@@ -145,7 +145,7 @@ def tasks_of(cluster: Cluster, looked: Looked, kept: Kept) -> list[LogTask]:
     ]
 
 
-def read(cluster: Cluster, looked: Looked, kept: Kept) -> Reading:
+def read(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> Reading:
     """Do what the reading tasks do."""
     rows = [row for task in tasks_of(cluster, looked, kept) for row in task.rows()]
     assert [] == [row for row in rows if "by_admin" in row]
@@ -163,7 +163,7 @@ def go_on(
 ) -> tuple[pa.Table, Reading, ReadState]:
     """Do what a run does: load the state, read what is new, merge, save. Return all of it."""
     state = load_state(History(str(root)), [cluster.name])
-    reading = read(cluster, looked or look(cluster), state.kept.get(cluster.name, {}))
+    reading = read(cluster, looked or look(cluster), state.stored.get(cluster.name, {}))
     saved(root, reading, over=state.over)
     return reading.latest, reading, state
 
@@ -326,7 +326,7 @@ def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(
             eventually(forgotten)
         looked = look(moving)
         table, reading, state = go_on(tmp_path, moving, looked)
-        points = {number: one.point for number, one in state.kept[NAME].items()}
+        points = {number: one.point for number, one in state.stored[NAME].items()}
         since = [
             read_offsets_log(moving, n, log, start=points[n].next_offset).latest
             for n, log in looked.logs.items()
@@ -491,7 +491,7 @@ def test_a_state_of_another_format_is_not_used_and_told(
         saved(tmp_path, kept[1])
     state = load_state(History(str(tmp_path)), [NAME])
 
-    assert ({}, []) == (state.kept, state.over)
+    assert ({}, []) == (state.stored, state.over)
     assert {NAME: "the stored state of earlier reads is of another format"} == state.not_used
     saved(tmp_path, kept[1])
     assert {} == load_state(History(str(tmp_path)), [NAME]).not_used
@@ -508,9 +508,9 @@ def test_of_a_damaged_cluster_the_others_are_still_used(
     damage(bad, "cut")
     state = load_state(History(str(tmp_path)), ["good", "bad", "new"])
 
-    assert {"good"} == state.kept.keys()
+    assert {"good"} == state.stored.keys()
     assert state.not_used
-    latest = [one.latest(one.point.next_offset) for one in state.kept["good"].values()]
+    latest = [one.latest(one.point.next_offset) for one in state.stored["good"].values()]
     assert len(reading.latest) == sum(map(len, latest))
 
 
@@ -532,7 +532,7 @@ def test_a_run_that_dies_while_it_saves_leaves_the_state_before(
             saved(tmp_path, newer)
     assert before == load_state(History(str(tmp_path)), [NAME])
     saved(tmp_path, newer)
-    after = load_state(History(str(tmp_path)), [NAME]).kept[NAME]
+    after = load_state(History(str(tmp_path)), [NAME]).stored[NAME]
     assert [block["read_to"]["read_at"] for block in newer.blocks] == [
         after[block["offsets_partition"]].point.read_at for block in newer.blocks
     ]
@@ -549,9 +549,9 @@ def test_of_two_runs_at_once_the_one_that_read_further_counts(
         list(pool.map(lambda run: saved(tmp_path, *run), runs))
     state = load_state(History(str(tmp_path)), [NAME, "other"])
 
-    assert {NAME, "other"} == state.kept.keys()
+    assert {NAME, "other"} == state.stored.keys()
     assert {read["read_at"] for read in further.reads} == {
-        one.point.read_at for one in state.kept[NAME].values()
+        one.point.read_at for one in state.stored[NAME].values()
     }
 
 
@@ -586,7 +586,7 @@ def test_parts_that_do_not_meet_are_never_put_together(
     """A state that ends elsewhere than the reading begins is not used, and a problem says so."""
     looked, reading = kept
     saved(tmp_path, reading)
-    state = load_state(History(str(tmp_path)), [NAME]).kept[NAME]
+    state = load_state(History(str(tmp_path)), [NAME]).stored[NAME]
     with pytest.raises(StateFileError, match="does not end at"):
         state[0].latest(state[0].point.next_offset + 1)
     moved = {0: state[0]._replace(path=state[0].path, number=1)}
@@ -602,7 +602,7 @@ def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(
     """Only of those where the reading went on is the state a part of the result."""
     looked, reading = kept
     saved(tmp_path, reading)
-    state = load_state(History(str(tmp_path)), [NAME]).kept[NAME]
+    state = load_state(History(str(tmp_path)), [NAME]).stored[NAME]
     found = {}
     for why in ("", "it was re-created"):
         task = tasks_of(moving, looked, state)[0]

@@ -27,7 +27,7 @@ from toolkit.cli.output import (
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 
-# name: (module, one line of help). The help stands here so that --help imports nothing else.
+# name: (module, one line of help). The help is here so that --help imports nothing else.
 COMMANDS = {
     "sandbox": ("sandbox", "Run a local Kafka sandbox with one consumer group per problem."),
     "demo": ("demo", "Run a demo: two sandbox clusters, two notebooks, findings, reports."),
@@ -223,8 +223,8 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line; a ToolkitError becomes one line on stderr and its exit code."""
-    # A million facts are kept to the end: to look through them for cycles again and again takes a
-    # third of the time.
+    # A command keeps up to a million facts until it ends: searching them for cycles with the
+    # default thresholds takes a third of the time.
     gc.set_threshold(50_000, 20, 100)
     replace_what_cannot_be_written()
     break_long_lines()

@@ -55,7 +55,7 @@ def approval_parameters(given: dict[str, Any]) -> ApprovalParameters:
 
 
 def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalParameters) -> None:
-    """Show a plan, get it approved, apply it, and exit with what became of it."""
+    """Show a plan, get it approved, apply it, and exit with the code of the outcome."""
     from toolkit.journeys.change.decision import decide
 
     made = planned.change
@@ -150,7 +150,7 @@ def write_plan(change: PlannedChange, command: CommandTarget) -> None:
 
 
 def print_notices(notices: Iterable[RunNotice]) -> None:
-    """Say what became of interrupted runs and orphaned holds, and how to go on."""
+    """Print the results of interrupted runs and orphaned holds, and what to do."""
     for notice in notices:
         way_on = f".\nTo undo it: 'offsetbook undo {notice.run_id}'" if notice.run_id else ""
         if notice.fingerprint:
@@ -181,7 +181,7 @@ def _finding_line(finding: Finding) -> str:
 
 
 def print_blocked(decision: Decision) -> None:
-    """Say which rules stop a plan, and how to go on where all of them may be overridden."""
+    """Print which rules block a plan, and how to override them if all may be overridden."""
     rules = " ".join(f"--override {rule}" for rule in decision.overrides_offered)
     ways = [f"if this is intended, add {rules}"] if rules else decision.alternatives
     way_on = f". Try: {'; '.join(ways)}" if ways else ""
@@ -228,7 +228,7 @@ def _ask_for_name(plan: Plan) -> None:
 
 
 def has_terminal() -> bool:
-    """Whether somebody is there to be asked."""
+    """Whether an operator can answer a prompt."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -37,7 +37,7 @@ class CommandTarget:
 
 @dataclass(frozen=True)
 class CommandPlan:
-    """What a journey planned, and what is the command's own: how it is applied, past what."""
+    """A planned change, and how the command applies it."""
 
     change: PlannedChange
     # Applies it, writes the outcome and returns the exit code; None: as any other plan.
@@ -48,9 +48,9 @@ class CommandPlan:
 @contextmanager
 def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iterator[ClusterAccess]:
     """
-    Open the cluster that is meant, and show how far a reading has come while somebody looks.
+    Open the cluster of the command, and show the progress of reads on a terminal.
 
-    Raises UsageError where it is not clear which one that is.
+    Raises UsageError if the command does not say which cluster.
     """
     from toolkit.journeys.cluster_access import ClusterAccess, find_cluster
 
@@ -64,7 +64,7 @@ def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iter
 
 
 def required_groups(command: CommandTarget) -> tuple[str, ...]:
-    """Return the groups that were asked for; raises UsageError where there are none."""
+    """Return the groups of the command; raises UsageError if there are none."""
     if not command.groups:
         raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")
     return command.groups
@@ -79,5 +79,5 @@ def only_group(command: CommandTarget) -> str:
 
 
 def is_watched(command: CommandTarget) -> bool:
-    """Whether somebody looks at a terminal and wants to see progress."""
+    """Whether progress is shown: stderr is a terminal, and --quiet is not given."""
     return not command.quiet and sys.stderr.isatty()

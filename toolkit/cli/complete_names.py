@@ -1,7 +1,7 @@
 """
 Names that a shell completes: clusters of the fleet file, and groups that were listed last.
 
-No broker is asked. Whatever cannot be read completes nothing, and nothing is printed.
+No request is sent to a broker. What cannot be read completes nothing, and nothing is printed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toolkit.errors import ToolkitError
 if TYPE_CHECKING:
     from toolkit.model import Cluster
 
-# A shell inserts a name as it is, so one that it would read as anything but a word is not offered.
+# A shell inserts a name literally, so one that it would not read as a word is not offered.
 WORD = re.compile(r"\w[\w.@%+,/-]*", re.ASCII)
 
 

@@ -46,8 +46,8 @@ def command(output_dir: Path) -> None:
     write_frame(findings, "table")
     click.echo("\nReports, to open in a browser:\n")
     for run in runs:
-        said = run.error.reason if run.error else run.summary
-        click.echo(f"  {run.folder / (run.report or '')}\n    {run.status}: {said}")
+        message = run.error.reason if run.error else run.summary
+        click.echo(f"  {run.folder / (run.report or '')}\n    {run.status}: {message}")
     click.echo(f"\nTook {time.monotonic() - started:.0f} s. Next: make lab", err=True)
     sys.exit(max(run.exit_code for run in runs))
 

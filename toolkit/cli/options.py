@@ -38,7 +38,7 @@ class WholeNumber(click.IntRange):
     """A number in ASCII digits: Python's int() also takes `1_0` and the digits of other scripts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number; a usage error names what is none."""
+        """Return the number; a usage error names a text that is no number."""
         if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]+", value):
             self.fail(f"{value!r} is not a whole number.", param, ctx)
         return super().convert(value, param, ctx)

@@ -129,7 +129,7 @@ def _without_formulas(rows: list[Row], may_execute: list[int]) -> list[Row]:
 
 
 def _distinct(cells: Sequence[Any]) -> Collection[Any]:
-    """Names come many times, and each need be looked at once."""
+    """Cached: the same names are printed many times."""
     try:
         return set(cells)
     except TypeError:  # a list
@@ -172,7 +172,7 @@ def write_problems(snapshots: Iterable[Snapshot]) -> None:
 
 def problem_lines(snapshots: Iterable[Snapshot]) -> Iterator[str]:
     """
-    Yield what could not be read; a missing group was said before.
+    Yield what could not be read, except missing groups, which were reported before.
 
     One line each, but the first ones and a count where many have the same reason.
     """
@@ -234,7 +234,7 @@ def echo_error(error: ToolkitError) -> None:
 
 def echo_data(text: str, *, is_json: bool = False) -> None:
     """
-    Write data as it is, but to a terminal without the control characters it would obey.
+    Write data literally, but to a terminal without control characters.
 
     JSON has an escape for what the encoding of stdout lacks; anything else is UTF-8.
     """
@@ -300,11 +300,11 @@ def table_on(
 
 
 def break_long_lines() -> None:
-    """Have stderr break messages at spaces where it is a terminal that tells its width."""
+    """Let stderr break messages at spaces if it is a terminal with a known width."""
     own = sys.__stderr__
     if own is None or sys.stderr is not own or not own.isatty():
         return
-    # By the same descriptor: what stands for it meanwhile, such as a file, gets the messages.
+    # By the same descriptor: if it is redirected meanwhile, such as to a file, that gets them.
     raw = io.BufferedWriter(io.FileIO(own.fileno(), "w", closefd=False))
     sys.stderr = _MessageLines(
         raw, own.encoding, own.errors, line_buffering=True, write_through=True
@@ -315,7 +315,7 @@ class _MessageLines(io.TextIOWrapper):
     """The terminal's stderr."""
 
     def write(self, text: str, /) -> int:
-        """Write whole lines broken at spaces, and everything else as it is."""
+        """Write whole lines broken at spaces, and everything else literally."""
         if text.endswith("\n"):
             lines = text[:-1].split("\n")
             text = "\n".join(broken_at_spaces(line, _width_of(self)) for line in lines) + "\n"

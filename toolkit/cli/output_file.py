@@ -1,4 +1,4 @@
-"""Files that a command writes where its user says: nothing is replaced unless the user says so."""
+"""Files that a command writes to a path of the user: replaced only if the user confirms it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TICK_S = 1.0
 
 
 class ProgressLine:
-    """One line on a terminal's stderr that is written over as work goes on."""
+    """One line on a terminal's stderr that is overwritten as the work proceeds."""
 
     def __init__(self, subject: str, *, visible: bool) -> None:
         """Prepare a line about a cluster or a run; where there is no terminal nothing is shown."""

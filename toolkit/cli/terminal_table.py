@@ -25,7 +25,7 @@ GAP = "  "
 # Characters: what is longer than a phrase may be wrapped, a sentence not as narrow as a phrase; a
 # longer name is wrapped after its separators.
 PHRASE, SENTENCE, NAME = 20, 24, 32
-LINES_BELOW = 4  # for what is said after the table, and for the prompt
+LINES_BELOW = 4  # for messages after the table, and for the prompt
 AFTER_SEPARATORS = re.compile(r"[^._:/,;=-]*[._:/,;=-]+|[^._:/,;=-]+")
 
 
@@ -210,10 +210,10 @@ def _fit(columns: Sequence[_Column], width: int | None) -> None:
         _widen(shown, _widen(sentences, left, "whole"), "natural")
 
 
-def _widen(columns: Sequence[_Column], left: int, wanted: str) -> int:
-    """Give columns in their order the width that is wanted, and return what is left."""
+def _widen(columns: Sequence[_Column], left: int, limit: str) -> int:
+    """Widen columns in their order up to a limit, and return the rest of the width."""
     for column in columns:
-        more = min(getattr(column, wanted) - column.width, max(left, 0))
+        more = min(getattr(column, limit) - column.width, max(left, 0))
         column.width += more
         left -= more
     return left

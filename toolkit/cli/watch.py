@@ -153,7 +153,7 @@ class RedrawnTable:
 
 
 class AppendedReadings:
-    """Readings one after the other: CSV under one heading, a JSON array or a table for each."""
+    """Consecutive readings: CSV under one heading, or a JSON array or a table for each."""
 
     def __init__(self, output: str, important: Sequence[str]) -> None:
         """Write nothing yet; `important` see `write_rows`."""
@@ -168,7 +168,7 @@ class AppendedReadings:
             click.echo(printable(note), err=True)
 
     def resize(self) -> None:
-        """Leave what is written as it is."""
+        """Keep what was written."""
 
     def _write(self, taken_at: datetime, table: Rows) -> None:
         if self._output == "table":

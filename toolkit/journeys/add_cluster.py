@@ -37,7 +37,7 @@ class NewCluster:
                 raise UsageError(f"unknown setting {setting!r}{meant(setting, KNOWN)}", hint=hint)
         found = {BOOTSTRAP: self.bootstrap_servers} if self.bootstrap_servers else {}
         if self.properties:
-            found[PROPERTIES] = _beside(self.properties, fleet_file)
+            found[PROPERTIES] = _path_for(self.properties, fleet_file)
         if not found and BOOTSTRAP not in self.settings:
             raise UsageError(
                 f"cluster {self.name!r} has no {BOOTSTRAP}",
@@ -77,7 +77,7 @@ def not_added(new: NewCluster, report: CheckReport) -> ToolkitError | None:
     return None
 
 
-def _beside(properties: Path, fleet_file: Path) -> str:
+def _path_for(properties: Path, fleet_file: Path) -> str:
     """Return the path relative to the fleet file if it is in its folder, else from the root."""
     absolute, folder = Path(os.path.abspath(properties)), fleet_file.absolute().parent  # noqa: PTH100 - a link stays one
     return str(absolute.relative_to(folder) if absolute.is_relative_to(folder) else absolute)

@@ -1,4 +1,4 @@
-"""Who changed what, when and why, and whether the audit log is as it was written."""
+"""Who changed what, when and why, and whether the audit log is intact."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class AuditReport:
 
     @property
     def overridden(self) -> pd.DataFrame:
-        """The runs for which somebody overrode a rule."""
+        """The runs with overridden rules."""
         return self.runs[self.runs["overrides"] != ""]
 
     def show_integrity(self) -> None:
@@ -165,19 +165,19 @@ class AuditReport:
         """Show the runs, those without an outcome, and those with overridden rules."""
         from toolkit.report.tables import show_table  # noqa: PLC0415 - pandas
 
-        told = ["run", "at", "cluster", "who", "request", "reason"]
+        columns = ["run", "at", "cluster", "who", "request", "reason"]
         show_table(
-            self.runs[[*told, "result"]],
+            self.runs[[*columns, "result"]],
             caption_text="Runs",
             empty_text="No matching runs.",
         )
         show_table(
-            self.unfinished[[*told, "host"]],
+            self.unfinished[[*columns, "host"]],
             caption_text="Runs without an outcome",
             empty_text="Every run has an outcome.",
         )
         show_table(
-            self.overridden[[*told, "overrides"]],
+            self.overridden[[*columns, "overrides"]],
             caption_text="Runs with overridden rules",
             empty_text="No rule was overridden.",
         )

@@ -27,7 +27,7 @@ from toolkit.storage.state_folder import state_dir
 if TYPE_CHECKING:
     from toolkit.journeys.change.run_notices import RunNotice
     from toolkit.kafka_io.read_snapshot import Progress
-    from toolkit.report.made_from import AskedParameters
+    from toolkit.report.plan_inputs import NotebookParameters
 
 
 Parameters = ParamSpec("Parameters")
@@ -44,7 +44,7 @@ def report_no_progress(_progress: Progress) -> None:
 
 
 def report_no_change() -> None:
-    """Tell nobody of a change."""
+    """Ignore a change."""
 
 
 class ClusterAccess:
@@ -74,7 +74,7 @@ class ClusterAccess:
             "fleet_file": str(fleet_file or ""),
             "state": str(state or ""),
         }
-        self.asked: AskedParameters | None = None  # of the notebook that opened it
+        self.notebook_parameters: NotebookParameters | None = None  # of the notebook that opened it
         self.connections = SharedConnections()
         self.tell_changed: Callable[[], object] = report_no_change  # called after every change
         self._policed: dict[str, Cluster] = {}
@@ -112,11 +112,11 @@ class ClusterAccess:
         command = shlex.join(["offsetbook", "doctor", *fleet, "--cluster", self.cluster.name])
         return f"'{command}' checks the connection"
 
-    def beside(self, cluster: str) -> Self:
+    def for_cluster(self, cluster: str) -> Self:
         """Open another cluster of the same fleet file, with the same state directory."""
         state = self.where["state"] or None
         other = type(self).named(cluster, self.fleet_file, state, on_progress=self.on_progress)
-        other.connections, other.asked = self.connections, self.asked
+        other.connections, other.notebook_parameters = self.connections, self.notebook_parameters
         return other
 
     def under_policy(self, cluster_id: str) -> Cluster:
@@ -130,9 +130,9 @@ class ClusterAccess:
             self._policed[cluster_id] = policed
         return self._policed[cluster_id]
 
-    def look_back(self) -> tuple[RunNotice, ...]:
+    def run_notices(self) -> tuple[RunNotice, ...]:
         """
-        Return what became of interrupted runs and orphaned holds on the cluster; each once.
+        Return the results of interrupted runs and orphaned holds on the cluster; each once.
 
         Raises ClusterUnreachable, and StateFileError where that cannot be recorded.
         """

@@ -33,7 +33,7 @@ BY_TIME, BY_OFFSET = "time", "offset"
 @dataclass(frozen=True, slots=True)
 class CopyRequest:
     """
-    Which group is copied, of which topics, under which name, and how.
+    The group to copy, its topics, the new name, and the method.
 
     `topics` are scopes as in `topic:0-5`; none means all that is committed. `to_group` may be empty
     for a mirror: the same name. A name in double quotes is read without them, so that `""` is
@@ -76,7 +76,7 @@ def copy(
     if both ends are one, and ClusterUnreachable.
     """
     if mirror:
-        end = access.beside(mirror) if isinstance(mirror, str) else mirror
+        end = access.for_cluster(mirror) if isinstance(mirror, str) else mirror
         return _to_mirror(access, end, request)
     if request.topic_prefix:
         raise UsageError(
@@ -137,8 +137,8 @@ def _by_time(
     here: Snapshot,
 ) -> ByTime:
     """Look up when the records at the commits were written, and where the mirror was then."""
-    wanted = records_to_date(here, pair.source, topics=request.topics)
-    times = read_record_times(ends[0].cluster, wanted, most=len(wanted))
+    positions = records_to_date(here, pair.source, topics=request.topics)
+    times = read_record_times(ends[0].cluster, positions, most=len(positions))
     with connected(ends[1].cluster) as connection:
         # What could not be looked up is missing from the answer, which the plan says.
         found, _ = read_offsets_at(connection, instants(here, pair, times))
@@ -146,7 +146,7 @@ def _by_time(
 
 
 def _call(request: CopyRequest, *, source: str = "", mirror: str = "") -> NotebookCall:
-    asked = {
+    parameters = {
         "cluster": source,
         "groups": [ExactName(request.source)],
         "to_group": request.to_group,
@@ -155,4 +155,4 @@ def _call(request: CopyRequest, *, source: str = "", mirror: str = "") -> Notebo
         "topic_prefix": request.topic_prefix,
         "topics": request.topics,
     }
-    return NotebookCall("52_copy_offsets", asked, takes_plan_file=True)
+    return NotebookCall("52_copy_offsets", parameters, takes_plan_file=True)

@@ -18,7 +18,7 @@ def delete_groups(
     access: ClusterAccess, groups: Sequence[str] | GroupChoice, *, empty_for: str = ""
 ) -> PlannedChange:
     """
-    Plan to delete groups; with `empty_for` ("30d"), only those that nobody has used that long.
+    Plan to delete groups; with `empty_for` ("30d"), only those that were unused for that long.
 
     `groups` are names and shell patterns; what only matches a pattern and is live or protected is
     left out, what is named so blocks. With an age the whole cluster is read and recorded in the

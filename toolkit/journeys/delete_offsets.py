@@ -38,7 +38,7 @@ class OffsetChoice:
     seen_in_runs: int = 0
 
     def __post_init__(self) -> None:
-        """Check that one thing is asked for."""
+        """Raise UsageError if options exclude each other."""
         if bool(self.topics) + self.all_topics + self.unsubscribed > 1:
             hint = "give one of them"
             raise UsageError("topics, all-topics and unsubscribed exclude each other", hint=hint)
@@ -79,6 +79,6 @@ def delete_offsets(
         plan = plan_delete_offsets(
             chosen.facts, groups=chosen.names, topics=which.topics, all_topics=which.all_topics
         )
-    asked = {name: value or "" for name, value in asdict(which).items()}
-    call = NotebookCall(NOTEBOOK, {"groups": choice.names, **asked})
+    parameters = {name: value or "" for name, value in asdict(which).items()}
+    call = NotebookCall(NOTEBOOK, {"groups": choice.names, **parameters})
     return PlannedChange(access=access, plan=plan, facts=chosen.facts, call=call)

@@ -83,8 +83,8 @@ class ExpiryReport:
         if self._later is None:
             return [ShownStep("Nothing to do", "No committed offset is known to expire.")]
         days = ceil((self._later["expires_at"] - self.fleet.taken_at) / timedelta(days=1))
-        asked = {"clusters": [self._later["cluster"]], "within": f"{days}d"}
-        return [self._step("Look further ahead", self.next_expiry, asked)]
+        parameters = {"clusters": [self._later["cluster"]], "within": f"{days}d"}
+        return [self._step("Look further ahead", self.next_expiry, parameters)]
 
     def _rescue(self, cluster: str) -> ShownStep:
         rows = self.found.rows[self.found.rows["cluster"] == cluster]
@@ -95,13 +95,18 @@ class ExpiryReport:
             "If the groups will be used again. No offset changes; a dry run shows the plan first. "
             "It is about these groups, as they are then."
         )
-        asked = {"clusters": [cluster], "within": self.within, "rescue": True, "groups": groups}
-        return self._step(f"Rescue {counted(len(groups), 'group')} on {cluster}", why, asked)
+        parameters = {
+            "clusters": [cluster],
+            "within": self.within,
+            "rescue": True,
+            "groups": groups,
+        }
+        return self._step(f"Rescue {counted(len(groups), 'group')} on {cluster}", why, parameters)
 
-    def _step(self, title: str, why: str, asked: Mapping[str, object]) -> ShownStep:
+    def _step(self, title: str, why: str, parameters: Mapping[str, object]) -> ShownStep:
         where = {"fleet_file": self.fleet.fleet_file} if self.fleet.fleet_file else {}
-        command = run_command(NotebookCall(NOTEBOOK, asked), where)
-        return ShownStep(title, why, NOTEBOOK, {**where, **asked}, command)
+        command = run_command(NotebookCall(NOTEBOOK, parameters), where)
+        return ShownStep(title, why, NOTEBOOK, {**where, **parameters}, command)
 
     @cached_property
     def _later(self) -> pd.Series[Any] | None:
@@ -135,18 +140,18 @@ class ExpiryReport:
             empty_text=nothing,
         )
         names = {"expiry_why": "why", "expiry_confidence": "confidence"}
-        told = ["expires_at", "expires_by", "committed", "lag", "why", "confidence"]
+        offset_columns = ["expires_at", "expires_by", "committed", "lag", "why", "confidence"]
         show_table(
-            self.found.rows.rename(columns=names)[[*PLACE, *told]],
+            self.found.rows.rename(columns=names)[[*PLACE, *offset_columns]],
             caption_text=f"Offsets that expire within {self.within}",
             empty_text=nothing,
         )
 
     def show_at_risk(self) -> None:
-        """Show the offsets that only the members of their group keep."""
-        told = ["committed_at", "expires_if_stopped_at", "expires_immediately_if_stopped"]
+        """Show the offsets that do not expire only because their group has members."""
+        columns = ["committed_at", "expires_if_stopped_at", "expires_immediately_if_stopped"]
         show_table(
-            self.found.at_risk[[*PLACE, *told]],
+            self.found.at_risk[[*PLACE, *columns]],
             caption_text=f"Offsets that expire within {self.within} if their group stops now",
             empty_text="No offsets at risk.",
         )

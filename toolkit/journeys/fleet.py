@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 OPTIONS = FleetOptions()
 NAMES = ["cluster", "group"]
 MOST_BUTTONS = 5
-HISTORY_LINES = 8  # more cannot be told apart
+HISTORY_LINES = 8  # more cannot be distinguished
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +67,7 @@ class FleetReport:
 
     @cached_property
     def history(self) -> pd.DataFrame | None:
-        """The rows of `frames.groups` of this run and the kept ones before; None if none is."""
+        """The rows of `frames.groups` of this and earlier stored runs; None without a history."""
         url = self.history_url
         return read_fleet_history(url, "groups") if url else None
 
@@ -141,9 +141,9 @@ class FleetReport:
     def show_health(self) -> None:
         """Show how many groups are OK, WARN and ERR, and the unhealthy ones."""
         show_status_chart(self.frames.groups)
-        told = ["status", "worst_status", "status_why", "member_state", "trend", "lag"]
+        columns = ["status", "worst_status", "status_why", "member_state", "trend", "lag"]
         show_table(
-            self.unhealthy[[*NAMES, *told, "time_lag_s", "worst_topic", "worst_partition"]],
+            self.unhealthy[[*NAMES, *columns, "time_lag_s", "worst_topic", "worst_partition"]],
             caption_text="Unhealthy or unknown groups",
             empty_text="No unhealthy groups.",
         )
@@ -155,10 +155,10 @@ class FleetReport:
         show_time_lag_chart(self.frames.partitions)
         if self.history is not None:
             show_lag_history(self.history, top_n=HISTORY_LINES)
-        told = ["type", "state", "status", "trend", "lag", "time_lag_s", "lost"]
+        columns = ["type", "state", "status", "trend", "lag", "time_lag_s", "lost"]
         show_table(
             self.frames.groups[
-                [*NAMES, *told, "partitions", "unknown_lag_partitions", "next_expiry_at"]
+                [*NAMES, *columns, "partitions", "unknown_lag_partitions", "next_expiry_at"]
             ],
             caption_text="Lag by group",
             empty_text="No group has committed offsets.",
@@ -166,9 +166,9 @@ class FleetReport:
 
     def show_out_of_range(self) -> None:
         """Show the committed offsets outside their log."""
-        told = ["topic", "partition", "committed", "log_start", "log_end", "lost", "position"]
+        columns = ["topic", "partition", "committed", "log_start", "log_end", "lost", "position"]
         show_table(
-            self.out_of_range[[*NAMES, *told]],
+            self.out_of_range[[*NAMES, *columns]],
             caption_text="Out-of-range offsets",
             empty_text="All committed offsets are in range.",
         )
@@ -212,10 +212,10 @@ def fleet(
     """
     Read clusters, by name or HOST:PORT, or the whole fleet, with Spark.
 
-    `spark_master` is a Spark master; without one, Spark runs in this process. `on_step` is told in
-    words what is being done. What could not be read is a row in `frames.problems`. Raises
-    UsageError, PrerequisiteMissing without Java, SeveralMissing, and ClusterUnreachable if no
-    cluster could be read.
+    `spark_master` is a Spark master; without one, Spark runs in this process. `on_step` gets the
+    current step as text. Read errors are rows in `frames.problems`. Raises UsageError,
+    PrerequisiteMissing without Java, SeveralMissing, and ClusterUnreachable if no cluster could be
+    read.
     """
     find = partial(find_clusters, clusters, Path(fleet_file) if fleet_file else None)
     require_all(find, find_java)  # both at once, and before Spark starts

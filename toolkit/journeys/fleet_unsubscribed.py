@@ -75,14 +75,14 @@ class FleetUnsubscribed:
     def _step(self, report: UnsubscribedReport) -> ShownStep:
         groups = sorted(map(ExactName, set(report.rows["group"])))
         where = {"cluster": report.facts.cluster, "fleet_file": self.fleet_file}
-        asked = {"groups": groups, "unsubscribed": True}
+        parameters = {"groups": groups, "unsubscribed": True}
         return ShownStep(
             f"Delete the unsubscribed offsets on {report.facts.cluster}",
             "If their groups do not read these topics again. The offsets are saved first, and the "
             "groups stay live; to put the offsets back, a group must have no members.",
             DELETE,
-            {name: value for name, value in where.items() if value} | asked,
-            run_command(NotebookCall(DELETE, asked), where),
+            {name: value for name, value in where.items() if value} | parameters,
+            run_command(NotebookCall(DELETE, parameters), where),
         )
 
     def conclude(self) -> None:

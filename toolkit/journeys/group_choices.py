@@ -62,13 +62,13 @@ def choices(
 
     That is the name of a group for what is about `only_one`, else any name or pattern; with a
     `plan_file` no group is needed. Columns: those of `groups_frame`, lag, unknown_lag_partitions
-    and, where somebody can choose, health: a `Health`, of which the worst is the largest.
+    and, in an interactive notebook, health: a `Health`, of which the worst is the largest.
     """
     names = [groups] if isinstance(groups, str) else groups
     if plan_file or (any(names) and not only_one) or (any(names) and _is_there(access, names)):
         return pd.DataFrame({"group": pd.Series(dtype="str")})
     with progress_line("reading the groups to choose from, twice"):
-        if is_headless():  # who only reads their names waits for no second sample
+        if is_headless():  # a report shows only names, and needs no second sample
             return groups_with_lag(read_snapshot(access.cluster))
         report = health(access)
         return groups_with_lag(report.facts).merge(_health_words(report), how="left", on="group")
@@ -140,12 +140,12 @@ def _with_last_expiry(facts: Snapshot, settings: ExpirySettings) -> pd.DataFrame
 
 
 def _expiry_facts(facts: Snapshot) -> pd.DataFrame:
-    """Return what the expiry rules ask of each empty group."""
-    asked = [
+    """Return the facts of each empty group that the expiry rules need."""
+    rows = [
         (group.group_id, str(group.type), str(group.state), group.protocol_type, group.empty_since)
         for group in facts.groups
         if _is_empty(group)
     ]
     return pd.DataFrame(
-        asked, columns=["group", "type", "state", "protocol_type", "empty_since"]
+        rows, columns=["group", "type", "state", "protocol_type", "empty_since"]
     ).astype({"empty_since": "datetime64[ms, UTC]"})

@@ -112,12 +112,12 @@ def health(
     time.sleep(max(0.0, interval_s - (time.monotonic() - first.ended_s)))
     apart_s = time.monotonic() - first.ended_s
     second = _with_offsets_at(access, _read(access, groups), stuck_after_s)
-    if wanted := doubtful_positions(first.facts, second):
-        # Loads librdkafka, which a cluster where nothing stands still does not need.
+    if positions := doubtful_positions(first.facts, second):
+        # Loads librdkafka, which is needed only if a partition makes no progress.
         from toolkit.kafka_io.logs.record_times import read_first_committed  # noqa: PLC0415
 
         with suppress(ToolkitError):  # without READ on a topic, all offsets count as records
-            found = read_first_committed(access.cluster, wanted)
+            found = read_first_committed(access.cluster, positions)
             second = replace(second, first_records=found)
     rows = group_health(first.facts, second, stuck_after_s=stuck_after_s, apart_s=apart_s)
     there = {None, *(group.group_id for group in second.groups)}

@@ -12,20 +12,20 @@ from packaging.requirements import Requirement
 
 from toolkit.errors import PrerequisiteMissing, require_all
 
-OURS = "offsetbook"
+DISTRIBUTION = "offsetbook"
 IMPORT_NAMES = ("toolkit", "widgets")
 OWN_ENVIRONMENT = "use an environment of its own for offsetbook"
 
 
 def require_installation() -> None:
-    """Raise PrerequisiteMissing or SeveralMissing unless every package is there as it is needed."""
+    """Raise PrerequisiteMissing or SeveralMissing unless every package is installed as required."""
     packages = (partial(_require_package, package) for package in required_packages())
-    require_all(*packages, *(partial(_require_ours, name) for name in IMPORT_NAMES))
+    require_all(*packages, *(partial(_require_own_package, name) for name in IMPORT_NAMES))
 
 
 def required_packages() -> Iterator[Requirement]:
     """Yield what the installed offsetbook needs on this Python and system, without extras."""
-    for text in requires(OURS) or ():
+    for text in requires(DISTRIBUTION) or ():
         requirement = Requirement(text)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             yield requirement
@@ -42,7 +42,7 @@ def why_unusable(package: Requirement) -> str:
     return f"{installed} is installed, and offsetbook needs {package.specifier}"
 
 
-def is_ours(name: str) -> bool:
+def is_own_package(name: str) -> bool:
     """Return whether an import name leads to offsetbook and not to another package."""
     spec = find_spec(name)
     root = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def _require_package(package: Requirement) -> None:
         raise PrerequisiteMissing(f"package {package.name}: {why}", hint=hint)
 
 
-def _require_ours(name: str) -> None:
-    if not is_ours(name):
+def _require_own_package(name: str) -> None:
+    if not is_own_package(name):
         problem = f"'import {name}' imports a package that is not offsetbook's"
         raise PrerequisiteMissing(problem, hint=OWN_ENVIRONMENT)

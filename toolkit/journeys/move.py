@@ -45,12 +45,12 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     parse_topics(topics)  # before anything is read
     where = resolve_target(access, to)
     request = MoveRequest(where, name, tuple(topics), new_topics, terms.prefer)
-    beside = sample_hold_facts(access.cluster, name, prefer=terms.prefer)
+    hold_facts = sample_hold_facts(access.cluster, name, prefer=terms.prefer)
     facts = read_facts(access, [ExactName(name)], topics=topics, target=where)
-    asked = {"live": terms.prefer, "commit_missing": commit_missing}
-    call = reset_call([ExactName(name)], to, topics, new_topics=new_topics, **asked)
+    live_parameters = {"live": terms.prefer, "commit_missing": commit_missing}
+    call = reset_call([ExactName(name)], to, topics, new_topics=new_topics, **live_parameters)
     if any(found.group_id == name and not found.is_live for found in facts.groups):
         plan = plan_reset(facts, where, groups=[name], topics=topics, new_topics=new_topics)
         return PlannedChange(access=access, plan=plan, facts=facts, call=call)
-    live = plan_move(facts, replace(request, beside=beside, commit_missing=commit_missing))
+    live = plan_move(facts, replace(request, hold_facts=hold_facts, commit_missing=commit_missing))
     return PlannedChange(access=access, plan=live.plan, facts=facts, live=live, call=call)

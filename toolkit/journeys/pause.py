@@ -1,4 +1,4 @@
-"""Keep partitions of a live group from its members, while the others go on (KIP-1249)."""
+"""Pause partitions of a live group, while its members read the others (KIP-1249)."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
     if commit_missing:
         check_position(commit_missing)
     parse_topics(topics or ())  # before anything is read
-    asked = {
+    parameters = {
         "groups": [ExactName(group)],
         "topics": topics or (),
         "prefer": prefer,
         "pause_for": pause_for or None,
         "commit_missing": commit_missing,
     }
-    call = NotebookCall("40_pause_partitions", asked)
+    call = NotebookCall("40_pause_partitions", parameters)
     if topics is None:
         facts = read_facts(access, [ExactName(group)])
         words = f"pause nothing of {shown_name(group)} yet"
         place = facts.cluster, facts.cluster_id
         plan = Plan(Intent.PAUSE, words, *place, facts.taken_at, ())
         return PlannedChange(access=access, plan=plan, facts=facts, call=call)
-    beside = replace(
+    hold_facts = replace(
         sample_hold_facts(access.cluster, group, prefer=terms.prefer),
         orphaned=still_withheld(access.cluster, group, access.state),
     )
     facts = read_facts(access, [ExactName(group)], topics=topics)
-    plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
+    plan = plan_pause(facts, group=group, topics=topics, terms=terms, hold_facts=hold_facts)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
 
 
@@ -87,8 +87,8 @@ def pause_or_resume(
     """
     Plan what an `action` asks for: "pause" with the `terms` of `pause`, or "resume".
 
-    A pause without topics plans nothing where somebody can still choose them on a board; a headless
-    run refuses it. Raises UsageError and ClusterUnreachable.
+    Without topics, a pause plans nothing in an interactive notebook, where a board offers them; a
+    headless run refuses it. Raises UsageError and ClusterUnreachable.
     """
     if action not in {PAUSE, RESUME}:
         raise UsageError(f"{action!r} is no action", hint=f"one of: {PAUSE}, {RESUME}")
@@ -99,7 +99,7 @@ def pause_or_resume(
 
 
 def follow_pause(pause: CheckedPlan) -> Iterator[HoldRecord]:
-    """Yield how the hold of an applied pause stands, on every change, until it has ended."""
+    """Yield the status of the hold of an applied pause, on every change, until it has ended."""
     (group_id,) = pause.plan.group_ids
     yield from follow(hold_path(pause.access.state, pause.plan.cluster_id, group_id))
 

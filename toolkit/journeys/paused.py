@@ -16,7 +16,7 @@ from toolkit.model.names import ExactName
 from toolkit.model.rows import Rows
 from toolkit.planning.holds.paused_rows import paused_rows
 from toolkit.report.frame_text import frame_text
-from toolkit.report.made_from import end_plans
+from toolkit.report.plan_inputs import end_plans
 from toolkit.report.safe_names import visible_lines
 from toolkit.storage.hold_files import has_live_keeper, hold_path
 from toolkit.storage.operator import Operator
@@ -29,11 +29,13 @@ def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
     """Return what is paused in the groups of a snapshot, see `paused_frame`."""
     from toolkit.planning.holds.paused_frames import paused_frame  # noqa: PLC0415 - loads pandas
 
-    return paused_frame(snapshot, by=Operator.here(), kept=_kept(snapshot, state))
+    return paused_frame(
+        snapshot, by=Operator.here(), groups_with_keeper=_groups_with_keeper(snapshot, state)
+    )
 
 
-def _kept(snapshot: Snapshot, state: Path) -> set[str]:
-    """Return the groups with a running keeper of ours."""
+def _groups_with_keeper(snapshot: Snapshot, state: Path) -> set[str]:
+    """Return the groups with a running keeper of this state directory."""
     held = [group.group_id for group in snapshot.groups if group.paused]
     paths = {name: hold_path(state, snapshot.cluster_id, name) for name in held}
     return {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}
@@ -60,8 +62,8 @@ class PausedReport:
     @property
     def plain_rows(self) -> Rows:
         """What is paused, see `paused_rows`."""
-        kept = _kept(self.facts, self.state)
-        return paused_rows(self.facts, by=Operator.here(), kept=kept)
+        with_keeper = _groups_with_keeper(self.facts, self.state)
+        return paused_rows(self.facts, by=Operator.here(), groups_with_keeper=with_keeper)
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -137,6 +139,6 @@ class PauseBoardSource:
             snapshot = read_snapshot(self.access.cluster, groups=[ExactName(self.group)])
         offsets = with_lag(offsets_frame(snapshot))
         paused = find_paused(snapshot, self.access.state)
-        ours = (frame[frame["group"] == self.group] for frame in (offsets, paused))
-        self._before = tiles_frame(*ours, earlier=self._before)
+        of_group = (frame[frame["group"] == self.group] for frame in (offsets, paused))
+        self._before = tiles_frame(*of_group, earlier=self._before)
         return self._before

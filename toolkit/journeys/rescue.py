@@ -40,8 +40,8 @@ def rescue(
             return _nothing(access)
     choice = GroupChoice.of(names)
     facts = read_topics(access, choice.to_read)
-    asked = {"clusters": [access.cluster.name], "rescue": True, "groups": choice.names}
-    call = NotebookCall("30_expiry_forecast", asked)
+    parameters = {"clusters": [access.cluster.name], "rescue": True, "groups": choice.names}
+    call = NotebookCall("30_expiry_forecast", parameters)
     with connected(access.cluster) as connection:
         retention_s = read_expiry_settings(connection).retention_s
     plan = plan_rescue(facts, groups=choice.names, retention_s=retention_s)
@@ -49,7 +49,7 @@ def rescue(
 
 
 def _nothing(access: ClusterAccess) -> PlannedChange:
-    """Return a plan that does nothing, for which nobody need be asked."""
+    """Return an empty plan, which needs no request to a broker."""
     place, now = (access.cluster.name, access.cluster.name), datetime.now(UTC)
     plan = Plan(Intent.RESCUE, "rescue nothing: no offset expires", *place, now, ())
     return PlannedChange(access=access, plan=plan, facts=Snapshot(*place, now, (), (), {}))

@@ -35,7 +35,7 @@ class FromGroup:
 
 @dataclass(frozen=True, slots=True)
 class RequestedTarget:
-    """Where offsets go, and the mode and value by which it was asked for."""
+    """The target of a reset, and the mode and value that requested it."""
 
     target: Target | FromGroup
     mode: str
@@ -100,7 +100,7 @@ def reset(
     )
 
 
-def committed_where_asked(
+def committed_in_scope(
     change: CheckedPlan, to: RequestedTarget, topics: Sequence[str]
 ) -> dict[tuple[str, TopicPartition], int]:
     """Return what is committed on the partitions that a reset is about, also where it stays."""
@@ -153,11 +153,11 @@ def reset_call(
     new_topics: bool = False,
     **live: str,
 ) -> NotebookCall:
-    """Return the notebook that asks for the same reset or, with the terms of `live`, move."""
+    """Return the notebook call for the same reset or, with the terms of `live`, move."""
     if not isinstance(to, RequestedTarget):
         return NotebookCall()
     past_end = "" if to.past_end == PastEnd.KEEP else to.past_end
-    asked = {
+    parameters = {
         "groups": groups,
         "topics": topics,
         "mode": to.mode,
@@ -166,7 +166,7 @@ def reset_call(
         "new_topics": new_topics or "",
         **live,
     }
-    return NotebookCall("50_reset_offsets", asked, takes_plan_file=not live)
+    return NotebookCall("50_reset_offsets", parameters, takes_plan_file=not live)
 
 
 def _meant(

@@ -40,6 +40,6 @@ def _resume(
 ) -> PlannedChange:
     facts = read_facts(access, [ExactName(group)], topics=topics)
     plan = plan_resume(facts, group=group, topics=topics, by=by)
-    asked = {"action": "resume", "groups": [group], "topics": topics}
-    call = NotebookCall("40_pause_partitions", asked)
+    parameters = {"action": "resume", "groups": [group], "topics": topics}
+    call = NotebookCall("40_pause_partitions", parameters)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)

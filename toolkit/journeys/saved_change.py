@@ -19,8 +19,8 @@ NOTEBOOKS = {Intent.RESET: "50_reset_offsets", Intent.COPY: "52_copy_offsets"}
 def saved_change(access: ClusterAccess, plan_file: Path | str) -> PlannedChange:
     """Read a plan file, to apply it as it is; raises StateFileError and ClusterUnreachable."""
     plan = read_plan(Path(plan_file))
-    asked = {"plan_file": str(plan_file)}
-    call = NotebookCall(NOTEBOOKS.get(plan.intent, ""), asked, takes_plan_file=True)
+    parameters = {"plan_file": str(plan_file)}
+    call = NotebookCall(NOTEBOOKS.get(plan.intent, ""), parameters, takes_plan_file=True)
     return change_of(plan, access, call)
 
 
@@ -30,11 +30,11 @@ def change_of(
     call: NotebookCall = NotebookCall(),  # noqa: B008 - it is frozen
 ) -> PlannedChange:
     """
-    Return a plan that was made before on the facts of now; of a live group, how it is moved.
+    Return an earlier plan with the current facts and, for a live group, how it is moved.
 
     Raises ClusterUnreachable.
     """
-    # The name in a file is anybody's: what is shown and recorded is where it would be applied.
+    # The cluster name in a file may be wrong: the shown and recorded one is that of the access.
     plan = replace(plan, cluster=access.cluster.name)
     is_by_terms = bool(plan.steps and plan.terms and plan.intent is Intent.MOVE)
     live = saved_move(plan) if is_by_terms else None

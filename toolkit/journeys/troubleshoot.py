@@ -125,13 +125,15 @@ class GroupDiagnosis:
     @property
     def summary(self) -> str:
         """The finding in one sentence."""
-        kept = [word for verdict in VERDICTS_IN_SUMMARY if (word := self._verdict_text(verdict))]
+        verdicts = [
+            word for verdict in VERDICTS_IN_SUMMARY if (word := self._verdict_text(verdict))
+        ]
         lag = self.partitions["lag"].sum(min_count=1)  # null where no partition has any
         waits = "lag unknown" if pd.isna(lag) else f"lag {lag:,}"
         if self.partitions.empty:
             waits = "no committed offsets"
         cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
-        return f"{cluster}: group {shown_name(name)} is {state}; {'; '.join([*kept, waits])}"
+        return f"{cluster}: group {shown_name(name)} is {state}; {'; '.join([*verdicts, waits])}"
 
     def show_records(
         self, topics: Sequence[str] = (), *, before: int = 2, after: int = 3

@@ -20,8 +20,8 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
     Plan to put back every offset and group that a run changed, from its undo record.
 
     Offsets of a group that is live now are moved back while it is live, however far it has read on
-    since; those of paused partitions are set back where they are. `even_if_moved` also puts back
-    what somebody else has moved. Raises NotFound for a run without a record, and
+    since; those of paused partitions are set back where they are. `even_if_moved` also restores
+    offsets that another client has changed since. Raises NotFound for a run without a record, and
     ClusterUnreachable.
     """
     done = read_undo_record(access.state, run)

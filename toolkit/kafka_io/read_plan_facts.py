@@ -35,7 +35,7 @@ def read_plan_facts(
 
     `logs` has every partition of each of the `topics` too, each log has its leader epochs, and
     `at_time` says where all of them stood `at` an instant; `topic_ids` has all their topics. Raises
-    ClusterUnreachable where nobody answers; anything smaller that fails becomes a row in
+    ClusterUnreachable where no broker answers; anything smaller that fails becomes a row in
     `problems`.
     """
     with connected(cluster) as connection:

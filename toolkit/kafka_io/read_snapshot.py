@@ -38,7 +38,7 @@ from toolkit.model.snapshot import NOT_MATCHED
 
 
 class Progress(NamedTuple):
-    """How far a read has come, for whoever shows it."""
+    """The progress of a read."""
 
     step: str
     done: int
@@ -65,7 +65,7 @@ def read_snapshot(
     counted. Without `offsets`, only groups and members are read. `commit_times` adds when each
     commit was made and since when a group is Empty, of all groups or of some, from the offsets
     topic where that may be read, and a problem for each first commit that an open transaction is
-    about to make. Raises ClusterUnreachable where nobody answers; anything smaller
+    about to make. Raises ClusterUnreachable where no broker answers; anything smaller
     that fails becomes a row in `problems`. A group that ends meanwhile is left out; it is a problem
     only where its name was given. Commits are read before log offsets, so
     that a commit made in between cannot look as if it were beyond the log end, and before
@@ -123,13 +123,13 @@ def snapshot_over(
     found = _read_groups(connection, groups, on_progress, offsets=offsets)
     described, commits = found.described, found.commits
     hidden = list(find_hidden(connection))
-    if groups and not found.missing:  # all that were asked for are there
+    if groups and not found.missing:  # all requested groups exist
         hidden = [problem for problem in hidden if problem.what == HIDDEN_COMMITS]
     if not offsets:
         hidden = [problem for problem in hidden if problem.what != HIDDEN_COMMITS]
-    wanted = _partitions(described, commits) if offsets else set()
-    on_progress(Progress("log offsets", 0, len(wanted)))
-    logs, unknown = read_log_offsets(connection, wanted)
+    partitions = _partitions(described, commits) if offsets else set()
+    on_progress(Progress("log offsets", 0, len(partitions)))
+    logs, unknown = read_log_offsets(connection, partitions)
     untimed: list[Problem] = []
     if commit_times:
         on_progress(Progress("commit times", 0, 1))
@@ -231,9 +231,9 @@ def _with_times(
     commits: Sequence[Commit],
     of_group: Callable[[Group], bool],
 ) -> tuple[list[Group], Sequence[Commit], list[Problem]]:
-    """Add what the offsets topic tells of groups and commits, and what it cannot tell."""
-    wanted = _groups_to_time(groups, commits, of_group)
-    if not wanted:
+    """Add the times that the offsets topic has of groups and commits, and the problems."""
+    timed_groups = _groups_to_time(groups, commits, of_group)
+    if not timed_groups:
         return [*groups], commits, []
     # Loads what reads records, which most commands need not do.
     from toolkit.kafka_io.groups.group_times import (  # noqa: PLC0415
@@ -243,7 +243,7 @@ def _with_times(
         with_empty_since,
     )
 
-    times, problems = read_group_times(connection, wanted)
+    times, problems = read_group_times(connection, timed_groups)
     problems += read_first_commits(connection, commits_in_doubt(times, commits))
     return with_empty_since(groups, times), with_commit_times(commits, times), problems
 
@@ -251,7 +251,7 @@ def _with_times(
 def _groups_to_time(
     groups: Sequence[Group], commits: Sequence[Commit], of_group: Callable[[Group], bool]
 ) -> set[str]:
-    """Every group with a commit, or of which it matters since when it is Empty."""
+    """Return every group with a commit, or whose Empty time is needed."""
     committed = {block.group_id for block in columns_of(commits).blocks}
     return {
         group.group_id

@@ -1,5 +1,5 @@
 """
-A client's properties file, Java's or librdkafka's, as connection settings in our names.
+A client's properties file, Java's or librdkafka's, as connection settings of the fleet file.
 
 A secret of the file is not taken over: the setting refers to it (`${property:PATH:NAME}`), and the
 file is read again when a connection is made. What does not concern the connection is skipped; what
@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from toolkit.errors import UsageError
-from toolkit.model.connection_settings import OURS, SECRET_SETTINGS, SETTINGS, normal_value
+from toolkit.model.connection_settings import OWN_SETTINGS, SECRET_SETTINGS, SETTINGS, normal_value
 from toolkit.model.input_files import read_input
 from toolkit.model.jaas import login_settings
 
@@ -29,7 +29,7 @@ MOST_BYTES = 2**20
 REQUEST_TIMEOUT = "request.timeout.ms"
 
 # Java's name first; files of librdkafka have the same name as here, or the one that follows.
-SAME = SETTINGS - OURS | {"bootstrap.servers"}
+SAME = SETTINGS - OWN_SETTINGS | {"bootstrap.servers"}
 OTHER_NAMES = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
@@ -58,7 +58,7 @@ TOKEN_HANDLERS = {
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 }
-# What is ours anyhow: certificates and host names are always checked.
+# What always holds here: certificates and host names are checked.
 AS_IT_IS = {
     "config.providers": {""},
     "enable.ssl.certificate.verification": {"true"},
@@ -132,7 +132,7 @@ def read_client_properties(path: Path) -> dict[str, str]:
     """
     Return the settings, in the names of the fleet file, with references in place of secrets.
 
-    Beside them it may have `bootstrap.servers` and `request.timeout.ms`. Paths in the file are
+    The file may also have `bootstrap.servers` and `request.timeout.ms`. Paths in the file are
     relative to it. Raises UsageError for what cannot be used.
     """
     if "}" in str(path):
@@ -227,7 +227,7 @@ def _store(key: str, value: str, properties: Mapping[str, str]) -> Pairs:
 
 
 def _check_other(key: str, value: str) -> None:
-    """Refuse a value that no client takes, and a name that is nearly one of ours."""
+    """Refuse a value that no client accepts, and a name that is nearly a known one."""
     if problem := _wrong_tuning(key, value):
         raise UsageError(f"{key} {problem}", hint="correct it, or leave it out")
     known = sorted({*SAME, *OTHER_NAMES, *OF_JAVA, *AS_IT_IS})
@@ -236,7 +236,7 @@ def _check_other(key: str, value: str) -> None:
 
 
 def _check_value(name: str, value: str) -> None:
-    """Refuse what would be sent as it stands, though it cannot be meant."""
+    """Refuse a text that would be sent literally, although it cannot be meant so."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -258,7 +258,7 @@ def _decoded(content: bytes) -> tuple[str, str]:
     Return a file's text as Java reads it, and as librdkafka's programs do; without a mark.
 
     In the latter, bytes that are no UTF-8 stay as surrogates. Raises UsageError for UTF-16, which
-    either would read as names that nobody knows.
+    either would read as unknown names.
     """
     if b"\0" in content or content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError("it is UTF-16 or no text", hint="save it as UTF-8")
@@ -294,18 +294,18 @@ def _librdkafka_pairs(text: str) -> dict[str, str]:
 
 def _logical_lines(text: str) -> Iterator[str]:
     """Yield lines with those joined that end in a backslash, without blank ones and comments."""
-    held = ""
+    begun = ""
     for line in LINE_END.split(text):
         part = line.lstrip(BLANKS)
-        if not held and (not part or part[0] in "#!"):
+        if not begun and (not part or part[0] in "#!"):
             continue
         if (len(part) - len(part.rstrip("\\"))) % 2:
-            held += part[:-1]
+            begun += part[:-1]
             continue
-        yield held + part
-        held = ""
-    if held:
-        yield held
+        yield begun + part
+        begun = ""
+    if begun:
+        yield begun
 
 
 def _unescaped(text: str) -> str:

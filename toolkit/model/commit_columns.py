@@ -26,10 +26,10 @@ class CommitBlock(NamedTuple):
 
 class CommitColumns(Sequence[Commit]):
     """
-    Committed offsets: a sequence of `Commit`, each made when it is asked for.
+    Committed offsets: a sequence of `Commit`, each made on access.
 
     The columns `partitions`, `offsets` and `epochs` (-1: none) have an entry for each commit; what
-    few commits have is kept by its place. Times and topic ids take no room until one is set.
+    few commits have is stored by its place. Times and topic ids take no room until one is set.
     """
 
     def __init__(self, commits: Iterable[Commit] = ()) -> None:
@@ -132,8 +132,8 @@ class CommitColumns(Sequence[Commit]):
         """Return the commit at a place, or those of a slice."""
         if isinstance(place, slice):
             return list(self)[place]
-        wanted = range(len(self))[place]
-        return next(self._commit(b, wanted) for b in self.blocks if wanted in b.places)
+        index = range(len(self))[place]
+        return next(self._commit(b, index) for b in self.blocks if index in b.places)
 
     def __eq__(self, other: object) -> bool:
         """Whether another sequence has equal commits in the same order."""

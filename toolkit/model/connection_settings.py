@@ -12,10 +12,10 @@ MECHANISMS = WITH_PASSWORD | {"OAUTHBEARER", "GSSAPI"}
 SECRET_SETTINGS = frozenset(
     {"sasl.oauthbearer.client.secret", "sasl.password", "ssl.key.password", "ssl.key.pem"}
 )
-OURS = frozenset({"sasl.oauthbearer.token.command"})  # prints an access token
+OWN_SETTINGS = frozenset({"sasl.oauthbearer.token.command"})  # prints an access token
 SETTINGS = (
     SECRET_SETTINGS
-    | OURS
+    | OWN_SETTINGS
     | {
         "client.id",
         "https.ca.location",

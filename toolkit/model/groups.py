@@ -167,16 +167,16 @@ class Group:
         )
 
 
-def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[Group], list[str]]:
+def select_groups(groups: Iterable[Group], names: Sequence[str]) -> tuple[list[Group], list[str]]:
     """
     Return the groups that are meant by the names, and the names that mean none.
 
     See `names_meant`; no names means all groups.
     """
     by_name = {group.group_id: group for group in groups}
-    if not wanted:
+    if not names:
         return list(by_name.values()), []
-    meant = [(name, names_meant(name, by_name)) for name in wanted]
+    meant = [(name, names_meant(name, by_name)) for name in names]
     chosen = dict.fromkeys(match for _, matches in meant for match in matches)
     return [by_name[name] for name in chosen], [name for name, matches in meant if not matches]
 

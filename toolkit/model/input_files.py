@@ -1,4 +1,4 @@
-"""Read files that somebody names: only regular ones, and no more than fits into memory."""
+"""Read files that the operator names: only regular ones, and none that exceeds the memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_input(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     Raises OSError, as opening a file does, for anything else and for a file that is too large: a
     pipe may never end, and a device never does.
     """
-    # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
+    # Without O_NONBLOCK, opening a pipe waits until another process writes to it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         mode = os.fstat(descriptor).st_mode

@@ -1,5 +1,5 @@
 """
-A JAAS entry (KIP-85): what the login modules of Kafka mean in our settings.
+A JAAS entry (KIP-85): the options of Kafka's login modules as connection settings.
 
 Its text is read as by Java's `StreamTokenizer`. Both quotation marks delimit a value, in which a
 backslash escapes as in Java. `//`, `/* */` and a single `/` begin comments; the last takes a line

@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-# What stands in tables where there is nothing: ours, and that of Kafka's own tool.
+# An empty cell of a table: offsetbook's, and that of Kafka's own tool.
 MISSING, TOOL_MISSING = "\N{EN DASH}", "-"
 
 
 def shown_name(name: str) -> str:
     """
-    Return a name as it is, or in double quotes if it looks like no name or like a quoted one.
+    Return a name unchanged, or in double quotes if it does not look like a name.
 
     Brokers accept commits for a group whose name is empty, blank or a dash.
     """
@@ -25,7 +25,7 @@ def shown_name(name: str) -> str:
 
 
 class ExactName(str):
-    """The name of a group as it is: neither a pattern nor in quotes, whatever it looks like."""
+    """The exact name of a group: neither a pattern nor in quotes, whatever it looks like."""
 
     __slots__ = ()
 

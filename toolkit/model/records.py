@@ -17,7 +17,7 @@ class Excerpt(NamedTuple):
 
 
 class Header(NamedTuple):
-    """One header of a record; None stands for null."""
+    """One header of a record; None is null."""
 
     name: str
     value: Excerpt | None

@@ -16,7 +16,7 @@ ADDRESS = re.compile(
 )
 LAST_PORT = 65_535
 BLANKS = " \t\n\v\f\r"
-WEB = {"HTTP", "HTTPS"}  # somebody has copied the address of a web page
+WEB = {"HTTP", "HTTPS"}  # the address of a web page, copied by mistake
 
 
 class Server(NamedTuple):
@@ -35,7 +35,7 @@ def read_servers(text: str, protocol: str | None = None) -> list[Server]:
     Return the servers of a list with commas; raises UsageError for what is not host:port.
 
     With the security protocol of the connection, an address that names another one is refused: one
-    who wrote SASL_SSL://host:port does not mean a connection in plaintext.
+    SASL_SSL://host:port does not mean a connection in plaintext.
     """
     servers = [_server(part.strip(BLANKS), protocol) for part in text.split(",")]
     return list(dict.fromkeys(servers))

@@ -16,7 +16,7 @@ HIDDEN_COMMITS = "offsets of hidden topics"  # `Problem.what` if ACLs may hide s
 NOT_MATCHED = "no group matches this name"
 FEW_MISSING = 5  # names for which it is worth to look what was meant
 NO_SUCH_GROUP = "group"  # `Problem.what` if a named group does not exist
-# `Problem.why` of a log that is not there; where nobody named it that is an answer, and no error.
+# `Problem.why` of a log that is not there; unless it was requested by name, that is no error.
 NO_TOPIC = "the topic does not exist"
 NO_PARTITION = "the partition does not exist"
 MISSING_LOG = frozenset({NO_TOPIC, NO_PARTITION})
@@ -59,7 +59,7 @@ class Snapshot:
     at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
     # Topic ids by name, which change if a topic is re-created; only for plans.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    # The first committed record at or after an offset, where a look was made; None: there is none.
+    # The first committed record at or after an offset, if it was read; None: there is none.
     first_records: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)
     ignored: int = 0  # groups that `ignored_groups` of the fleet file leaves out
     listed: frozenset[str] = frozenset()  # the names of all groups

@@ -4,9 +4,9 @@ Apply a plan, from the last look at the facts to the outcome in the audit log.
     check that the facts still hold → write the undo record → write the audit intent →
     carry out step by step, reading each back → write the audit outcome
 
-What a broker answers is not believed until it has been read back. Whatever cuts a run off, its
-intent stays in the audit log and its undo record beside it, so that the next command can compare
-them with the cluster and say what was done.
+A broker's response is not trusted until the result has been read back. If a run is cut off, its
+intent stays in the audit log and its undo record in the state directory, so that the next command
+can compare them with the cluster and report what was done.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def apply_plan(
     on_step: OnStep = lambda _: None,
 ) -> Outcome:
     """
-    Apply an approved plan and return what became of every change.
+    Apply an approved plan and return the result of every change.
 
     `state` is the folder of undo records and the audit log. Raises Blocked, with nothing changed,
-    where a guard-rail objects, the approval is for another plan, another apply is at work on the
+    where a guard-rail objects, the approval is for another plan, another apply is running on the
     cluster, or an earlier one was cut off; StateFileError, with nothing changed, where the undo
     record or the audit log cannot be written. What goes wrong later is in the outcome, but for
-    OutcomeNotRecorded, where that could not be written, and PartlyApplied for a defect of ours.
+    OutcomeNotRecorded, where that could not be written, and PartlyApplied for a bug in offsetbook.
     """
     applied = apply_with_keepers(plan, cluster, approval, state=state, on_step=on_step)
     # Only now: had this process been killed before, nothing would be held any more.
@@ -107,7 +107,7 @@ def apply_plan(
 
 class AppliedPlan(NamedTuple):
     """
-    What became of a plan, and what came with it.
+    The outcome of a plan, and what belongs to it.
 
     `handles` are those of the keepers that were started. `interrupted` are earlier runs that were
     found interrupted and recorded before the plan was applied. `intent` is the entry of the audit
@@ -149,12 +149,12 @@ def apply_with_keepers(
         overrides = tuple(sorted(approval.overrides))
         run = audit.RunInfo(run_id, *operator, approval.reason, overrides)
         try:
-            here = _Here(cluster, state, on_step)
-            intent, outcome = _carry_out_on_record(plan, case, run, here, alone)
+            context = _ApplyContext(cluster, state, on_step)
+            intent, outcome = _carry_out_on_record(plan, case, run, context, alone)
         except ToolkitError:
             raise
         except Exception as exc:
-            # Whatever it was, say now what was done, as the next command would after a kill.
+            # Report what was done, as the next command would after a kill.
             done = "not known, or nothing"
             with suppress(ToolkitError):
                 if known := reconcile_under_lock(cluster, plan.cluster_id, state).known:
@@ -163,12 +163,12 @@ def apply_with_keepers(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
-    return AppliedPlan(outcome, here.handles, tuple(reconciled.known), intent)
+    return AppliedPlan(outcome, context.handles, tuple(reconciled.known), intent)
 
 
 @dataclass(frozen=True, slots=True)
-class _Here:
-    """Where a plan is carried out from, and the keepers that were started for it."""
+class _ApplyContext:
+    """What applying a plan needs, and the handles of the keepers started for it."""
 
     cluster: Cluster
     state: Path
@@ -197,7 +197,7 @@ def _carry_out_on_record(
     plan: Plan,
     case: CheckContext,
     run: audit.RunInfo,
-    here: _Here,
+    context: _ApplyContext,
     alone: Mapping[str, StepOutcome],
 ) -> tuple[audit.AuditEntry, Outcome]:
     """
@@ -206,23 +206,25 @@ def _carry_out_on_record(
     The plan of `case` lacks the steps of the groups that were left `alone`.
     """
     with defer_signals() as stopped:
-        write_undo_record(here.state, run.run_id, plan)
+        write_undo_record(context.state, run.run_id, plan)
         intent = audit.intent_entry(plan, run, case.now)
-        audit.append(here.state, intent)
+        audit.append(context.state, intent)
         if plan.intent in HOLD_INTENTS:
-            holds = HoldExecutor(case, here.cluster, run, state=here.state, stopped=stopped)
-            steps, ended = holds.carry_out(here.on_step, here.handles)
+            holds = HoldExecutor(case, context.cluster, run, state=context.state, stopped=stopped)
+            steps, ended = holds.carry_out(context.on_step, context.handles)
         else:
-            steps, ended = carry_out(case, here.cluster, stopped=stopped, on_step=here.on_step)
+            steps, ended = carry_out(
+                case, context.cluster, stopped=stopped, on_step=context.on_step
+            )
         if plan.intent is Intent.RESCUE:
-            steps = _with_clocks(steps, case, here.cluster)
+            steps = _with_clocks(steps, case, context.cluster)
             tried = iter(steps)
             steps = tuple(alone.get(step.group_id) or next(tried) for step in plan.steps)
         if plan.intent is Intent.MOVE:
             steps = not_seen_yet(plan.steps, steps)
         now = datetime.now(UTC)
         outcome = Outcome(run.run_id, plan.fingerprint, case.now, now, steps, ended)
-        record_outcome(outcome, intent, here.state)
+        record_outcome(outcome, intent, context.state)
     return intent, outcome
 
 
@@ -241,7 +243,7 @@ def reread_facts(
         facts = plan_facts_over(connection, groups=plan.group_ids, topics=sorted(topics))
         groups = {group.group_id: group for group in facts.groups}
         held = {step.group_id for step in plan.steps if step.action is Action.HOLD}
-        beside = {name: read_hold_facts(connection, name, groups.get(name)) for name in held}
+        hold_facts = {name: read_hold_facts(connection, name, groups.get(name)) for name in held}
         facts = with_first_records(plan, facts, cluster)
     return CheckContext(
         plan=plan,
@@ -254,7 +256,7 @@ def reread_facts(
         watch=approval.watch,
         limits=limits,
         seen=seen_before(plan.cluster_id, limits, state),
-        beside=beside,
+        hold_facts=hold_facts,
     )
 
 
@@ -269,7 +271,7 @@ def _with_clocks(
     steps: tuple[StepOutcome, ...], case: CheckContext, cluster: Cluster
 ) -> tuple[StepOutcome, ...]:
     after = case.facts
-    with suppress(ToolkitError):  # clocks that cannot be read stand still, which is a failure
+    with suppress(ToolkitError):  # timers that cannot be read count as not reset
         after = read_plan_facts(cluster, groups=case.plan.group_ids)
     return verify_retention_reset(steps, before=case.facts, after=after)
 
@@ -291,7 +293,7 @@ def record_outcome(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> N
 
 
 def _blocked(findings: Sequence[Finding]) -> Blocked:
-    # One of each kind tells more than five of the same.
+    # One of each kind is more useful than five of the same.
     kinds = Counter((finding.rule, finding.group_id) for finding in findings)
     first = {(finding.rule, finding.group_id): finding for finding in reversed(findings)}
     shown = []

@@ -16,7 +16,7 @@ from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.operate.move_streams import move_streams
 from toolkit.operate.read_back import (
-    Held,
+    Committed,
     is_made,
     not_tried,
     positions_of,
@@ -96,8 +96,8 @@ class _StepExecutor:
 
     def take(self, steps: Sequence[Step]) -> list[StepOutcome]:
         """Read the groups' offsets, apply the steps, and read them again."""
-        before = self._held(steps)
-        if all(isinstance(held, str) for held in before.values()):
+        before = self._committed(steps)
+        if all(isinstance(committed, str) for committed in before.values()):
             self.ended = self.ended or str(next(iter(before.values())))
         answers: dict[str, WriteResult | StepOutcome] = {}
         answers |= self._commit_together(steps, before)
@@ -105,7 +105,7 @@ class _StepExecutor:
             if step.group_id not in answers:
                 answers[step.group_id] = self._answer(step, before)
         tried = [step for step in steps if isinstance(answers[step.group_id], WriteResult)]
-        after, there = self._held(tried), self._there(tried)
+        after, there = self._committed(tried), self._there(tried)
         outcomes = []
         for step in steps:
             answered = answers[step.group_id]
@@ -118,22 +118,24 @@ class _StepExecutor:
         return outcomes
 
     def _commit_together(
-        self, steps: Sequence[Step], before: Mapping[str, Held | str]
+        self, steps: Sequence[Step], before: Mapping[str, Committed | str]
     ) -> dict[str, WriteResult]:
         """Commit the offsets of many groups at once; those left out are to be tried one by one."""
-        wanted = {}
+        by_group = {}
         for step in steps:
             if step.action is Action.COMMIT and not self._objection(step, before):
                 todo = self._todo(step, before)
-                wanted[step.group_id] = {c.partition: c.after for c in todo if c.after}
-        if len(wanted) < 2:
+                by_group[step.group_id] = {c.partition: c.after for c in todo if c.after}
+        if len(by_group) < 2:
             return {}
         return {
             group_id: self._unanswered(answer) if isinstance(answer, ToolkitError) else answer
-            for group_id, answer in self.writer.commit_together(wanted).items()
+            for group_id, answer in self.writer.commit_together(by_group).items()
         }
 
-    def _answer(self, step: Step, before: Mapping[str, Held | str]) -> WriteResult | StepOutcome:
+    def _answer(
+        self, step: Step, before: Mapping[str, Committed | str]
+    ) -> WriteResult | StepOutcome:
         """Send a step's request and return the response, or why it was not sent."""
         if objection := self._objection(step, before):
             return objection
@@ -142,25 +144,25 @@ class _StepExecutor:
         todo = self._todo(step, before)
         return self._write(step, todo) if todo or not step.changes else WriteResult()
 
-    def _todo(self, step: Step, before: Mapping[str, Held | str]) -> list[Change]:
+    def _todo(self, step: Step, before: Mapping[str, Committed | str]) -> list[Change]:
         """Return the changes that are still to be made."""
-        held = before[step.group_id]
-        if not self.finishing or isinstance(held, str):
+        committed = before[step.group_id]
+        if not self.finishing or isinstance(committed, str):
             return list(step.changes)
-        return [change for change in step.changes if not is_made(change, held)]
+        return [change for change in step.changes if not is_made(change, committed)]
 
-    def _objection(self, step: Step, before: Mapping[str, Held | str]) -> StepOutcome | None:
+    def _objection(self, step: Step, before: Mapping[str, Committed | str]) -> StepOutcome | None:
         """Return why a step's request is not sent."""
         self.ended = self.ended or self.stopped()
-        held = before[step.group_id]
+        committed = before[step.group_id]
         if self.ended or step.needs in self.unfinished:
             why = f"skipped, because the step for group {step.needs_text} was not done"
             return not_tried(step, self.ended or why)
-        if isinstance(held, str):
-            return not_tried(step, f"its committed offsets could not be read: {held}")
+        if isinstance(committed, str):
+            return not_tried(step, f"its committed offsets could not be read: {committed}")
         if step.action is Action.MOVE and step.type is GroupType.STREAMS:
             return None  # its members continue to commit, so its offsets differ from the checked
-        if moved := why_moved(step, held, finishing=self.finishing):
+        if moved := why_moved(step, committed, finishing=self.finishing):
             return refused_step(step, moved)
         if any((step.group_id, change.partition) in self.pending for change in step.changes):
             return refused_step(
@@ -196,7 +198,7 @@ class _StepExecutor:
         self._note(exc)
         return WriteResult(str(exc), is_lost=isinstance(exc, ClusterUnreachable))
 
-    def _held(self, steps: Sequence[Step]) -> dict[str, Held | str]:
+    def _committed(self, steps: Sequence[Step]) -> dict[str, Committed | str]:
         """Return the committed offsets of each group, or why they could not be read."""
         ids = [step.group_id for step in steps]
         if not steps:
@@ -206,13 +208,13 @@ class _StepExecutor:
         except ToolkitError as exc:
             self._note(exc)
             return dict.fromkeys(ids, str(exc))
-        held = {group_id: dict[TopicPartition, Position]() for group_id in ids}
+        committed = {group_id: dict[TopicPartition, Position]() for group_id in ids}
         for group_id, found in positions_of(commits):
-            held[group_id] |= found
+            committed[group_id] |= found
         for place in commits.pending:
             self._note_pending(commits[place])
         unread = {p.group_id: p.why for p in problems if p.group_id}
-        return {group_id: unread.get(group_id, held[group_id]) for group_id in ids}
+        return {group_id: unread.get(group_id, committed[group_id]) for group_id in ids}
 
     def _note_pending(self, commit: Commit) -> None:
         """Record new pending transactional commits that were not overridden."""

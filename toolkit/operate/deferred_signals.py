@@ -12,17 +12,17 @@ from types import FrameType
 HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # Returns, outside the main thread, why to stop; "" if not requested.
-_asked: ContextVar[Callable[[], str]] = ContextVar("asked", default=str)
+_stop_reason: ContextVar[Callable[[], str]] = ContextVar("stop_reason", default=str)
 
 
 @contextmanager
-def stop_requested_by(asked: Callable[[], str]) -> Iterator[None]:
-    """Let `asked` stop the work of this thread between two steps."""
-    before = _asked.set(asked)
+def stop_requested_by(reason_to_stop: Callable[[], str]) -> Iterator[None]:
+    """Let `reason_to_stop` stop the work of this thread between two steps."""
+    before = _stop_reason.set(reason_to_stop)
     try:
         yield
     finally:
-        _asked.reset(before)
+        _stop_reason.reset(before)
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def defer_signals() -> Iterator[Callable[[], str]]:
     """
     came: list[str] = []
     if threading.current_thread() is not threading.main_thread():
-        yield _asked.get()
+        yield _stop_reason.get()
         return
     handlers = {number: signal.getsignal(number) for number in HELD_BACK}
     # An ignored signal stays ignored (nohup); a non-Python handler cannot be restored.

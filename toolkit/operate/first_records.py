@@ -18,14 +18,14 @@ def with_first_records(plan: Plan, facts: Snapshot, cluster: Cluster) -> Snapsho
 
     What cannot be read stays unknown: all its offsets then count as records.
     """
-    wanted = list(skipped_ranges(plan, facts))
-    if not wanted:
+    ranges = list(skipped_ranges(plan, facts))
+    if not ranges:
         return facts
     # Loads librdkafka, which most plans need not do.
     from toolkit.kafka_io.logs.record_times import read_first_committed  # noqa: PLC0415
 
     with suppress(ToolkitError):
-        return replace(facts, first_records=read_first_committed(cluster, wanted))
+        return replace(facts, first_records=read_first_committed(cluster, ranges))
     return facts
 
 
@@ -46,10 +46,10 @@ def first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, Firs
     ]
     found: dict[TopicPartition, FirstRecord] = {}
     for is_settled in (True, False):
-        wanted = [position for settled, position in behind if settled is is_settled]
-        if wanted:
+        positions = [position for settled, position in behind if settled is is_settled]
+        if positions:
             from toolkit.kafka_io.logs.record_times import read_first_records  # noqa: PLC0415
 
-            first = read_first_records(cluster, wanted, committed=is_settled)
+            first = read_first_records(cluster, positions, committed=is_settled)
             found |= {place: record for (place, _), record in first.items()}
     return found

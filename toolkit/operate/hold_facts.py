@@ -38,17 +38,17 @@ def sample_hold_facts(
     earlier = read_snapshot(cluster, groups=[group], on_progress=on_progress)
     known = next((found for found in earlier.groups if found.group_id == group), None)
     with connected(cluster) as connection:
-        beside = read_hold_facts(connection, group, known)
-    with suppress(ToolkitError):  # without READ on a topic, nobody knows since when records wait
-        beside = replace(beside, unread=first_unread(cluster, earlier))
+        facts = read_hold_facts(connection, group, known)
+    with suppress(ToolkitError):  # without READ on a topic, the age of unread records is unknown
+        facts = replace(facts, unread=first_unread(cluster, earlier))
     if known is None or not _may_repeat(known, prefer):
-        return beside
+        return facts
     time.sleep(APART_S)
-    return replace(beside, earlier=earlier)
+    return replace(facts, earlier=earlier)
 
 
 def read_hold_facts(connection: Connection, name: str, group: Group | None) -> HoldFacts:
-    """Read the settings of a group, and say who would hold; without a sample that gives rates."""
+    """Read the settings of a group, and the user of the hold; without an earlier sample."""
     settings = settings_of(group, read_group_settings(connection, name))
     return HoldFacts(settings, by=Operator.here())
 

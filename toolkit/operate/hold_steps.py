@@ -56,7 +56,7 @@ from toolkit.storage.hold_files import (
 
 SEEN_WITHIN_S = 15.0  # a classic group shows holds only when it is Stable again
 RELEASE_S = 15.0  # a keeper releases after at most one rebalance
-# A Streams application goes on when the delay that has begun is over.
+# A Streams application continues when the delay that has begun is over.
 APPLICATION_RELEASE_S = RELEASE_S + APPLICATION_DELAY.total_seconds()
 LOOK_EVERY_S = 0.1
 KILLED = "the keeper process ended before it had paused anything"
@@ -115,34 +115,36 @@ class HoldExecutor:
 
     def take(self, step: Step) -> StepOutcome:
         """Apply one step and verify it from the group description."""
-        wanted = frozenset(change.partition for change in step.changes)
+        partitions = frozenset(change.partition for change in step.changes)
         before: Paused = {}
         why = ""
         try:
             before = self.paused(step.group_id)
             if step.action is Action.HOLD:
-                self.hold(step, wanted)
+                self.hold(step, partitions)
             else:
-                self.release(step, {p: before[p] for p in wanted & before.keys()})
+                self.release(step, {p: before[p] for p in partitions & before.keys()})
         except ToolkitError as exc:
             why = str(exc)
         holds = step.action is Action.HOLD
         try:
-            after = self.wait_for(step.group_id, wanted, held=holds and not why)
+            after = self.wait_for(step.group_id, partitions, held=holds and not why)
         except ToolkitError as exc:
             unseen = f"{why or 'request accepted'}; could not be verified: {exc}"
-            return _outcome(step, dict.fromkeys(wanted, (ChangeStatus.FAILED, unseen)), unseen)
+            return _outcome(step, dict.fromkeys(partitions, (ChangeStatus.FAILED, unseen)), unseen)
         if why and holds:  # what another operator holds now was not done here
             record = read_hold(hold_path(self.state, self.case.plan.cluster_id, step.group_id))
-            ours = record.note if record else HoldNote()
-            after = {p: member for p, member in after.items() if not _is_of_another(member, ours)}
+            own_note = record.note if record else HoldNote()
+            after = {
+                p: member for p, member in after.items() if not _is_of_another(member, own_note)
+            }
         results = {
-            partition: _became(
+            partition: _partition_result(
                 was=partition in before, is_=partition in after, meant=holds, why=why
             )
-            for partition in wanted
+            for partition in partitions
         }
-        if stopped := self.stopped():  # nobody has refused what is as it was
+        if stopped := self.stopped():  # unchanged, but not because a broker refused it
             results |= {
                 partition: (ChangeStatus.NOT_TRIED, stopped)
                 for partition, (status, _) in results.items()
@@ -150,12 +152,12 @@ class HoldExecutor:
             }
         return _outcome(step, results, why)
 
-    def hold(self, step: Step, wanted: frozenset[TopicPartition]) -> None:
+    def hold(self, step: Step, partitions: frozenset[TopicPartition]) -> None:
         """Hold partitions with the existing keeper or a new one."""
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
-        kept, record = has_live_keeper(path), read_hold(path)
-        if not kept:
-            start = self.record(step, wanted)
+        has_keeper, record = has_live_keeper(path), read_hold(path)
+        if not has_keeper:
+            start = self.record(step, partitions)
             if record and record.status is HoldStatus.HELD and self.is_orphaned(record):
                 # Without a process: the new keeper says when it is there.
                 start = replace(record, wanted=record.held, note=start.note, pid=0)
@@ -167,7 +169,7 @@ class HoldExecutor:
             except NotCaptured:
                 self.clear_away(step, path, there)
                 raise
-        if record and (missing := wanted - frozenset(record.held)):
+        if record and (missing := partitions - frozenset(record.held)):
             answer = ask_keeper(record.socket, {"do": "add", "partitions": sorted(missing)})
             if not answer["ok"]:
                 raise NotCaptured(answer["words"])
@@ -196,7 +198,7 @@ class HoldExecutor:
         """Return whether members of a dead keeper still hold partitions."""
         return bool(self.paused(record.group_id).keys() & frozenset(record.held))
 
-    def record(self, step: Step, wanted: Collection[TopicPartition]) -> HoldRecord:
+    def record(self, step: Step, partitions: Collection[TopicPartition]) -> HoldRecord:
         """Return the record of a new hold."""
         plan, now = self.case.plan, datetime.now(UTC)
         group = self.case.groups[step.group_id]
@@ -216,50 +218,56 @@ class HoldExecutor:
             group_id=step.group_id,
             type=group.type,
             assignor=group.assignor or "",
-            wanted=tuple(sorted(wanted)),
+            wanted=tuple(sorted(partitions)),
             prefer=CaptureMode(plan.terms.get("prefer", CaptureMode.LOSSLESS)),
             note=note,
         )
 
     def release(self, step: Step, held: Paused) -> None:
         """Release partitions through the keeper, and by removing members of other holds."""
-        wanted = frozenset(change.partition for change in step.changes)
-        told = self.tell_keeper(step, wanted)
-        holders = {member for partition, member in held.items() if partition not in told}
-        if more := {p for member in holders for p in member.holds} - wanted:
+        partitions = frozenset(change.partition for change in step.changes)
+        released = self.tell_keeper(step, partitions)
+        holders = {member for partition, member in held.items() if partition not in released}
+        if more := {p for member in holders for p in member.holds} - partitions:
             names = " ".join(map(str, scopes_of(more)))
             raise BrokerRefused(f"its holder also holds {names}, and can only release all of them")
         if holders:
             remove_holders(self.cluster, step, {member.member_id for member in holders})
 
     def tell_keeper(
-        self, step: Step, wanted: frozenset[TopicPartition]
+        self, step: Step, partitions: frozenset[TopicPartition]
     ) -> frozenset[TopicPartition]:
-        """Release the wanted partitions of the user's keeper, and return them."""
+        """Release those of the partitions that the user's keeper holds, and return them."""
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
         try:
             record = read_hold(path)
-            ours = wanted & frozenset(record.held if record and has_live_keeper(path) else ())
-            if not record or not ours:
+            own_partitions = partitions & frozenset(
+                record.held if record and has_live_keeper(path) else ()
+            )
+            if not record or not own_partitions:
                 return frozenset()
             within_s = APPLICATION_RELEASE_S if step.type is GroupType.STREAMS else RELEASE_S
             answer = ask_keeper(
-                record.socket, {"do": "release", "partitions": sorted(ours)}, within_s=within_s
+                record.socket,
+                {"do": "release", "partitions": sorted(own_partitions)},
+                within_s=within_s,
             )
         except (HoldLost, StateFileError):
             # It hangs, or cannot be found: remove its members, which it detects.
             return frozenset()
         if not answer["ok"]:
             raise BrokerRefused(answer["words"])
-        return ours
+        return own_partitions
 
     def paused(self, group_id: str) -> Paused:
         """Return the held partitions of a group, once they can be read."""
         return self.wait_for(group_id, (), held=True)
 
-    def wait_for(self, group_id: str, wanted: Collection[TopicPartition], *, held: bool) -> Paused:
+    def wait_for(
+        self, group_id: str, partitions: Collection[TopicPartition], *, held: bool
+    ) -> Paused:
         """
-        Return the held partitions once all wanted ones are held, or after a timeout.
+        Return the held partitions once each of `partitions` is `held` or not, or after a timeout.
 
         Raises BrokerRefused if they cannot be read until then.
         """
@@ -272,18 +280,18 @@ class HoldExecutor:
                     if is_last:
                         about = f"{shown.what} of group {shown_name(group_id)}"
                         raise BrokerRefused(f"{about}: {shown.why}")
-                elif is_last or all((partition in shown) == held for partition in wanted):
+                elif is_last or all((partition in shown) == held for partition in partitions):
                     return shown
                 time.sleep(LOOK_EVERY_S)
 
 
-def _is_of_another(member: Member, ours: HoldNote) -> bool:
+def _is_of_another(member: Member, own_note: HoldNote) -> bool:
     note = member.hold_note
-    return bool(note and note.who and not note.is_of_same_hold(ours))
+    return bool(note and note.who and not note.is_of_same_hold(own_note))
 
 
-def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[ChangeStatus, str]:
-    """Return the result of one partition: held before, held now, wanted, and the error."""
+def _partition_result(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[ChangeStatus, str]:
+    """Return the result of one partition: held before, held now, to be held, and the error."""
     if is_ == meant and not (meant and why):
         return ChangeStatus.DONE, ""
     if is_ == was and why:

@@ -65,26 +65,26 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
     """
     write_hold(path, record)
     log = path.with_suffix(".log")
-    ours, theirs = None, None
+    own_end, keeper_end = None, None
     try:
-        theirs, ours = os.pipe()
+        keeper_end, own_end = os.pipe()
         with open(log, "ab", opener=open_private) as output:
             subprocess.run(
                 # -P: do not import modules from the working directory.
                 [sys.executable, "-P", "-m", "toolkit.live.keeper", str(path)],
-                stdin=theirs,
+                stdin=keeper_end,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
                 check=True,  # it forks and leaves the keeper as a daemon
             )
-        handle, ours = KeeperHandle(ours), None
+        handle, own_end = KeeperHandle(own_end), None
     except OSError as exc:
         raise not_written(log, exc) from exc
     except subprocess.CalledProcessError as exc:
         raise StateFileError(f"the keeper did not start; see its log {log}") from exc
     finally:
-        for end in (ours, theirs):
+        for end in (own_end, keeper_end):
             if end is not None:
                 os.close(end)
     return handle
@@ -120,17 +120,17 @@ def wait_until_held(path: Path, handle: KeeperHandle, stopped: Callable[[], str]
 
 def follow(path: Path) -> Iterator[HoldRecord]:
     """Yield the record of a hold on every change, until it has ended."""
-    last, was_kept = None, True
+    last, had_keeper = None, True
     while True:
         # In this order: a keeper writes the end of the hold before it releases its lock.
-        kept, record = has_live_keeper(path), read_hold(path)
+        has_keeper, record = has_live_keeper(path), read_hold(path)
         if record and record != last:
             last = record
             yield record
         # A standby takes the lock a moment after its keeper has died.
-        if not (kept or was_kept) or not record or record.status is HoldStatus.ENDED:
+        if not (has_keeper or had_keeper) or not record or record.status is HoldStatus.ENDED:
             return
-        was_kept = kept
+        had_keeper = has_keeper
         time.sleep(FOLLOW_EVERY_S)
 
 

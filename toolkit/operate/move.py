@@ -103,7 +103,7 @@ class _Mover:
         return move_again(self.exact, late) if self.exact and late else None
 
     def hold_move_release(self, planned: PlannedMove) -> None:
-        """Hold partitions, move them, release them, and watch the group go on."""
+        """Hold partitions, move them, release them, and watch the group continue."""
         pause = self.plan_pause(planned)
         with ExitStack() as afterwards:
             if pause and pause.steps:
@@ -120,8 +120,8 @@ class _Mover:
                 applied = self.apply(exact)
                 self.exact = self.exact or exact
                 if pause:
-                    ours = {change.partition for _, change in pause.changes}
-                    self.release_and_watch(planned, _moved_offsets(exact, facts), facts, ours)
+                    held = {change.partition for _, change in pause.changes}
+                    self.release_and_watch(planned, _moved_offsets(exact, facts), facts, held)
                     self.record(applied)
             elif stopping := blocking(exact.findings, self.approval.overrides, plan=exact):
                 raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
@@ -133,16 +133,16 @@ class _Mover:
         planned: PlannedMove,
         moved: Mapping[TopicPartition, MovedOffset],
         facts: Snapshot,
-        ours: Collection[TopicPartition],
+        held: Collection[TopicPartition],
     ) -> None:
-        """Release what is ours, and watch what becomes of what was moved."""
-        for place in moved.keys() - ours:
+        """Release the held partitions, and watch the moved offsets."""
+        for place in moved.keys() - held:
             one = self.moved[place]
             if one.status is ChangeStatus.NOT_CONFIRMED:
-                # Somebody paused it before, and it stays so: it is read from there afterwards.
+                # It was paused before, and stays paused: it is read from there once it is resumed.
                 self.moved[place] = replace(one, status=ChangeStatus.DONE, why="")
         # A late commit may come before the read-back, which fails then.
-        accepted = [p for p in moved.keys() & ours if self.moved[p].status in _ACCEPTED]
+        accepted = [p for p in moved.keys() & held if self.moved[p].status in _ACCEPTED]
         if not accepted:
             return
         try:
@@ -176,7 +176,7 @@ class _Mover:
         return watch
 
     def note(self, plan: Plan, why: str) -> None:
-        """Add to what is said of partitions that were overwritten."""
+        """Add a reason to the results of partitions that were overwritten."""
         for _, change in plan.changes:
             one = self.moved[change.partition]
             if one.status is ChangeStatus.FAILED:
@@ -235,7 +235,7 @@ class _Mover:
         self.is_held = bool(resume.steps) and not self.apply(resume).outcome.is_done
 
     def release_at_last(self, planned: PlannedMove) -> None:
-        """Release what is still held; what was done before is told even if that fails."""
+        """Release what is still held; if that fails, the results of earlier steps stay."""
         try:
             self.release(planned)
         except ToolkitError as exc:

@@ -144,7 +144,7 @@ def _until_back(move: _Move) -> None:
 def _watch(
     move: _Move, watch_s: float
 ) -> tuple[dict[TopicPartition, str], dict[TopicPartition, str]]:
-    """Return which moved offsets were overwritten, and which nobody was seen to continue from."""
+    """Return which moved offsets were overwritten, and which no member continued from so far."""
     started = move.committed_at or time.monotonic()
     waiting = set(move.after)
     wrong: dict[TopicPartition, str] = {}

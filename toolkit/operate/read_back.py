@@ -10,7 +10,7 @@ from toolkit.model import TopicPartition
 from toolkit.model.commit_columns import NO_EPOCH, CommitColumns
 from toolkit.plan import Action, Change, ChangeStatus, Position, Result, Step, StepOutcome
 
-Held = Mapping[TopicPartition, Position]  # the committed offsets of a group
+Committed = Mapping[TopicPartition, Position]  # the committed offsets of a group
 
 
 def positions_of(commits: CommitColumns) -> Iterator[tuple[str, dict[TopicPartition, Position]]]:
@@ -31,14 +31,19 @@ def positions_of(commits: CommitColumns) -> Iterator[tuple[str, dict[TopicPartit
 
 
 def read_back(
-    step: Step, answered: WriteResult, before: Held | str, held: Held | str, *, is_there: bool
+    step: Step,
+    answered: WriteResult,
+    before: Committed | str,
+    committed: Committed | str,
+    *,
+    is_there: bool,
 ) -> StepOutcome:
     """Return the result of a step, by what was answered and what is committed now."""
-    if isinstance(held, str) or isinstance(before, str):
-        why = f"{answered.error or 'request accepted'}; could not be verified: {held}"
+    if isinstance(committed, str) or isinstance(before, str):
+        why = f"{answered.error or 'request accepted'}; could not be verified: {committed}"
         results = tuple(Result(c.partition, ChangeStatus.FAILED, why) for c in step.changes)
         return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
-    results = tuple(_result(c, before, held, answered) for c in step.changes)
+    results = tuple(_result(c, before, committed, answered) for c in step.changes)
     if is_there and not answered.error:
         why = "the broker accepted the request, but the group may still exist"
         return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
@@ -50,29 +55,33 @@ def read_back(
     return StepOutcome(step.group_id, step.action, status, why, results)
 
 
-def why_moved(step: Step, held: Held, *, finishing: bool) -> str:
+def why_moved(step: Step, committed: Committed, *, finishing: bool) -> str:
     """Return which offset differs from the plan; "" if none."""
     for change in step.changes:
-        if held.get(change.partition) == change.before:
+        if committed.get(change.partition) == change.before:
             continue
-        if not (finishing and is_made(change, held)):
+        if not (finishing and is_made(change, committed)):
             topic, number = change.partition
             return (
                 f"the offset of {topic} partition {number} changed since the check; nothing was "
                 "changed"
             )
-    if step.action is Action.DELETE_GROUP and held.keys() - {c.partition for c in step.changes}:
+    if step.action is Action.DELETE_GROUP and committed.keys() - {
+        c.partition for c in step.changes
+    }:
         return "the group committed more offsets since the check; nothing was changed"
     return ""
 
 
-def is_made(change: Change, held: Held) -> bool:
+def is_made(change: Change, committed: Committed) -> bool:
     """Return whether a change is in place already."""
-    return change.before != change.after and held.get(change.partition) == change.after
+    return change.before != change.after and committed.get(change.partition) == change.after
 
 
-def _result(change: Change, before: Held, held: Held, answered: WriteResult) -> Result:
-    found = held.get(change.partition)
+def _result(
+    change: Change, before: Committed, committed: Committed, answered: WriteResult
+) -> Result:
+    found = committed.get(change.partition)
     if found == change.after and not answered.error and not answered.partitions:
         return Result(change.partition, ChangeStatus.DONE, "", change.after)
     why = answered.error or answered.partitions.get(change.partition, "")

@@ -94,12 +94,14 @@ def reconcile_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> Reco
 def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
     """Return what a run did, or why that cannot be determined now."""
     # In this order: a broker that has just started lists no group before it has read what they
-    # committed, while a coordinator that is asked for that says that it is still reading.
+    # committed, while a coordinator answers that it is still loading.
     commits, problems = read_commits(connection, [step.group_id for step in intent.steps])
     listed, unlisted = list_groups(connection)
     if unknown := [*problems, *(unlisted if any(map(_tells_by_absence, intent.steps)) else [])]:
         return f"{unknown[0].what}: {unknown[0].why}"
-    held = {(c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in commits}
+    committed = {
+        (c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in commits
+    }
     exists = {group.group_id for group in listed}
     holding = {step.group_id for step in intent.steps if step.action in HOLDING}
     paused: dict[str, Collection[TopicPartition]] = {}
@@ -118,7 +120,7 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
         steps=tuple(
             _hold_step(step, paused.get(step.group_id, ()))
             if step.action in HOLDING
-            else _step(step, held, is_there=step.group_id in exists)
+            else _step(step, committed, is_there=step.group_id in exists)
             for step in intent.steps
         ),
         interrupted="the run was interrupted",
@@ -131,9 +133,12 @@ def _tells_by_absence(step: audit.AuditStep) -> bool:
 
 
 def _step(
-    step: audit.AuditStep, held: Mapping[tuple[str, TopicPartition], Position], *, is_there: bool
+    step: audit.AuditStep,
+    committed: Mapping[tuple[str, TopicPartition], Position],
+    *,
+    is_there: bool,
 ) -> StepOutcome:
-    results = tuple(_result(c, held.get((step.group_id, c.partition))) for c in step.changes)
+    results = tuple(_result(c, committed.get((step.group_id, c.partition))) for c in step.changes)
     kinds = {result.status for result in results}
     status = kinds.pop() if len(kinds) == 1 else ChangeStatus.FAILED
     if _tells_by_absence(step):
@@ -146,14 +151,14 @@ def _step(
 
 def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> StepOutcome:
     """Return for each partition to hold or release whether it is held."""
-    wanted = step.action is Action.HOLD
+    should_be_held = step.action is Action.HOLD
     results = tuple(
         Result(change.partition, ChangeStatus.DONE)
-        if (change.partition in paused) == wanted
+        if (change.partition in paused) == should_be_held
         else Result(
             change.partition,
             ChangeStatus.NOT_TRIED,
-            "the partition is not held" if wanted else ("the partition is held"),
+            "the partition is not held" if should_be_held else ("the partition is held"),
         )
         for change in step.changes
     )
@@ -209,7 +214,7 @@ def refuse_after_a_cut_off_run(
     for run in runs:
         if run.ended_early and run.head.fingerprint != plan.fingerprint:
             name, approved = run.head.run_id, run.head.fingerprint
-            # The offsets of a live group go on: its plan cannot be applied a second time.
+            # The offsets of a live group advance: its plan cannot be applied a second time.
             finish = (
                 ""
                 if run.intent is Intent.MOVE

@@ -80,7 +80,7 @@ def _empty_since(snapshot: Snapshot) -> dict[str, datetime | None]:
 
 def left_out(case: CheckContext, stopping: Iterable[Finding]) -> dict[str, StepOutcome]:
     """
-    Return what becomes of the groups of a rescue that are as they are no longer; {} of other plans.
+    Return the results for groups of a rescue that have changed since the plan; {} for other plans.
 
     `stopping` are the findings that block the plan. An offset that was committed since the plan was
     made needs no rescue if it has a retention timer of its own (see `planning.changes.rescue`).
@@ -101,14 +101,14 @@ def left_out(case: CheckContext, stopping: Iterable[Finding]) -> dict[str, StepO
 
 def _outcome(case: CheckContext, step: Step, why: str) -> StepOutcome:
     refused = refused_step(step, f"left out: {why}")
-    kept = dict(_kept(case, step)) if step.action is Action.COMMIT else {}
-    results = tuple(kept.get(result.partition, result) for result in refused.results)
-    if len(kept) < len(step.changes):
+    results_since = dict(_commits_since(case, step)) if step.action is Action.COMMIT else {}
+    results = tuple(results_since.get(result.partition, result) for result in refused.results)
+    if len(results_since) < len(step.changes):
         return StepOutcome(step.group_id, step.action, refused.status, refused.why, results)
     return StepOutcome(step.group_id, step.action, ChangeStatus.DONE, "", results)
 
 
-def _kept(case: CheckContext, step: Step) -> Iterator[tuple[TopicPartition, Result]]:
+def _commits_since(case: CheckContext, step: Step) -> Iterator[tuple[TopicPartition, Result]]:
     """Yield the partitions whose offset was committed since the plan was made."""
     committed = case.committed(step.group_id)
     for change in step.changes:

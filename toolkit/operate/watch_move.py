@@ -1,8 +1,8 @@
 """
 Watch a group after its moved partitions were released, until it continues from the new offsets.
 
-Every commit is read from the offsets topic, where that may be read; else the committed offsets are
-looked at again and again, which may miss some.
+Every commit is read from the offsets topic, if that is permitted; else the committed offsets are
+polled, which may miss some.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class MoveWatch:
 
     def _look(self, released: float) -> None:
         """
-        Judge the commits since the last look.
+        Judge the commits since the last sample.
 
-        In this order: what was committed before the group was described was committed before
-        anybody had what nobody has in the description.
+        In this order: commits are read before the group is described, so a commit on a partition
+        without an owner in the description is older than its next owner.
         """
         began = time.monotonic()
         end = self.follower.end() if self.follower else 0
@@ -89,15 +89,15 @@ class MoveWatch:
         if self.follower:
             try:
                 changed = list(self.follower.read_to(end))
-            except (BrokerRefused, PrerequisiteMissing):  # who may describe it may not read it
+            except (BrokerRefused, PrerequisiteMissing):  # describing needs fewer ACLs
                 self._do_without_follower()
         for place, offset in changed:
             if place not in self.partitions:
                 continue
             had_s = began - self.since[place] if place in self.since else None
             if had_s is None and (place in assigned or not self.is_at_rest):
-                # It got it since the last look, before or after this commit; while a group
-                # rebalances, its description does not say who had what.
+                # It was assigned since the last sample, before or after this commit; while a group
+                # rebalances, its description does not show the owners.
                 had_s = 0
             self.partitions[place].add(
                 offset, assigned_s=had_s, released_s=time.monotonic() - released

@@ -102,7 +102,7 @@ class Approval:
 
 
 def lacks_reason(reason: str, policy: Policy) -> bool:
-    """Return whether a change of a cluster needs a reason, and this is none."""
+    """Return whether a change of a cluster needs a reason, and `reason` is none."""
     return policy.reason == "required" and not is_reason(reason)
 
 

@@ -17,7 +17,7 @@ from toolkit.model.names import shown_name
 NEW_TOPICS = "new-topics"  # commits for topics that the group has never committed
 NEW_GROUP = "new-group"  # a missing group is created
 OFFSETS = "offsets"  # the term of a move to offsets that its request names
-FINGERPRINT_DIGITS = 32  # 128 bits: nobody finds another plan with the same
+FINGERPRINT_DIGITS = 32  # 128 bits: another plan with the same cannot be found
 
 
 class Intent(StrEnum):
@@ -55,7 +55,7 @@ class Action(StrEnum):
 
 
 HOLD_INTENTS = frozenset({Intent.PAUSE, Intent.RESUME})
-HOLD_ACTIONS = frozenset({Action.HOLD, Action.RELEASE})  # they change who reads, and no offset
+HOLD_ACTIONS = frozenset({Action.HOLD, Action.RELEASE})  # they change the assignment, and no offset
 ON_LIVE_GROUPS = HOLD_ACTIONS | {Action.MOVE, Action.FIRST_COMMIT}
 
 

@@ -50,12 +50,12 @@ def cell_text(value: Any, kind: Kind) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is None or NaN; `frame_cells` has turned what else is missing to None."""
+    """Whether a value is None or NaN; `frame_cells` has turned other missing values to None."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _number(value: Any) -> str:
-    """Thousands apart; decimals only where there are any, and no more than tell something."""
+    """With separated thousands; decimals only if there are any, and no insignificant ones."""
     if isinstance(value, int) or float(value).is_integer():
         return f"{int(value):,}"
     if not math.isfinite(value):

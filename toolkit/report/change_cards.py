@@ -1,4 +1,4 @@
-"""What people see of a change: the plan and its findings, the decision, and what became of it."""
+"""Cards about a change: the plan and its findings, the decision, and the outcome."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _show_partitions(facts: Snapshot) -> None:
 def change_text(plan: Plan, findings: Sequence[Finding], review: pd.DataFrame) -> str:
     """Return the same as text for a prompt."""
     table = frame_text(review[list(review_columns(plan.intent))], max_rows=20)
-    told = [f"{f.severity}: {f.rule}: {f.why}" for f in findings]
+    lines = [f"{f.severity}: {f.rule}: {f.why}" for f in findings]
     head = f"{plan.request} on {plan.cluster}: {summary(plan)}"
-    parts = [head, *([table] if len(review) else []), *told, f"Fingerprint: {plan.fingerprint}"]
+    parts = [head, *([table] if len(review) else []), *lines, f"Fingerprint: {plan.fingerprint}"]
     return "\n".join(visible(line) for part in parts for line in part.splitlines())
 
 
@@ -95,7 +95,7 @@ def show_notices(notices: Iterable[tuple[str, str]]) -> None:
 
 
 def show_newest_run(entries: Sequence[AuditEntry], now: datetime) -> None:
-    """Show how the operator's newest run stands, by its entries in the audit log."""
+    """Show the status of the operator's newest run, from its entries in the audit log."""
     table = run_rows(entries)
     (row,) = (dict(zip(table.columns, cells, strict=True)) for cells in table.rows)
     began = f"{row['at']:%H:%M:%S} UTC, {format_duration(now - row['at'])} ago"
@@ -103,28 +103,28 @@ def show_newest_run(entries: Sequence[AuditEntry], now: datetime) -> None:
     is_over = len(entries) > 1
     if not is_over:
         lines.append("Run this cell again to see whether it has ended.")
-    said = f"Your latest change on {row['cluster']}: {row['result']}"
-    show_notice(said, lines, tone=NoticeTone.NOTE if is_over else NoticeTone.WARN)
+    title = f"Your latest change on {row['cluster']}: {row['result']}"
+    show_notice(title, lines, tone=NoticeTone.NOTE if is_over else NoticeTone.WARN)
 
 
-def show_approved(said: str, plan: Plan, reason: str) -> None:
+def show_approved(message: str, plan: Plan, reason: str) -> None:
     """Show that a plan is approved, and why."""
     lines = [f"Fingerprint: {plan.fingerprint}", f"Why: {reason}"]
-    show_notice(sentence(said), lines, tone=NoticeTone.GOOD)
+    show_notice(sentence(message), lines, tone=NoticeTone.GOOD)
 
 
-def show_wanted(
-    said: str, plan: Plan, command: str, *, is_refused: bool, chosen: Mapping[str, object]
+def show_approval_missing(
+    message: str, plan: Plan, command: str, *, is_refused: bool, chosen: Mapping[str, object]
 ) -> None:
     """Show that an approval is missing, and how to give it; `chosen` are no parameters yet."""
     tone = NoticeTone.WARN if is_refused else NoticeTone.NOTE
     also = "".join(f", {name} = {value!r}" for name, value in chosen.items())
     lines = [f"Fingerprint: {plan.fingerprint}"]
     lines.append(TO_APPROVE.format(also) + (OR_RUN if command else "."))
-    show_notice(sentence(said), lines, command=command, tone=tone)
+    show_notice(sentence(message), lines, command=command, tone=tone)
 
 
-def show_blocked(said: str, overridable: Sequence[str], alternatives: Sequence[str]) -> None:
+def show_blocked(message: str, overridable: Sequence[str], alternatives: Sequence[str]) -> None:
     """Show which rules block a plan, and what can be done: an override, or something else."""
     way_out = "This cannot be overridden: change what is asked for."
     if overridable:
@@ -132,16 +132,16 @@ def show_blocked(said: str, overridable: Sequence[str], alternatives: Sequence[s
         way_out = f"If that is intended, set overrides = {rules}; the plan still needs approval."
         if not is_headless():
             way_out = f"If that is intended, tick it below, or set overrides = {rules}."
-    show_notice(sentence(said), [*map(sentence, alternatives), way_out], tone=NoticeTone.WARN)
+    show_notice(sentence(message), [*map(sentence, alternatives), way_out], tone=NoticeTone.WARN)
 
 
-def show_nothing_to_do(said: str) -> None:
+def show_nothing_to_do(message: str) -> None:
     """Show that there is nothing to do."""
-    show_notice(sentence(said), tone=NoticeTone.GOOD)
+    show_notice(sentence(message), tone=NoticeTone.GOOD)
 
 
 def show_outcome(outcome: Outcome | None) -> None:
-    """Show what became of every change, as it was read back; what was not done comes first."""
+    """Show the result of every change, as read back; changes that were not done come first."""
     if outcome is None:
         show_table(pd.DataFrame(), empty_text="Nothing was applied: nothing to verify.")
         return

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Okabe and Ito's colours, told apart with every common colour blindness, on light and on dark;
+# Okabe and Ito's colours, distinct with every common colour blindness, on light and on dark;
 # without their black and yellow, which vanish on one of the two.
 GOOD, CAUTION, BAD = "#009e73", "#e69f00", "#d55e00"
-UNUSED = "#cc79a7"  # nobody needs it any more: unsubscribed or removed
+UNUSED = "#cc79a7"  # no longer needed: unsubscribed or removed
 PAUSED = "#56b4e9"
 UNKNOWN = "#7b8794"
 # Status words of groups, partitions, checks and changes; what is in no list needs no attention.

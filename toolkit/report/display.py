@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.report.safe_names import visible_lines
 
-HEADLESS_VARIABLE = "OFFSETBOOK_HEADLESS"  # set by the runner: nobody is looking, do not animate
+HEADLESS_VARIABLE = "OFFSETBOOK_HEADLESS"  # set by the runner: no animations
 ROLE_KEY, TONE_KEY = "offsetbook_role", "offsetbook_tone"  # in an output's metadata
 
 # JupyterLab would typeset a name such as $\href{https://example.invalid/}{payments}$ as
@@ -28,12 +28,12 @@ class OutputRole(StrEnum):
     LIVE_ONLY = "live-only"  # scripts that only JupyterLab needs; left out of the report
 
 
-# What is put while somebody collects it, who shows it in a place of their own.
+# Outputs that `capture_outputs` collects, for its caller to show elsewhere.
 _collected: ContextVar[list[dict[str, Any]] | None] = ContextVar("collected", default=None)
 
 
 def is_headless() -> bool:
-    """Whether only what a report shows is wanted: no scripts, nothing that moves."""
+    """Whether output is for a report only: no scripts, no widgets."""
     return _collected.get() is not None or bool(os.environ.get(HEADLESS_VARIABLE))
 
 
@@ -78,7 +78,7 @@ def display_output(
     """
     Display one object, given in the formats that a frontend may choose from.
 
-    What has a `display_id` can be replaced where it stands, by a later call with `is_update`.
+    An output with a `display_id` can be replaced in place, by a later call with `is_update`.
     """
     if text := data.get("text/plain"):
         # A notebook in a terminal, or its log, would obey control characters in a name.

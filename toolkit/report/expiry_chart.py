@@ -18,7 +18,7 @@ from toolkit.report.safe_names import group_label, plain
 
 ROW_PX = 28
 FRAME_PX = 190
-MOMENTS = 120  # as many can be told apart in a line; what is closer is one mark
+MOMENTS = 120  # as many are distinct in a line; what is closer is one mark
 MARGIN = 0.03  # of the time that is shown, on both sides
 SMALLEST_PX, LARGEST_PX = 9, 24
 VANISHES, BOUND, AT_RISK = (
@@ -33,7 +33,7 @@ def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 3
     Show on a line for each group when its offsets expire, and when they would if it stopped.
 
     Takes what `select_expiring` returned. At most `top_n` groups, those that lose something first;
-    a mark stands for all offsets of a group that expire at about the same time, the larger the
+    a mark is for all offsets of a group that expire at about the same time, the larger the
     more. What is due already is shown as of now.
     """
     marks = pd.concat([_marked(found.rows, now), _marked(found.at_risk, now, at_risk=True)])
@@ -89,7 +89,7 @@ def _marked(rows: pd.DataFrame, now: datetime, *, at_risk: bool = False) -> pd.D
 
 
 def _together(marks: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
-    """Return the marks with those that cannot be told apart made one, the first group first."""
+    """Return the marks, with those that would overlap made one, the first group first."""
     start = pd.Timestamp(now)
     step = max((marks["at"].max() - start) / MOMENTS, pd.Timedelta(1, "ms"))
     marks = marks.assign(moment=(marks["at"] - start) // step)

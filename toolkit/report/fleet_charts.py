@@ -15,7 +15,7 @@ BAR_PX, FRAME_PX = 26, 150
 UNKNOWN = "unknown"
 WORDS = {word: status_colour(word) for word in (OK, UNSUBSCRIBED, HELD, WARN, ERR, UNKNOWN)}
 DASHES = ("solid", "dash", "dot")  # where there are more lines than colours
-# Upper ends in seconds, and what is said of them; what is read to the end comes before.
+# Upper ends in seconds, and their labels; what is read to the end comes before.
 AGES = {
     1: "under 1 s",
     10: "under 10 s",

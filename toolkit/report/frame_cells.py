@@ -27,7 +27,7 @@ def column_kind(column: pd.Series[Any]) -> Kind:
     """
     Return what a column holds; numbers named `..._s` are durations in seconds.
 
-    None beside whole numbers or durations makes a column of objects, so that values decide.
+    A column of whole numbers or durations with None has objects, so its values decide.
     """
     if column.name == OF_GROUPS:
         return "name"

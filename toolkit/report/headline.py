@@ -20,7 +20,7 @@ def show_headline(
     """
     Show the first rows of a frame and the next step; a report has them at its top.
 
-    `tone` is how bad it is, and the colour of the report. Without rows and steps only that is said.
+    `tone` is how bad it is, and the colour of the report. Without rows and steps only it is set.
     """
     with capture_outputs() as parts:
         if len(worst):

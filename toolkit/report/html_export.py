@@ -125,15 +125,15 @@ def _exporter() -> HTMLExporter:
 
 
 def _scripts(page: _ReportPage, nonce: str) -> str:
-    """The libraries that this page needs, as data, and our scripts that unpack them."""
+    """The libraries that this page needs, as data, and the scripts that unpack them."""
     blocks = []
     if page.has_tables:
         blocks.append(f'<script type="text/plain" id="ob-datatables">{datatables()}</script>')
     if page.has_charts:
         library = plotly(frozenset(page.chart_kinds))
         blocks.append(f'<script type="text/plain" id="ob-plotly">{library}</script>')
-    ours = script("tables.js.j2") + script("copy.js.j2") + script("report.js.j2")
-    blocks.append(f'<script type="module" nonce="{nonce}">{ours}</script>')
+    own_scripts = script("tables.js.j2") + script("copy.js.j2") + script("report.js.j2")
+    blocks.append(f'<script type="module" nonce="{nonce}">{own_scripts}</script>')
     return "\n".join(blocks)
 
 
@@ -172,7 +172,7 @@ def _arrange(notebook: Any, *, title: str) -> _ReportPage:
 
 
 def _run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What a `result.json`, or as much as is known of one, tells in words for the top of a page."""
+    """The text for the top of a page from a `result.json`, or as much as is known of one."""
     status = result.get("status", "")
     error = result.get("error")
     where = f"Failed at: {error['step']}" if error and error["step"] else "Why"
@@ -225,7 +225,7 @@ def _status_text(result: Mapping[str, Any]) -> str:
 def _arrange_code(cell: Any, page: _ReportPage, *, after_failure: bool) -> None:
     cell.metadata["offsetbook"]["not_run"] = after_failure and bool(cell.source.strip())
     page.has_code = page.has_code or bool(cell.source.strip())
-    kept = []
+    outputs = []
     for output in cell.outputs:
         data = output.get("data", {})
         role = output.get("metadata", {}).get(ROLE_KEY)
@@ -241,8 +241,8 @@ def _arrange_code(cell: Any, page: _ReportPage, *, after_failure: bool) -> None:
             page.has_charts = True
             page.chart_kinds.update(kinds_of_traces(data[_PLOTLY]))
             output.metadata["offsetbook_figure"] = _figure(data[_PLOTLY])
-        kept.append(output)
-    cell.outputs = kept
+        outputs.append(output)
+    cell.outputs = outputs
 
 
 def _figure(figure: dict[str, Any]) -> dict[str, str]:
@@ -265,16 +265,18 @@ def _without_marks(heading: str) -> str:
 
 
 def _without_scaffolding(cells: list[Any], title_cell: Any) -> list[Any]:
-    """Leave out empty cells, papermill's own, and the parameters, which stand in a table."""
-    kept: list[Any] = []
+    """Leave out empty cells, papermill's own, and the parameters, which are in a table."""
+    remaining: list[Any] = []
     for cell in cells:
         tags = set(cell.metadata.get("tags", ()))
-        is_about_them = kept and kept[-1].cell_type == "markdown" and kept[-1] is not title_cell
+        is_about_them = (
+            remaining and remaining[-1].cell_type == "markdown" and remaining[-1] is not title_cell
+        )
         if "parameters" in tags and is_about_them:
-            kept.pop()  # words that would stand over nothing
+            remaining.pop()  # a text without anything below it
         if not tags & _LEFT_OUT and cell.source.strip():
-            kept.append(cell)
-    return kept
+            remaining.append(cell)
+    return remaining
 
 
 def _count(name: str, value: int) -> dict[str, str]:

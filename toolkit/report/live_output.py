@@ -1,4 +1,4 @@
-"""An output of a notebook that is replaced where it stands, once there is more to show."""
+"""An output of a notebook that is replaced in place, once there is more to show."""
 
 from __future__ import annotations
 

@@ -53,12 +53,12 @@ def steps_text(steps: Sequence[ShownStep]) -> str:
 def step_html(step: ShownStep, *, number: int | None = None) -> str:
     """Return what a step is, why, and which parameters of which notebook are filled in."""
     title = in_html(step.title if number is None else f"{number}. {step.title}")
-    said = f'<p class="ob-step-title"><b>{title}</b></p><p>{in_html(step.why)}</p>'
+    head = f'<p class="ob-step-title"><b>{title}</b></p><p>{in_html(step.why)}</p>'
     if not step.notebook:
-        return said
+        return head
     filled = _lines_in_html("\n".join(_assignments(step.parameters)))
     name = f"<code>{in_html(step.notebook)}</code>"
-    return f"{said}<p>Notebook {name} with these parameters:</p><pre><code>{filled}</code></pre>"
+    return f"{head}<p>Notebook {name} with these parameters:</p><pre><code>{filled}</code></pre>"
 
 
 def _command(step: ShownStep) -> str:

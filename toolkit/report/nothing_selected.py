@@ -1,4 +1,4 @@
-"""The error of a cell that needs what nobody has selected yet, and the way to the list."""
+"""The error of a cell that needs a selection, with the way to the list."""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ def show_notice(
     title: str, lines: Sequence[str] = (), *, command: str = "", tone: NoticeTone = NoticeTone.NOTE
 ) -> None:
     """Show a title, some sentences and a command to copy; every one of them as text."""
-    said = "".join(f"<p>{in_html(line)}</p>" for line in lines if line)
+    paragraphs = "".join(f"<p>{in_html(line)}</p>" for line in lines if line)
     code = command_block(command) if command else ""
     head = f'<p class="ob-notice-title">{in_html(title)}</p>'
-    html = f'<div class="ob-notice ob-{tone}" role="status">{head}{said}{code}</div>'
+    html = f'<div class="ob-notice ob-{tone}" role="status">{head}{paragraphs}{code}</div>'
     text = "\n".join(visible(part) for part in (title, *lines, command) if part)
     display_output({"text/html": html, "text/plain": text})
     if not is_headless():
@@ -37,7 +37,7 @@ def show_notice(
 
 
 def show_error(error: Exception) -> None:
-    """Show an error in the words of whoever raised it."""
+    """Show an error: its problem and hint, or its class and text."""
     if isinstance(error, ToolkitError):
         hint = f"Try: {error.hint}" if error.hint else ""
         show_notice(sentence(error.problem), [hint], tone=NoticeTone.BAD)

@@ -1,4 +1,4 @@
-"""Records as cards: what they hold as far as it is legible, whoever wrote it, always as text."""
+"""Records as cards: their content as far as it is legible, always as text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def show_record_cards(
     """
     Show the records around the offsets of `positions`, by partition and in order.
 
-    Key, value and headers are JSON, text or hex by what they are; long ones are cut, which is said.
+    Key, value and headers are JSON, text or hex by their content; long ones are cut, with a notice.
     Invisible characters are spelt out. `left_out` is of how many more partitions there could be
     records.
     """
@@ -48,7 +48,7 @@ def show_record_cards(
         for partition in sorted(positions)
     ]
     cut = f"{left_out:,} more partitions are not shown; list them in topics." if left_out else ""
-    said = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
+    notice = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
     none = (
         ""
         if positions
@@ -57,7 +57,7 @@ def show_record_cards(
     texts = [_partition_text(p, positions[p], by_partition.get(p, [])) for p in sorted(positions)]
     display_output(
         {
-            "text/html": f'<div class="ob-records">{said}{none}{"".join(parts)}</div>',
+            "text/html": f'<div class="ob-records">{notice}{none}{"".join(parts)}</div>',
             "text/plain": "\n\n".join([*texts, cut]).strip() or "No partition to show.",
         }
     )

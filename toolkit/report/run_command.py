@@ -1,4 +1,4 @@
-"""The command that runs a notebook headlessly, for whoever reads one of its pages."""
+"""The command that runs a notebook headlessly, as its pages show it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,19 @@ def run_command(call: NotebookCall, where: Mapping[str, object]) -> str:
     Return the command that runs a notebook with its parameters, in words that a shell reads.
 
     Each is a `shell_word`. `where` has cluster, fleet_file and state, and what replaces a
-    parameter. An empty text or list stands for the default and is left out; None is written as an
+    parameter. An empty text or list is the default and is left out; None is written as an
     empty text. Without a notebook the command is "".
     """
     if not call.notebook:
         return ""
-    asked = {name: value for name, value in call.parameters.items() if value not in ("", (), [])}
-    if "clusters" in asked:  # a notebook of several clusters
+    parameters = {
+        name: value for name, value in call.parameters.items() if value not in ("", (), [])
+    }
+    if "clusters" in parameters:  # a notebook of several clusters
         where = {name: value for name, value in where.items() if name != "cluster"}
     first = {"cluster": where.get("cluster", "")}
     words = ["offsetbook", "run", call.notebook]
-    for name, value in (first | asked | {**where, **asked}).items():
+    for name, value in (first | parameters | {**where, **parameters}).items():
         words += [f"-p {shell_word(f'{name}={text}')}" for text in _texts(value)]
     return " ".join(words)
 

@@ -20,7 +20,7 @@ NAMES = frozenset(
     | {"member"}
 )
 DECISIVE = ("status", "verdict", "result", "until", "paused_until", "why")
-# What is missing there says something: nothing committed, unknown, or until somebody resumes.
+# An empty cell there means something: nothing committed, unknown, or until resumed.
 ALWAYS_SHOWN = frozenset({"before", "after", "read_back", "committed", "lag", "paused_until"})
 
 
@@ -45,7 +45,7 @@ def table_columns(frame: pd.DataFrame) -> TableColumns:
         is_shown = [True] * len(columns)
     shown = [place for place in range(len(columns)) if is_shown[place]]
     first = next((n for n, place in enumerate(shown) if frame.columns[place] not in NAMES), None)
-    # The first column tells rows apart, whatever it is called.
+    # The first column identifies the rows, whatever its name.
     names = shown[: max(len(shown) if first is None else first, 1)]
     others = [place for place in shown if place not in names]
     decisive = sorted(

@@ -98,8 +98,8 @@ def table_bundle(
     frame = columns.frame
     title = f"<figcaption>{in_html(caption_text)}</figcaption>" if caption_text else ""
     if frame.empty:
-        said = f'<p class="ob-empty">{in_html(empty_text)}</p>'
-        html = f'<figure class="ob-table">{title}{said}</figure>'
+        empty = f'<p class="ob-empty">{in_html(empty_text)}</p>'
+        html = f'<figure class="ob-table">{title}{empty}</figure>'
         return {"text/html": html, "text/plain": f"{visible(caption_text)}\n{empty_text}".strip()}
     shown = frame.head(ROW_CAP)
     text = frame_text(shown.head(_TEXT_ROWS))

@@ -11,7 +11,7 @@ from toolkit.storage.formats.yaml_nodes import meant
 from toolkit.templates import RUNBOOKS
 
 README = "README.md"
-# Those of the working directory, which somebody has set up, before those of the package.
+# Those of the working directory, which the operator has set up, before those of the package.
 _FOLDERS = (Path("runbooks"), RUNBOOKS)
 _HEAD = """\
 # Runbooks

@@ -1,7 +1,7 @@
 """
-Tell somebody how a runbook ended: a webhook, or a command of theirs.
+Send a notification when a runbook ends: call a webhook, or run a configured command.
 
-A notice that cannot be given never hides the result: why is told, and the exit code stays.
+A notification that fails never hides the result: the reason is reported, and the exit code stays.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def notify(page: Runbook, ended: Sequence[ClusterRunResult]) -> list[str]:
 
 
 def text_of(page: Runbook, ended: Sequence[ClusterRunResult]) -> str:
-    """Return what is told to people: a line for the whole, and one for each run."""
+    """Return the text of the notification: a line for the runbook, and one for each run."""
     lines = [f"offsetbook {page.name}: exit {exit_code(ended)}"]
     for one in ended:
         where = ", ".join(one.clusters) or "run"
@@ -44,7 +44,7 @@ def text_of(page: Runbook, ended: Sequence[ClusterRunResult]) -> str:
 
 def content_of(page: Runbook, ended: Sequence[ClusterRunResult]) -> dict[str, object]:
     """
-    Return what is told to programs: runbook, title, exit_code, text, and the runs.
+    Return the notification as JSON: runbook, title, exit_code, text, and the runs.
 
     Each run has clusters, status, exit_code, said, and result: the content of its `result.json`.
     """
@@ -109,7 +109,7 @@ def _for_slack(text: str) -> str:
 
 def _run(notice: NotifyRule, page: Runbook, ended: Sequence[ClusterRunResult]) -> str:
     """Run a command with the JSON on its stdin; return why that failed, "" where it did not."""
-    told = {"OFFSETBOOK_RUNBOOK": page.name, "OFFSETBOOK_EXIT_CODE": str(exit_code(ended))}
+    variables = {"OFFSETBOOK_RUNBOOK": page.name, "OFFSETBOOK_EXIT_CODE": str(exit_code(ended))}
     try:
         done = subprocess.run(
             notice.command,
@@ -118,12 +118,12 @@ def _run(notice: NotifyRule, page: Runbook, ended: Sequence[ClusterRunResult]) -
             text=True,
             errors="replace",
             timeout=COMMAND_TIMEOUT_S,
-            env={**os.environ, **told},
+            env={**os.environ, **variables},
             check=False,
         )
     except OSError as exc:
         return exc.strerror or str(exc)
     except subprocess.TimeoutExpired:
         return f"it took longer than {COMMAND_TIMEOUT_S} s"
-    said = " ".join(done.stderr.split())[-200:]
-    return f"exit {done.returncode}: {said}".rstrip(": ") if done.returncode else ""
+    message = " ".join(done.stderr.split())[-200:]
+    return f"exit {done.returncode}: {message}".rstrip(": ") if done.returncode else ""

@@ -21,7 +21,7 @@ from typing import Any
 
 from toolkit.runbooks.run_process import RunOrder
 
-# What matters most to whoever is woken by it comes first.
+# What matters most to the operator on call comes first.
 _WORST_FIRST = (1, 2, 4, 3, 0)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NEVER_BEGUN = "not started: the other runs were stopped"
@@ -50,7 +50,7 @@ class ClusterRunResult:
 
     @property
     def changed(self) -> int:
-        """How many changes it made, as far as it told."""
+        """How many changes it made, as far as it reported them."""
         return int(self.result["counts"].get("changed", 0)) if self.result else 0
 
     @property
@@ -73,7 +73,7 @@ def run_all(orders: Sequence[RunOrder], *, at_once: int, on_step: OnStep) -> lis
     """
     Carry out all orders, at most so many at once, and return how each ended, in their order.
 
-    `on_step` is told of the steps of each, from several threads.
+    `on_step` is called with the steps of each, from several threads.
     """
     children = _Children()
     with children.stopped_by_signals(), ThreadPoolExecutor(at_once) as pool:
@@ -141,11 +141,11 @@ class _Children:
 
 
 def _listen(child: subprocess.Popen[str], order: RunOrder, on_step: OnStep) -> dict[str, Any]:
-    """Give the order, tell of its steps, and return the last that was heard of it."""
+    """Send the order, report its steps, and return the last message of the process."""
     if child.stdin is None or child.stdout is None:
         raise AssertionError
     last: dict[str, Any] = {}
-    with suppress(BrokenPipeError):  # it died at once, and its exit code tells
+    with suppress(BrokenPipeError):  # it died at once; its exit code is the reason
         child.stdin.write(order.to_json() + "\n")
         child.stdin.flush()
     for line in child.stdout:

@@ -11,7 +11,7 @@ from toolkit.runbooks.runbook_page import Runbook
 from toolkit.runner.parameters import parse_parameters
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
-# Who starts a runbook may not widen what its page allows.
+# A run may not be allowed more than its page allows.
 FIXED = {
     "dry_run": "use --dry-run, or set may_change in the page",
     "approve": "set limits in the page, or run the notebook itself",
@@ -53,9 +53,9 @@ def values_of(
     values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
     names = {page.new_name(name) for name, _ in texts}
     if missing := [name for name in page.must_give if name not in names]:
-        wanted = " ".join(f"add -p {name}=..." for name in missing)
+        options = " ".join(f"add -p {name}=..." for name in missing)
         raise UsageError(
-            f"runbook {page.name} is missing parameters: {', '.join(missing)}", hint=wanted
+            f"runbook {page.name} is missing parameters: {', '.join(missing)}", hint=options
         )
     if page.takes("dry_run"):
         values["dry_run"] = dry_run or not page.may_change

@@ -1,9 +1,9 @@
 """
 One run of a runbook, in a process of its own: `python -m toolkit.runbooks.run_process`.
 
-It reads what to do as one line of JSON and then keeps reading: when whoever started it is gone,
-however that ended, nothing is there any more to be read, and it stops as after SIGTERM. It tells
-what happens as lines of JSON.
+It reads its order as one line of JSON and then keeps reading: when its parent process has ended,
+however that ended, it reads the end of the stream, and stops as after SIGTERM. It reports its steps
+and its end as lines of JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from toolkit.storage.state_folder import locked_run, state_dir
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What to run: everything that a process must be told."""
+    """What to run: everything that the process needs."""
 
     runbook: str
     notebook: str
@@ -90,7 +90,7 @@ def _stop_when_alone() -> None:
     while sys.stdin.readline():
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-    # Nobody is there to ask a second time when a kernel does not heed the first.
+    # No second signal will come if a kernel ignores the first.
     time.sleep(TimeLimits().grace_s)
     os.kill(os.getpid(), signal.SIGTERM)
 

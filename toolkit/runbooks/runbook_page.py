@@ -57,7 +57,7 @@ AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class NotifyRule:
-    """Whom to tell, and when: by a webhook, which is a reference to its address, or a command."""
+    """When to send a notification: to a webhook, by a reference to its address, or a command."""
 
     on: str  # one of EVENTS
     webhook: str = ""
@@ -88,7 +88,7 @@ class Runbook:
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """Its name on the command line."""
         return self.path.stem
 
     @property
@@ -98,7 +98,7 @@ class Runbook:
 
     @property
     def must_name_clusters(self) -> bool:
-        """Whether it is for who starts it to say which; a notebook may be about all without one."""
+        """Whether the run must name its clusters; without one, a notebook may be about all."""
         one = any(p.name == "cluster" and p.default for p in self.declared)
         return self.clusters is None and (one or self.takes("clusters"))
 
@@ -189,16 +189,16 @@ def _parameters(front: _FrontMatter, declared: Iterable[Parameter]) -> dict[str,
     values: dict[str, object] = {}
     for key, value in front.file.pairs(node, "parameters") if node else ():
         if key.value in CONSENT:
-            told = f"{key.value} is not set here: see may_change, limits and clusters"
-            raise front.file.wrong_at(key, told)
+            problem = f"{key.value} is not set here: see may_change, limits and clusters"
+            raise front.file.wrong_at(key, problem)
         try:
             pairs = [(key.value, text) for text in front.file.texts_of(value, key.value)]
             read = parse_parameters(declared, pairs, notebook=front.text("notebook"))
         except ToolkitError as exc:
             raise front.file.wrong_at(key, str(exc)) from exc
         if both := values.keys() & read.keys():
-            told = f"{', '.join(both)} is given twice, once by its old name"
-            raise front.file.wrong_at(key, told)
+            problem = f"{', '.join(both)} is given twice, once by its old name"
+            raise front.file.wrong_at(key, problem)
         values |= read
     return values
 
@@ -233,22 +233,22 @@ def _notices(front: _FrontMatter) -> Iterator[NotifyRule]:
 
 def _notice(front: _FrontMatter, node: yaml.Node) -> NotifyRule:
     pairs = front.pairs(node, "notify", ("on", "webhook", "format", "command"))
-    said = {name: value for name, (_, value) in pairs.items()}
-    if "on" not in said or len({"webhook", "command"} & said.keys()) != 1:
+    entries = {name: value for name, (_, value) in pairs.items()}
+    if "on" not in entries or len({"webhook", "command"} & entries.keys()) != 1:
         raise front.file.wrong_at(
             node, "a notification needs `on`, and either `webhook` or `command`"
         )
-    on = front.one_of(said["on"], "on", EVENTS)
-    if "command" in said:
-        return NotifyRule(on, command=tuple(front.texts(said["command"], "command")))
-    webhook = front.file.text_of(said["webhook"], "webhook")
+    on = front.one_of(entries["on"], "on", EVENTS)
+    if "command" in entries:
+        return NotifyRule(on, command=tuple(front.texts(entries["command"], "command")))
+    webhook = front.file.text_of(entries["webhook"], "webhook")
     if not REFERENCE.fullmatch(webhook):
         raise front.file.wrong_at(
-            said["webhook"],
+            entries["webhook"],
             "webhook must be a reference such as ${env:NAME} or ${file:/path}, because anyone "
             "with the URL can post to it",
         )
-    form = front.one_of(said["format"], "format", FORMATS) if "format" in said else "json"
+    form = front.one_of(entries["format"], "format", FORMATS) if "format" in entries else "json"
     return NotifyRule(on, webhook, form)
 
 
@@ -258,7 +258,7 @@ class _FrontMatter:
     The entries of one page.
 
     Every method raises RunbookError that names line and column of what is wrong. Values are texts
-    as they stand there: what they mean is not for YAML to say.
+    as written there: YAML does not decide their types.
     """
 
     file: YamlFile
@@ -289,8 +289,8 @@ class _FrontMatter:
         found = {}
         for key, value in self.file.pairs(node, what):
             if key.value not in known:
-                told = f"unknown entry {key.value!r}{meant(key.value, [*known])}"
-                raise self.file.wrong_at(key, told)
+                problem = f"unknown entry {key.value!r}{meant(key.value, [*known])}"
+                raise self.file.wrong_at(key, problem)
             found[key.value] = (key, value)
         return found
 

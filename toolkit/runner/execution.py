@@ -79,14 +79,14 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> RunEnd:
                 on_cell_executed=lambda **_: interruption.cell_ended(),
             )
     except PapermillExecutionError as exc:
-        stop = _after_error(executed.cells, exc.ename, exc.evalue, asked_by=interruption.asked_by)
+        stop = _after_error(executed.cells, exc.ename, exc.evalue, by=interruption.stopped_by)
     except (KeyboardInterrupt, StoppedBetweenCells):
-        reason = f"{interruption.asked_by or 'an interrupt'} stopped the run"
+        reason = f"{interruption.stopped_by or 'an interrupt'} stopped the run"
         stop = RunEnd(RunStatus.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
     except DeadKernelError:
         reason = "the kernel died during this step; its progress is unknown"
         if interruption.timed_out:
-            reason = f"{interruption.asked_by} was exceeded, and the kernel was killed: {reason}"
+            reason = f"{interruption.stopped_by} was exceeded, and the kernel was killed: {reason}"
         stop = RunEnd(RunStatus.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
     except RuntimeError as exc:
         raise RunFailed(
@@ -106,8 +106,8 @@ class NotebookWriter:
     """
     Where the executed notebook of one run goes, for papermill.
 
-    A full disk must not stop the cell that runs: it may be changing a cluster. So what cannot be
-    written is kept, and said at the end. What is written is there whole or not at all.
+    A full disk must not stop the cell that runs: it may be changing a cluster. So a write error is
+    stored, and reported at the end. The file is written whole or not at all.
     """
 
     def __init__(self, path: Path) -> None:
@@ -183,7 +183,7 @@ def _is_injected(cell: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def _quiet_papermill() -> Iterator[None]:
-    """Keep papermill's own opinion on parameters and names off the screen: ours was first."""
+    """Hide papermill's own warnings about parameters and names: offsetbook's come before."""
     logger = logging.getLogger("papermill")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -193,9 +193,7 @@ def _quiet_papermill() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _after_error(
-    executed: list[dict[str, Any]], name: str, text: str, *, asked_by: str | None
-) -> RunEnd:
+def _after_error(executed: list[dict[str, Any]], name: str, text: str, *, by: str | None) -> RunEnd:
     """
     Say why a cell failed, from the name and the text of its exception.
 
@@ -207,9 +205,9 @@ def _after_error(
     one_line = " ".join(text.split())
     reason = one_line if name in exit_codes and one_line else f"{name}: {one_line}".rstrip(": ")
     status = _STATUS_OF_EXIT.get(exit_code, RunStatus.FAILED)
-    if exit_code == 1 and (asked_by or name == "KeyboardInterrupt"):
+    if exit_code == 1 and (by or name == "KeyboardInterrupt"):
         status = RunStatus.INTERRUPTED
-        reason = f"{asked_by or 'an interrupt'} stopped this step" + (
+        reason = f"{by or 'an interrupt'} stopped this step" + (
             "" if name == "KeyboardInterrupt" else f", which ended with {reason}"
         )
     index = _failed_index(executed)

@@ -1,8 +1,8 @@
 """
-The kernel process of a run: every interrupt during a cell ends that cell, and the runner is told.
+The kernel process of a run: every interrupt during a cell ends that cell, with a reply.
 
 ipykernel ignores an interrupt that comes before the cell's code has begun, and sends no reply if
-one comes just before or after the code: whoever sent the cell then waits for ever.
+one comes just before or after the code: the runner would then wait for ever.
 """
 
 from __future__ import annotations

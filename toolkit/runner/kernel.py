@@ -29,7 +29,7 @@ from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.formats.private_files import folder_for_sockets
 
 _KERNEL_CLASS = "--IPKernelApp.kernel_class=toolkit.runner.interruptible_kernel.InterruptibleKernel"
-# Ctrl-C reaches every process of a terminal, and who started this one may pass it on as well.
+# Ctrl-C reaches every process of a terminal, and the parent of this one may forward it as well.
 _SAME_REQUEST_S = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -39,7 +39,7 @@ class StoppedBetweenCells(Exception):
     A signal came while no cell was running.
 
     Not a KeyboardInterrupt: where the caller has an event loop, the cells run in another thread,
-    and an exception of that kind would end the thread without telling anybody.
+    and an exception of that kind would end the thread without a message.
     """
 
 
@@ -57,13 +57,13 @@ class Interruption:
 
     def __init__(self, limits: TimeLimits, log: IO[bytes]) -> None:
         """Start without a kernel and without a cell; what kernels print goes to the log."""
-        self.asked_by: str | None = None  # the first signal's name, or the limit
+        self.stopped_by: str | None = None  # the first signal's name, or the limit
         self.timed_out = False
         self._limits = limits
         self._log = log
         self._kernel: AsyncKernelManager | None = None
         self._cell_began: float | None = None
-        self._asked_at = 0.0
+        self._stopped_at = 0.0
         self._timers: list[threading.Timer] = []
 
     def kernel_class(self, environment: Mapping[str, str]) -> type[AsyncKernelManager]:
@@ -78,13 +78,13 @@ class Interruption:
             async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
                 interruption._kernel = self
                 # Socket files in a folder of our own, and not TCP: no other user of the host can
-                # connect. Without a folder they would be made where the caller stands.
+                # connect. Without a folder they would be made in the working directory.
                 folder = folder_for_sockets()
                 self.sockets = TemporaryDirectory(prefix="offsetbook-", dir=folder)
                 self.transport = "ipc"
                 self.ip = f"{self.sockets.name}/k"
                 self.connection_file = f"{self.sockets.name}/connection.json"
-                # A yaml.py where the caller stands is not what a notebook imports.
+                # A notebook must not import a yaml.py of the working directory.
                 options["env"] = {**os.environ, "PYTHONSAFEPATH": "1", **environment}
                 options |= {"stdout": interruption._log, "stderr": interruption._log}
                 await super().start_kernel(**options)
@@ -96,8 +96,8 @@ class Interruption:
         return RunKernel
 
     def cell_sent(self) -> None:
-        """Note that a cell now runs in the kernel; stop the run instead when that was asked for."""
-        if self.asked_by:
+        """Note that a cell now runs in the kernel; stop the run instead if a stop was requested."""
+        if self.stopped_by:
             raise StoppedBetweenCells
         self._cell_began = time.monotonic()
         if self._limits.step_s is not None:
@@ -110,10 +110,10 @@ class Interruption:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Handle the signals and the time limits while the run lasts."""
-        # Only the main thread may handle signals; who runs notebooks in others sees to them.
+        # Only the main thread may handle signals; a caller in another thread handles them itself.
         is_main = threading.current_thread() is threading.main_thread()
         before = {number: signal.getsignal(number) for number in _SIGNALS if is_main}
-        # What was started to ignore a signal (nohup, a job in a script) goes on ignoring it.
+        # A process that was started to ignore a signal (nohup, a job in a script) still ignores it.
         handled = [number for number in before if before[number] is not signal.SIG_IGN]
         for number in handled:
             signal.signal(number, self._on_signal)
@@ -134,19 +134,19 @@ class Interruption:
         timer.start()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if not self.asked_by:
+        if not self.stopped_by:
             self._stop(signal.Signals(number).name)
-        elif time.monotonic() - self._asked_at > _SAME_REQUEST_S:
-            raise KeyboardInterrupt  # asked twice: do not wait for the cell
+        elif time.monotonic() - self._stopped_at > _SAME_REQUEST_S:
+            raise KeyboardInterrupt  # requested twice: do not wait for the cell
 
     def _end_step(self, began: float) -> None:
-        if self._cell_began == began and not self.asked_by:
+        if self._cell_began == began and not self.stopped_by:
             self._time_out(
                 f"the time limit of a step, {format_duration(self._limits.step_s or 0)},"
             )
 
     def _end_run(self) -> None:
-        if not self.asked_by:
+        if not self.stopped_by:
             self._time_out(
                 f"the time limit of the run, {format_duration(self._limits.run_s or 0)},"
             )
@@ -157,9 +157,9 @@ class Interruption:
         if self._cell_began is not None:
             self._after(self._limits.grace_s, self._signal_kernel, signal.SIGKILL, self._cell_began)
 
-    def _stop(self, asked_by: str) -> None:
+    def _stop(self, stopped_by: str) -> None:
         """Interrupt the running cell; without one, the next cell will not start."""
-        self.asked_by, self._asked_at = asked_by, time.monotonic()
+        self.stopped_by, self._stopped_at = stopped_by, time.monotonic()
         if (began := self._cell_began) is not None:
             self._signal_kernel(signal.SIGINT, began)
 

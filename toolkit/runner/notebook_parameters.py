@@ -9,15 +9,15 @@ from typing import Any
 from toolkit.errors import ParameterError
 from toolkit.journeys.installation import require_installation
 from toolkit.report.display import running_cell
-from toolkit.report.made_from import AskedParameters, end_plans
 from toolkit.report.notices import NoticeTone, show_notice
+from toolkit.report.plan_inputs import NotebookParameters, end_plans
 from toolkit.report.safe_names import sentence
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.old_names import rename_notices, renamed_in_kernel
 from toolkit.runner.parameters import ONE_NAME, Parameter, check_parameters, read_parameters
 
 
-def parameters(notebook: str, kernel: MutableMapping[str, Any]) -> AskedParameters:
+def parameters(notebook: str, kernel: MutableMapping[str, Any]) -> NotebookParameters:
     """
     Check what is installed, and the parameters: `parameters("50_reset_offsets", vars())`.
 
@@ -34,15 +34,15 @@ def parameters(notebook: str, kernel: MutableMapping[str, Any]) -> AskedParamete
             hint="run the parameters cell; if it has no such line, update this copy with "
             "offsetbook init --update",
         )
-    asked = AskedParameters(notebook, {p.name: p.default for p in declared}, kernel)
-    check_parameters(declared, asked.values, notebook=notebook)
-    return asked
+    given = NotebookParameters(notebook, {p.name: p.default for p in declared}, kernel)
+    check_parameters(declared, given.values, notebook=notebook)
+    return given
 
 
 def _as_here(
     declared: tuple[Parameter, ...], notebook: str, kernel: MutableMapping[str, Any]
 ) -> tuple[Parameter, ...]:
-    """Take values that were given by old names, say so, and return the parameters of this copy."""
+    """Accept values of old names, with a note, and return the parameters of this copy."""
     names = [parameter.name for parameter in declared]
     cell, _ = running_cell()
     used = renamed_in_kernel(names, kernel, notebook=notebook, by_hand=bool(cell))

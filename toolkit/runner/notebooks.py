@@ -1,4 +1,4 @@
-"""Find a notebook by what an operator types, and read one, which anybody may have written."""
+"""Find a notebook by the name that an operator types, and read it without trusting it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.errors import UsageError
 from toolkit.model.input_files import read_input
 from toolkit.templates import NOTEBOOKS
 
-# First those of the package: a copy that somebody edits does not stand in for the template.
+# First those of the package: an edited copy does not replace the template.
 _FOLDERS = (NOTEBOOKS, Path("notebooks"), Path())
 
 
@@ -47,7 +47,7 @@ def read_notebook(notebook: Path) -> dict[str, Any]:
             f"{notebook} is not a notebook: invalid JSON",
             hint="open it in JupyterLab and save it again",
         ) from exc
-    # Before version 4 the cells were elsewhere; such a notebook is none of ours.
+    # Before version 4 the cells were elsewhere; offsetbook has no such notebook.
     is_one = isinstance(content, dict) and isinstance(content.get("cells"), list)
     if not is_one or not all(map(_is_cell, content["cells"])):
         raise UsageError(

@@ -59,8 +59,8 @@ def renamed_in_kernel(
     """
     Take what papermill has set by an old name, and return the old names in use, each with the new.
 
-    A copy of a notebook from before has only the old name, which its cells use: it stays. In a cell
-    that somebody runs `by_hand`, a variable with an old name is any variable, and no parameter.
+    An older copy of a notebook has only the old name, which its cells use: it stays. In a cell that
+    is run `by_hand`, a variable with an old name is any variable, and no parameter.
     """
     in_use = {}
     for old, new in old_names(known).items():

@@ -1,7 +1,7 @@
 """
 The parameters of a notebook, checked before anything is started.
 
-Papermill only warns about a name it does not know and goes on with the defaults, reads `false` as
+Papermill only warns about an unknown name and continues with the defaults, reads `false` as
 a text that is true, and misses every declaration with a union or a second `=`. So the one cell
 tagged `parameters` is parsed here as what it is: Python.
 
@@ -35,7 +35,7 @@ UNPARSABLE = (
     *(SyntaxError, ValueError, TypeError, tokenize.TokenError),
     *(MemoryError, RecursionError),
 )
-# What approves a change: whoever starts a run gives it, a saved notebook does not.
+# What approves a change: given when a run is started, never by a saved notebook.
 WITHOUT_APPROVAL: dict[str, object] = {
     "dry_run": True,
     "approve": "",
@@ -66,7 +66,7 @@ class ValueType:
         return _ACCEPTS[self.kind](value)
 
     def from_texts(self, texts: Sequence[str]) -> object:
-        """The value that one or more texts stand for; ValueError where they stand for none."""
+        """The value of one or more texts; ValueError if they have none."""
         if self.kind == "list[str]":
             return _list_from(texts)
         if len(texts) != 1:
@@ -161,14 +161,14 @@ def parse_parameters(
             raise _secret(name, notebook)
         _known(known, new_name(name, known), notebook)
         given.setdefault(name, []).append(text)
-    asked = known | {old: Parameter(old, ONE_NAME, "") for old in old_names(known)}
+    accepted = known | {old: Parameter(old, ONE_NAME, "") for old in old_names(known)}
     values: dict[str, object] = {}
     for name, repeated in given.items():
         try:
-            values[name] = asked[name].type.from_texts(repeated)
+            values[name] = accepted[name].type.from_texts(repeated)
         except (ValueError, KeyError, StopIteration) as exc:
             shown = repeated[0] if len(repeated) == 1 else repeated
-            raise _wrong_type(asked[name], shown, notebook) from exc
+            raise _wrong_type(accepted[name], shown, notebook) from exc
     return with_new_names(known, values, notebook=notebook)
 
 
@@ -176,7 +176,7 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
     """
     Read names and texts from a YAML file of `name: value` lines; a value may be a list.
 
-    Values are texts as they stand there: 007 stays 007. Raises ParameterError with line and column.
+    Values are texts as written there: 007 stays 007. Raises ParameterError with line and column.
     """
     file = YamlFile(path, "parameters file", ParameterError, "pass a file of 'name: value' lines")
     root = file.compose(file.read())
@@ -269,10 +269,12 @@ def _known(known: Mapping[str, Parameter], name: str, notebook: str) -> Paramete
 
 def _wrong_type(parameter: Parameter, value: object, notebook: str) -> ParameterError:
     if parameter.type.choices:
-        wanted = "one of " + ", ".join(str(choice) for choice in parameter.type.choices)
+        expected = "one of " + ", ".join(str(choice) for choice in parameter.type.choices)
     else:
-        wanted = parameter.type.name
-    return ParameterError(f"{notebook}: parameter {parameter.name} must be {wanted}, got {value!r}")
+        expected = parameter.type.name
+    return ParameterError(
+        f"{notebook}: parameter {parameter.name} must be {expected}, got {value!r}"
+    )
 
 
 def _malformed(notebook: Path, line: int) -> ParameterError:
@@ -294,7 +296,7 @@ def _secret(name: str, notebook: str) -> ParameterError:
 
 
 def read_type(annotation: ast.expr) -> ValueType | None:
-    """The type that an annotation declares, or None where it is not one of ours."""
+    """The type that an annotation declares, or None if no parameter may have it."""
     name = ast.unparse(annotation).replace('"', "'")
     optional = False
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):

@@ -38,7 +38,7 @@ def past_runs(folder: Path) -> list[RunRow]:
     """
     Return a row for each run in a folder, the newest first.
 
-    Where `result.json` is missing or broken the row says so; folders without a notebook and without
+    If `result.json` is missing or broken, the row says so; folders without a notebook and without
     a result are no runs. Raises OSError where the folder cannot be listed.
     """
     found = [_row(inside) for inside in folder.iterdir() if _is_run(inside)]
@@ -50,7 +50,7 @@ def remove_old(folder: Path, runbook: str, *, older_than: timedelta) -> int:
     Remove the folders of a runbook's runs that ended longer ago, and return how many.
 
     The newest run on each cluster always stays, and so does every folder whose `result.json` does
-    not say that it is one of them: a run without a result is what somebody should look at. Undo
+    not say that it is one of them: a run without a result should be looked at by a person. Undo
     records and the audit log are elsewhere. What cannot be removed stays, too.
     """
     before, newest, removed = datetime.now(UTC) - older_than, set(), 0
@@ -82,15 +82,15 @@ def _is_run(folder: Path) -> bool:
     try:
         return (folder / FILE_NAME).exists() or any(folder.glob("*.ipynb"))
     except OSError:
-        return True  # nobody can say that it is none: its row says why it cannot be read
+        return True  # it may be one: its row says why it cannot be read
 
 
 def _row(folder: Path) -> tuple[tuple[datetime, str], RunRow]:
-    """Return a row, and by what it is sorted."""
+    """Return a row and its sort key."""
     try:
         result = read_result(folder)
     except InvalidResultFile as exc:
-        # When the folder was last written to says most about a run that told nothing itself.
+        # The time of the last write to its folder says most about a run without a result.
         touched = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
         notebook = next((path.stem for path in sorted(folder.glob("*.ipynb"))), "")
         report = "report.html" if (folder / "report.html").is_file() else ""
@@ -107,7 +107,7 @@ def _row(folder: Path) -> tuple[tuple[datetime, str], RunRow]:
         changed=_changed(result),
         problems=result["counts"].get("problems"),
         began=began,
-        # A clock that was set back meanwhile tells nothing.
+        # If the clock was set back meanwhile, the duration is unknown.
         took_s=(ended - began).total_seconds() if ended >= began else None,
         who=result["who"],
         report=_report(folder, result["report"]),

@@ -30,7 +30,7 @@ def report_of(notebook: Path) -> NotebookReport:
     """
     Return an executed notebook as one offline HTML page, and its status.
 
-    What is known of the run comes from the `result.json` beside the notebook where there is one,
+    The facts about the run come from the `result.json` in the notebook's folder if there is one,
     else from the notebook itself: then the status is "ran" (every step did), "unfinished" or
     "failed", and the failing step is on top. Raises UsageError where the file is not found, is no
     notebook or was never executed.
@@ -41,7 +41,7 @@ def report_of(notebook: Path) -> NotebookReport:
     _check_format(notebook, content)
     if not any(_has_run(cell) for cell in _steps(content)):
         raise UsageError(f"{notebook} was not executed: no cell has run", hint=_NEVER)
-    result = _result_beside(notebook) or _result_within(notebook, content)
+    result = _stored_result(notebook) or _result_within(notebook, content)
     return NotebookReport(report_html(notebook, result=result), str(result["status"]))
 
 
@@ -58,8 +58,8 @@ def _check_format(notebook: Path, content: Mapping[str, Any]) -> None:
         ) from exc
 
 
-def _result_beside(notebook: Path) -> dict[str, Any] | None:
-    """Return what our runner left beside the notebook that it executed."""
+def _stored_result(notebook: Path) -> dict[str, Any] | None:
+    """Return the result in the folder of the notebook, if the runner executed it there."""
     try:
         result = read_result(notebook.parent)
     except InvalidResultFile:
@@ -68,7 +68,7 @@ def _result_beside(notebook: Path) -> dict[str, Any] | None:
 
 
 def _result_within(notebook: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the notebook itself tells of its run, under the names of `result.json`."""
+    """Return the facts of a run in the notebook itself, under the names of `result.json`."""
     status, error = _ending(content)
     metadata = content.get("metadata", {})
     papermill = metadata.get("papermill", {}) if isinstance(metadata, dict) else {}
@@ -84,10 +84,10 @@ def _result_within(notebook: Path, content: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _times(papermill: Mapping[str, Any]) -> dict[str, str]:
-    """Return when papermill began and ended, where it says so."""
+    """Return when papermill began and ended, if the notebook has it."""
     times = {"started": papermill.get("start_time"), "finished": papermill.get("end_time")}
-    told = {name: at for name, at in times.items() if isinstance(at, str) and is_time(at)}
-    return told if told.keys() == times.keys() else {}
+    known = {name: at for name, at in times.items() if isinstance(at, str) and is_time(at)}
+    return known if known.keys() == times.keys() else {}
 
 
 def _ending(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
@@ -112,7 +112,7 @@ def _parameters(notebook: Path, papermill: Mapping[str, Any]) -> dict[str, Any]:
     try:
         declared = {p.name: p.default for p in read_parameters(notebook)}
     except (ParameterError, UsageError):
-        declared = {}  # a notebook that is not one of ours may say them in its own way
+        declared = {}  # another notebook may declare them in its own way
     given = papermill.get("parameters")
     return declared | (given if isinstance(given, dict) else {})
 

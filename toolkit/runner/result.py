@@ -15,7 +15,7 @@ from toolkit.model.input_files import read_input
 from toolkit.storage.formats.atomic_files import write_whole
 
 FILE_NAME = "result.json"
-MOST_BYTES = 5_000_000  # no run of ours writes as much
+MOST_BYTES = 5_000_000  # no run writes as much
 
 
 class RunStatus(StrEnum):
@@ -26,7 +26,7 @@ class RunStatus(StrEnum):
     BLOCKED = "blocked"  # exit 3: a guard-rail or a missing approval; nothing was changed
     PARTLY_APPLIED = "partly-applied"  # exit 4
     INCOMPLETE = "incomplete"  # exit 4: it only looked, and could not see everything
-    INTERRUPTED = "interrupted"  # exit 1: somebody or something stopped it
+    INTERRUPTED = "interrupted"  # exit 1: it was stopped by a person or a process
     TIMED_OUT = "timed-out"  # exit 1: it was interrupted because it took too long
     KERNEL_DIED = "kernel-died"  # exit 1: how far the running cell came is not known
 
@@ -37,15 +37,15 @@ class StepFailed:
 
     reason: str
     cell: int | None = None  # index in the executed notebook, from 0; None: between cells
-    step: str = ""  # the heading that the cell stands under
+    step: str = ""  # the heading of the cell
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """
-    What became of one run of a notebook.
+    The result of one run of a notebook.
 
-    `result.json` holds these fields under these names; `result.schema.json` beside this module says
+    `result.json` holds these fields under these names; `result.schema.json` in this folder says
     the same to programs:
 
         notebook     name of the notebook, without folder and ending
@@ -134,7 +134,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     """
     Return the content of the `result.json` in a folder, with the fields that `RunResult` names.
 
-    Raises InvalidResultFile where there is none, where it cannot be read, or is not as we write it.
+    Raises InvalidResultFile where there is none, where it cannot be read, or is not valid.
     """
     path = folder / FILE_NAME
     try:
@@ -148,7 +148,7 @@ def read_result(folder: Path) -> dict[str, Any]:
         raise InvalidResultFile(f"{FILE_NAME} is not JSON") from exc
     if not isinstance(content, dict):
         raise InvalidResultFile(f"{FILE_NAME} is not an object")
-    for name, is_good in _WANTED.items():
+    for name, is_good in _FIELD_CHECKS.items():
         if name not in content or not is_good(content[name]):
             raise InvalidResultFile(f"in {FILE_NAME}, {name} is missing or invalid")
     return content
@@ -190,7 +190,7 @@ def _is_object(value: object) -> bool:
     return isinstance(value, dict)
 
 
-_WANTED = {
+_FIELD_CHECKS = {
     **dict.fromkeys(("notebook", "status", "summary", "who", "version"), _is_text),
     **dict.fromkeys(("started", "finished"), is_time),
     "undo": _is_text_or_none,

@@ -20,7 +20,7 @@ class RunLog:
         self.file = file
 
     def say(self, text: str) -> None:
-        """Add a line. A log that cannot be written must not stop what it tells of."""
+        """Add a line. A log that cannot be written must not stop the run."""
         line = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {' '.join(text.split())}\n"
         with suppress(OSError):
             self.file.write(line.encode("utf-8", "backslashreplace"))
@@ -28,7 +28,7 @@ class RunLog:
 
 @contextmanager
 def run_log(folder: Path) -> Iterator[RunLog]:
-    """Open the log of a run; where that cannot be done, what is said goes nowhere."""
+    """Open the log of a run; if that fails, its output is dropped."""
     path = folder / NAME
     with suppress(OSError):
         path.touch()

@@ -1,4 +1,4 @@
-"""One run of a notebook, from checked parameters to the folder that tells what happened."""
+"""One run of a notebook, from checked parameters to the folder with its results."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def run_notebook(
     The folder holds the executed notebook, `report.html`, `run.log` and, written last,
     `result.json`. Wrong parameters raise ParameterError before anything is made; what goes wrong
     afterwards is in the result, and where that cannot be written RunFailed is raised. Relative
-    paths in the notebook start where the caller stands, as with plain papermill. An approval that
-    is saved in the notebook is not used: `dry_run`, `approve`, `reason`, `overrides` and `limits`
-    must be given.
+    paths in the notebook are relative to the working directory, as with plain papermill. An
+    approval that is saved in the notebook is not used: `dry_run`, `approve`, `reason`, `overrides`
+    and `limits` must be given.
     """
     declared = read_parameters(notebook)
     parameters, notes = _checked(declared, parameters, notebook=notebook.name)
@@ -173,7 +173,7 @@ def _result(
 
 
 def _with_report(result: RunResult, executed: Path) -> RunResult:
-    """Write the report; a run whose report is missing is not quite done, whatever it did."""
+    """Write the report; a run without its report is not done, whatever it did."""
     from toolkit.report import write_report  # noqa: PLC0415 - nbconvert is slow to import
 
     shown = replace(result, report=REPORT_NAME)

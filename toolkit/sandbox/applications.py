@@ -62,7 +62,7 @@ def main() -> None:
         signal.signal(end, lambda *_: here.stopped.set())
     create_topics(here.address)
     write_backlog(here.address)
-    # Before anybody reads: while it is open it would pass for the one that stays open.
+    # Before any consumer reads: while it is open it would look like the one that stays open.
     producer = commit_a_transaction(here.address)
     parts = [
         partial(keep_producing, here.address, here.stopped),

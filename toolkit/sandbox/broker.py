@@ -34,13 +34,13 @@ _PROPERTIES = {
     # KIP-848 members learn of their partitions with a heartbeat: every second, not every five.
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "1000",
-    "group.initial.rebalance.delay.ms": "0",  # nobody else is about to join
+    "group.initial.rebalance.delay.ms": "0",  # no other member is about to join
     # Records come one by one here: with an index entry for every 4 kB, a fetch would read the
     # headers of up to fifty batches to find where it starts.
     "log.index.interval.bytes": "1",
     "log.initial.task.delay.ms": "500",
     # A controller that has nothing to say else writes to its disk twice a second: half of what a
-    # broker that nobody uses costs.
+    # unused broker costs.
     "metadata.max.idle.interval.ms": "0",
     "num.network.threads": "2",
     "num.io.threads": "4",
@@ -126,8 +126,8 @@ def start_broker(
     """
     Start a broker in `directory` and return it once it answers clients.
 
-    What is there already is used: a broker that runs is left alone, its data and its ports are
-    kept. `properties` are added to `server.properties`. A broker that does not start raises
+    An existing broker is used: a running one is left alone, a stopped one keeps its data and its
+    ports. `properties` are added to `server.properties`. A broker that does not start raises
     `SandboxFailed` with its own words.
     """
     known = find_broker(directory)
@@ -149,7 +149,7 @@ def start_broker(
             _run(broker)
             break
         except SandboxFailed as exc:
-            # Between our look and its own bind anybody may have taken a port.
+            # Another process may have taken a port before the broker bound it.
             if not attempts_left or PORT_TAKEN not in str(exc):
                 raise
     return broker
@@ -170,7 +170,7 @@ def _free_ports(known: Broker | None) -> tuple[int, int]:
 
 def free_ports(count: int) -> list[int]:
     """
-    Return ports that nobody listens at.
+    Return ports without a listener.
 
     They are below those that systems give to outgoing connections, of which one could take the port
     while its broker is being started again.
@@ -186,7 +186,7 @@ def reserve_ports(directory: Path, ports: tuple[int, int], version: str) -> None
 
 
 def is_free(port: int) -> bool:
-    """Return whether nobody listens at a port."""
+    """Return whether a port has no listener."""
     with socket.socket() as probe:
         # As the broker itself binds: connections of a former broker may still linger.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -234,7 +234,7 @@ def _await_answer(broker: Broker) -> None:
 
 def _live_cluster(address: str, *, timeout_s: float = 1) -> tuple[str, int]:
     """Return the cluster id that comes with the metadata, "" without live brokers, and how many."""
-    # Metadata version 2 for no topics. A broker that is still fenced answers, but lists nobody.
+    # Metadata version 2 for no topics. A broker that is still fenced answers, but lists no broker.
     request = struct.pack(">hhihi", 3, 2, 0, -1, 0)
     host, port = address.rsplit(":", 1)
     try:
@@ -270,12 +270,12 @@ def _failed(broker: Broker, what: str) -> SandboxFailed:
 
 
 def _own_words(log: Path) -> str:
-    """Return the broker's error lines; what it said last, if none of them looks like one."""
+    """Return the broker's error lines; its last lines, if none of them looks like one."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = [line.strip() for line in lines if line.strip() and not re.match(r"\s+at ", line)]
+    output = [line.strip() for line in lines if line.strip() and not re.match(r"\s+at ", line)]
     errors = [
         line
-        for line in said
+        for line in output
         if re.match(r"(Caused by: |Exception in thread \S+ )?[\w.$]+(Exception|Error)\b", line)
     ]
-    return "; ".join(dict.fromkeys(errors[:2] or said[-3:])) or "it wrote no output"
+    return "; ".join(dict.fromkeys(errors[:2] or output[-3:])) or "it wrote no output"

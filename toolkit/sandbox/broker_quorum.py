@@ -100,8 +100,8 @@ def start_brokers(
 def _reserve_ports(folders: Sequence[Path], version: str) -> list[Broker]:
     """Return the brokers with ports that each of them knows before any of them runs."""
     known = [find_broker(folder) for folder in folders]
-    kept = {port for one in known if one for port in (one.port, one.controller_port)}
-    spare = (port for port in free_ports(4 * len(folders)) if port not in kept)
+    used_ports = {port for one in known if one for port in (one.port, one.controller_port)}
+    spare = (port for port in free_ports(4 * len(folders)) if port not in used_ports)
     found = []
     for folder, broker in zip(folders, known, strict=True):
         if broker and (broker.pid or (is_free(broker.port) and is_free(broker.controller_port))):

@@ -2,7 +2,7 @@
 A broker's new data directory, as `kafka-storage format` makes it.
 
 The tool costs a JVM, and what it writes differs in two ids only. It is run once for each version of
-Apache Kafka; what it wrote is kept beside the jars and copied with ids of its own.
+Apache Kafka; its output is cached with the jars, and each copy gets its own ids.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Sandbox:
 
     @property
     def fleet_file(self) -> Path:
-        """The file that tells the rest of the toolkit how to connect."""
+        """The fleet file with the connection settings of the clusters."""
         return self.state_dir / "fleet.yaml"
 
     def up(
@@ -131,7 +131,7 @@ class Sandbox:
 
         A new cluster is ready once every problem can be seen. Later, problems may have been solved:
         then it is ready once its applications are members again; `fresh` deletes its data and seeds
-        it anew. The fleet files lead to the TLS listener of a `secured` cluster (SCRAM, ACLs), of
+        it again. The fleet files lead to the TLS listener of a `secured` cluster (SCRAM, ACLs), of
         one broker. Raises `SandboxFailed` in the words of a broker or of the applications.
         """
         _check(names)
@@ -194,7 +194,7 @@ class Sandbox:
         directory = self.state_dir / name
         record, brokers = directory / "applications.process", brokers_in(directory)
         ended = []
-        # The applications first: they leave their groups while there is a broker to tell.
+        # The applications first: they leave their groups while a broker still runs.
         if running(record):
             on_step(f"stopping the applications of {name}")
         if end(record):
@@ -262,7 +262,7 @@ def _seed(name: str, brokers: Sequence[Broker], *, on_step: Step) -> None:
     steady_s = 0
     if not running(record):
         on_step(f"seeding {name}")
-        # Killed, they did not leave their groups: for a moment the broker takes the dead for alive.
+        # If they were killed, they did not leave their groups: they are members until the timeout.
         steady_s = STEADY_S if record.exists() else 0
         command = [sys.executable, "-P", "-m", "toolkit.sandbox.applications"]
         log = broker.directory / "applications.log"

@@ -38,7 +38,7 @@ _LOGGING = (
 
 @dataclass(frozen=True, slots=True)
 class _Bundle:
-    """Jars that are fetched together: what for, by which file of ours, and what has to be there."""
+    """Jars that are fetched together: for what, by which Ivy file, and which must be there."""
 
     words: str
     folder: str
@@ -56,7 +56,7 @@ def kafka_jars(version: str, *, on_step: Callable[[str], None] = lambda _: None)
 
 
 def streams_jars(version: str, *, on_step: Callable[[str], None] = lambda _: None) -> Path:
-    """Return the directory with the jar that Streams applications have beside Kafka's own."""
+    """Return the directory with the jar that Streams applications need besides Kafka's own."""
     return _cached(STREAMS, version, on_step=on_step)
 
 
@@ -87,8 +87,9 @@ def _cached(bundle: _Bundle, version: str, *, on_step: Callable[[str], None]) ->
 
 
 def _fetch(bundle: _Bundle, version: str, jars: Path, *, on_step: Callable[[str], None]) -> None:
-    """Download beside `jars` and rename at the end, so that what is there is always whole."""
-    unfinished = jars.with_name(f"{jars.name}.partial")  # kept when it fails: the next try goes on
+    """Download next to `jars` and rename at the end, so that the folder is always complete."""
+    # It stays after a failure: the next try continues.
+    unfinished = jars.with_name(f"{jars.name}.partial")
     retrieved = unfinished / "jars"
     shutil.rmtree(retrieved, ignore_errors=True)
     words = bundle.words.format(version)
@@ -116,12 +117,12 @@ def check_digests(
     Raises PrerequisiteMissing that names each jar that differs, is missing or is not in the list.
     Of versions without a list, which only users ask for, it says that nothing was compared.
     """
-    wanted = _digests().get(bundle)
-    if wanted is None:
+    released = _digests().get(bundle)
+    if released is None:
         on_step(f"  no digests are known of {bundle}: its jars were not verified")
         return
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in folder.iterdir()}
-    if wrong := sorted(name for name, _ in wanted.items() ^ found.items()):
+    if wrong := sorted(name for name, _ in released.items() ^ found.items()):
         raise PrerequisiteMissing(
             f"jars of {bundle} are not those that were released: {', '.join(dict.fromkeys(wrong))}",
             hint=f"find out who changed them; they are in {folder} and are not used",
@@ -175,9 +176,9 @@ def _follow(command: list[str], *, on_step: Callable[[str], None]) -> Iterator[s
 
 
 def _reason(output: list[str]) -> str:
-    told = [
+    reasons = [
         line
         for line in output
         if re.search(r"not found|not reachable|[Ee]rror|timed out|Exception|refused", line)
     ]
-    return "; ".join(dict.fromkeys(told or output[-3:]))[:600] or "the resolver wrote no output"
+    return "; ".join(dict.fromkeys(reasons or output[-3:]))[:600] or "the resolver wrote no output"

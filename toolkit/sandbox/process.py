@@ -1,8 +1,8 @@
 """
 Background processes that outlive the command that started them.
 
-Each has a small record file with its id and start time: an id alone may by now belong to somebody
-else's process, and we end only what we started.
+Each has a small record file with its id and start time: the id alone may belong to another process
+by now, and only processes of the sandbox may be ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from toolkit.errors import SandboxFailed
 from toolkit.storage.formats.atomic_files import write_whole
 
 # Popen objects of children that are meant to outlive this interpreter: one that is collected while
-# its process runs warns about it, and whoever ends the process must also reap it.
+# its process runs warns about it, and the code that ends the process must also reap it.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 

@@ -89,7 +89,7 @@ class RawCluster:
         self._open.close()
 
     def ask(self, request: Any, answer: Any, *, version: int) -> Any:
-        """Return the answer of the group's coordinator, which is asked first the next time."""
+        """Return the response of the group's coordinator, which is tried first the next time."""
         for number, broker in enumerate(self._brokers):
             got = broker.ask(request, answer, version=version)
             # An answer without a code of its own is one to a member, whose heartbeat came before.
@@ -122,7 +122,7 @@ def log_offsets(
 ) -> dict[TopicPartition, int]:
     """Return the first or last offset of every partition; `stable` stops at open transactions."""
     Topic = ListOffsetsRequest.ListOffsetsTopic  # noqa: N806  # it is a class
-    asked = [
+    requested = [
         Topic(
             name=topic.name,
             partitions=[
@@ -132,14 +132,14 @@ def log_offsets(
         )
         for topic in topics
     ]
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=int(stable), topics=asked)
-    told = {
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=int(stable), topics=requested)
+    offsets = {
         TopicPartition(topic.name, partition.partition_index): checked(partition).offset
         for answer in brokers.ask_all(request, ListOffsetsResponse, version=3)
         for topic in answer.topics
         for partition in topic.partitions
         if partition.error_code != NOT_LEADER
     }
-    if len(told) < sum(len(topic.partitions) for topic in asked):
+    if len(offsets) < sum(len(topic.partitions) for topic in requested):
         raise RawRequestRefused("partitions without a leader")
-    return told
+    return offsets

@@ -65,7 +65,7 @@ PROCESS = uuid.uuid4()  # what member ids that outlast an eviction are made from
 
 
 def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> None:
-    """Be a member of `group` until `stopped`, and join again whenever the broker forgets us."""
+    """Be a member of `group` until `stopped`, and join again whenever the broker has removed it."""
     while not stopped.is_set():
         member = MEMBERS[group.behaviour](group)
         try:
@@ -123,7 +123,7 @@ class ConnectWorker:
         return broker.ask(request, JoinGroupResponse, version=5)
 
     def heartbeat(self, broker: Brokers) -> None:
-        """Tell the coordinator that the worker is there, and commit for the sink's tasks."""
+        """Send a heartbeat of the worker, and commit for the sink's tasks."""
         request = HeartbeatRequest(
             group_id=self.group.group_id, generation_id=self.generation, member_id=self.member_id
         )
@@ -152,7 +152,7 @@ class ShareConsumer:
         self._beat(broker, topics=list(self.group.reads))
 
     def heartbeat(self, broker: Brokers) -> None:
-        """Tell the coordinator that the consumer is there."""
+        """Send a heartbeat of the consumer."""
         self._beat(broker)
 
     def leave(self, broker: Brokers) -> None:
@@ -210,7 +210,7 @@ class StreamsInstance:
         self.heartbeat(broker)
 
     def heartbeat(self, broker: Brokers) -> None:
-        """Tell the coordinator which tasks the instance runs, read what there is, and commit."""
+        """Send a heartbeat with the tasks of the instance, read new records, and commit."""
         self._beat(broker)
         read = _topics_of(self.group)
         owned = {
@@ -264,20 +264,20 @@ def _topics_of(group: SeededGroup) -> list[SeededTopic]:
 
 
 def _settled(
-    broker: Brokers, group: SeededGroup, wanted: Collection[TopicPartition]
+    broker: Brokers, group: SeededGroup, partitions: Collection[TopicPartition]
 ) -> set[TopicPartition]:
     """Return the partitions of which the committed offset is settled: no transaction has one."""
     Group = OffsetFetchRequest.OffsetFetchRequestGroup  # noqa: N806  # it is a class
-    asked = Group(group_id=group.group_id, topics=None)
-    request = OffsetFetchRequest(groups=[asked], require_stable=True)
-    (told,) = broker.ask(request, OffsetFetchResponse, version=8).groups
+    requested = Group(group_id=group.group_id, topics=None)
+    request = OffsetFetchRequest(groups=[requested], require_stable=True)
+    (response,) = broker.ask(request, OffsetFetchResponse, version=8).groups
     waiting = {
         TopicPartition(topic.name, partition.partition_index)
-        for topic in checked(told).topics
+        for topic in checked(response).topics
         for partition in topic.partitions
         if partition.error_code == _UNSTABLE
     }
-    return {*wanted} - waiting
+    return {*partitions} - waiting
 
 
 def _commit(

@@ -1,7 +1,7 @@
 """
 Check over the Kafka protocol whether every seeded problem is visible.
 
-Asked with raw messages on purpose: the sandbox is what the toolkit's own reading is tested on.
+It uses raw messages on purpose: the toolkit's own reads are tested on the sandbox.
 Shares the declared exception of `applications`.
 """
 
@@ -105,10 +105,10 @@ def _lost_records(group: SeededGroup, seed_state: SeedState) -> bool:
 
 
 def _is_held_up(group: SeededGroup, seed_state: SeedState) -> bool:
-    held = seed_state.stable[OPEN_TRANSACTION]
+    stable_end = seed_state.stable[OPEN_TRANSACTION]
     return (
         seed_state.commits[group.group_id].get(OPEN_TRANSACTION)
-        == held
+        == stable_end
         < seed_state.ends[OPEN_TRANSACTION]
     )
 
@@ -145,12 +145,12 @@ def _states(brokers: Brokers) -> dict[str, str]:
 def _commits(
     brokers: Brokers, groups: tuple[SeededGroup, ...]
 ) -> dict[str, dict[TopicPartition, int]]:
-    asked = [
+    requested = [
         OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group.group_id, topics=None)
         for group in groups
         if group.committed_topics
     ]
-    request = OffsetFetchRequest(groups=asked, require_stable=False)
+    request = OffsetFetchRequest(groups=requested, require_stable=False)
     answers = brokers.ask_all(request, OffsetFetchResponse, version=8)
     return {
         group.group_id: {

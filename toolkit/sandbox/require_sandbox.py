@@ -17,9 +17,9 @@ def require_sandbox(cluster: Cluster, fleet_file: Path | None = None) -> None:
     """
     Raise Blocked unless a cluster is one that was started here as part of a sandbox.
 
-    Its address proves nothing, because anything may be forwarded to loopback. So the cluster is
-    asked for its own id, which has to be that of a broker in the folder of the fleet file or in the
-    sandbox's folder. Raises ClusterUnreachable where nobody answers.
+    Its address proves nothing, because anything may be forwarded to loopback. So its cluster id
+    must be that of a broker in the folder of the fleet file or in the sandbox's folder. Raises
+    ClusterUnreachable if no broker answers.
     """
     with Connection(cluster) as connection:
         cluster_id = connection.cluster_id

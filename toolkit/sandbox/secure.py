@@ -150,5 +150,5 @@ def _openssl(*arguments: str) -> None:
             [command, *arguments], check=True, capture_output=True, stdin=subprocess.DEVNULL
         )
     except subprocess.CalledProcessError as exc:
-        said = exc.stderr.decode(errors="replace")
-        raise SandboxFailed(f"openssl {arguments[0]} failed: {said}") from exc
+        output = exc.stderr.decode(errors="replace")
+        raise SandboxFailed(f"openssl {arguments[0]} failed: {output}") from exc

@@ -1,7 +1,7 @@
 """
 The seeded fleet as data: its topics, and one consumer group for every problem.
 
-`applications` brings it to life, `signs` tells whether a broker shows it, and `sandbox status` and
+`applications` creates it, `readiness` checks whether a broker shows it, and `sandbox status` and
 the documentation list it.
 """
 
@@ -44,7 +44,7 @@ class SeededGroup:
 
     group_id: str
     problem: str  # a few words, to find it by
-    story: str  # what an operator would be told
+    story: str  # how an operator would describe it
     behaviour: Behaviour = Behaviour.READS
     reads: tuple[str, ...] = ()  # topics that it subscribes to, or assigns itself
     left: tuple[str, ...] = ()  # topics that it read before and has offsets of

@@ -6,15 +6,15 @@ import pandas as pd
 import pyarrow as pa
 
 
-def as_columns(table: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """Return the wanted columns in their order, cast to Spark's types; absent ones are null."""
+def as_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns of a schema in its order, cast to Spark's types; absent ones are null."""
     columns = [
         table[field.name].cast(field.type)
         if field.name in table.column_names
         else pa.nulls(table.num_rows, field.type)
-        for field in wanted
+        for field in schema
     ]
-    return pa.table(columns, schema=wanted)
+    return pa.table(columns, schema=schema)
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
@@ -23,10 +23,10 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def as_table(frame: pd.DataFrame, wanted: pa.Schema) -> pa.Table:
-    """Return the wanted columns of a pandas frame."""
-    names = [field.name for field in wanted]
-    return pa.Table.from_pandas(frame[names], schema=wanted, preserve_index=False)
+def as_table(frame: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """Return the columns of a schema from a pandas frame."""
+    names = [field.name for field in schema]
+    return pa.Table.from_pandas(frame[names], schema=schema, preserve_index=False)
 
 
 def nullable(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:

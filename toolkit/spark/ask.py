@@ -1,8 +1,8 @@
 """
-What coordinators and brokers tell of one cluster: groups, settings, logs and holds.
+Read groups, settings, logs and holds of one cluster from its coordinators and brokers.
 
-There is no Spark in it. Each is asked once for all groups and positions of a task together; what is
-not answered is a problem in its own rows.
+It uses no Spark. Each request covers all groups and positions of a task; a failed read is a problem
+in its own rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.schemas import LOG_FACTS, schema
 
 NO_LOG = LogOffsets(None, None)
-# Look-ups tell nothing of the last records of a log, which most groups are at.
+# Look-ups do not date the last records of a log, which most groups are at.
 MOST_READ = 5_000
 
 
@@ -90,7 +90,7 @@ def _listed(groups: Iterable[Group]) -> pd.DataFrame:
 
 
 class HoldsRead(NamedTuple):
-    """Who has paused what: a row for each partition, and for each group why it is unknown."""
+    """The paused partitions and their holders, and for each group why they are unknown."""
 
     holds: pd.DataFrame  # group, topic, partition, hold
     unread: pd.DataFrame  # group, hold_unread
@@ -100,7 +100,7 @@ def ask_holds(cluster: Cluster, groups: pd.DataFrame) -> HoldsRead:
     """
     Ask coordinators what is paused in groups in which a member of offsetbook is: group, type.
 
-    A coordinator may not tell, as brokers before 4.0 do not while a group rebalances.
+    A coordinator may not report it, as brokers before 4.0 do not while a group rebalances.
     """
     holding = [
         Group(name, GroupType(kind), GroupState.UNKNOWN)
@@ -132,10 +132,10 @@ def ask_logs(
     """
     Ask for log start, log end and time lag of each position: a row of `schemas.LOG_FACTS` each.
 
-    `positions` are rows of `schemas.POSITIONS`, with `past_ends` where earlier runs tell where logs
-    ended: that tells the lag in time where brokers do not. `look_back_s` says how long ago it is
-    asked where logs ended. A partition that could not be asked for has nulls and says why in
-    `log_problem`. Log ends are asked for first, so that they are as young as the commits.
+    `positions` are rows of `schemas.POSITIONS`, with `past_ends` from earlier runs, if any: they
+    give the time lag where brokers do not. `look_back_s` are the ages of the instants at which log
+    ends are looked up. A partition that could not be read has nulls, and the reason in
+    `log_problem`. Log ends are read first, so that they are as young as the commits.
     """
     columns = schema(*LOG_FACTS)
     if positions.empty:
@@ -201,7 +201,7 @@ def _with_earlier(
 
 
 def _in_whole_milliseconds(at: datetime) -> datetime:
-    """Return the time with Kafka's grain, so that an answer is found by what was asked."""
+    """Return the time in Kafka's precision, so that an answer matches its request."""
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
@@ -234,7 +234,7 @@ def _first_unread(
     committed: Iterable[int],
     logs: Mapping[TopicPartition, LogOffsets],
 ) -> list[tuple[TopicPartition, int]]:
-    """Return where reading would go on from each position."""
+    """Return the offset from which each position would be read on."""
     return [
         (place, max(0 if pd.isna(offset) else int(offset), logs.get(place, NO_LOG).log_start or 0))
         for place, offset in zip(places, committed, strict=True)
@@ -244,13 +244,13 @@ def _first_unread(
 def _points(
     unread: Sequence[tuple[TopicPartition, int]], times: LogTimes
 ) -> list[tuple[LogTime, ...]]:
-    """Return for each position the answers that tell all that is known about its record."""
+    """Return for each position the answers that bound the time of its record."""
     offsets: dict[TopicPartition, list[int]] = defaultdict(list)
     for place, offset in unread:
         offsets[place].append(offset)
     around = {
-        place: points_around(times.points.get(place, ()), wanted)
-        for place, wanted in offsets.items()
+        place: points_around(times.points.get(place, ()), unread_offsets)
+        for place, unread_offsets in offsets.items()
     }
     return [around[place][offset] for place, offset in unread]
 
@@ -259,7 +259,7 @@ def _records(
     cluster: Cluster, times: LogTimes, logs: Mapping[TopicPartition, LogOffsets]
 ) -> dict[tuple[TopicPartition, int], FirstRecord]:
     """
-    Read the records about which look-ups told too little, as far as we may and there is time.
+    Read the records whose time look-ups did not settle, as far as permitted and in time.
 
     Aborted records count for nothing where no transaction is open; elsewhere it is not decided yet
     which records are committed.
@@ -267,9 +267,9 @@ def _records(
     found: dict[tuple[TopicPartition, int], FirstRecord] = {}
     settled = {place for place, log in logs.items() if log.last_stable == log.log_end}
     for committed in (True, False):
-        wanted = [one for one in times.unsettled[:MOST_READ] if (one[0] in settled) is committed]
-        # What is known without them is known all the same.
+        positions = [one for one in times.unsettled[:MOST_READ] if (one[0] in settled) is committed]
+        # The look-ups stay valid without these records.
         with suppress(ToolkitError):
-            if wanted:
-                found |= read_first_records(cluster, wanted, most=MOST_READ, committed=committed)
+            if positions:
+                found |= read_first_records(cluster, positions, most=MOST_READ, committed=committed)
     return found

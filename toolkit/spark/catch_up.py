@@ -1,5 +1,5 @@
 """
-The commits of a cluster as of one instant, just before its log ends are asked for.
+The commits of a cluster as of one instant, just before its log ends are read.
 
 The first stage takes seconds, or minutes. What groups committed meanwhile would be counted as their
 lag, and a group created meanwhile would be missing. So what each offsets partition has been given
@@ -56,8 +56,8 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
 
     Where a partition may not be read, or too much is behind an open transaction, commits come
     through Admin instead: older values would look like lag, and new groups would be missing. What
-    Admin does not tell either is as the first stage left it, and a problem says so. Groups that the
-    cluster's policy ignores are left out.
+    Admin does not report either is as the first stage left it, and a problem says so. Groups that
+    the cluster's policy ignores are left out.
     """
     read_at = datetime.now(UTC)
     logs = [*_read_logs(cluster, blocks, read_at)]
@@ -81,7 +81,7 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
 
 
 class _LogNow(NamedTuple):
-    """What a partition of the offsets topic holds now; `WHOLE` stands for all of them."""
+    """The current content of a partition of the offsets topic; `WHOLE` is all of them."""
 
     number: int
     partitions: int | None  # how many the topic has

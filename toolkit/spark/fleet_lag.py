@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
@@ -135,9 +135,9 @@ def fleet_lag(
     Look at every group that has committed offsets, in the given clusters.
 
     It is one query of two stages: read the offsets topics, then bring the commits of each cluster
-    up to now, ask its brokers and judge. It runs when a result is first asked for, and what it
-    found is kept for as long as the `with` block lasts, because a second reading would mix two
-    moments. `on_step` is told in words what is being done.
+    up to now, read from its brokers and judge. It runs on the first access to a result, which is
+    cached until the `with` block ends, because a second read would mix two moments. `on_step` gets
+    the current step as text.
     """
     by_name = {cluster.name: cluster for cluster in clusters}
     with following(session, on_step) as step:
@@ -146,7 +146,7 @@ def fleet_lag(
         taken_at = datetime.now(UTC)
         run = history.begin(options.run_id, taken_at) if history else None
         step("reading offsets topics and judging commits")
-        reading = read_offsets(session, by_name.values(), state.kept)
+        reading = read_offsets(session, by_name.values(), state.stored)
         store = (history.root, run) if history and run else None
         packed = judged(reading, by_name, _rules(options, taken_at, store))
         packed.persist(StorageLevel.MEMORY_AND_DISK)

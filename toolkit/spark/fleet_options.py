@@ -1,4 +1,4 @@
-"""How a fleet is looked at, checked before Spark is started for it."""
+"""The options of the fleet job, checked before Spark is started for it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from toolkit.spark.history import check_root
 @dataclass(frozen=True)
 class FleetOptions:
     """
-    How a fleet is looked at.
+    The options of the fleet job.
 
     `rules` define the status words and the period for trends (`window_s`). Groups that are empty
     for longer than `unused_group_days` are unused. Commit activity is counted over `activity_s`.
-    `history` is a folder or URL for results, from which the next run reads on; a run of the same
+    `history` is a folder or URL for results, from which the next run continues; a run of the same
     `run_id` is stored once. `full` reads everything, even if the history allows less.
     """
 

@@ -3,7 +3,7 @@ What runs of the fleet job found, as Delta tables below one folder or URL, witho
 
     ROOT/<table>   the tables of `schemas.RESULTS`, by day, with run_id, taken_at and attempt
     ROOT/log_ends  where logs ended: `schemas.LOG_ENDS`, like those tables
-    ROOT/state     where the next run goes on reading: `schemas.STATE`, see `read_state`
+    ROOT/state     where the next run continues reading: `schemas.STATE`, see `read_state`
     ROOT/runs      a row for each complete run: run_id, taken_at, attempt
 
 Tasks write files, and the driver commits them. Each attempt to store a run has an id, and readers
@@ -123,7 +123,7 @@ class NewFile(NamedTuple):
 
 
 class TableFile:
-    """A new file of a table, of which nobody knows before it is committed."""
+    """A new file of a table, which no reader sees before it is committed."""
 
     def __init__(self, root: str, table: str, day: str) -> None:
         """Take the day, "" in a table that is not divided."""
@@ -148,7 +148,7 @@ class TableFile:
             self._clusters.update(pc.unique(rows["cluster"]).to_pylist())
 
     def close(self) -> list[NewFile]:
-        """End the file; return what there is to commit: nothing where nothing was added."""
+        """Close the file; return the files to commit: none if no row was added."""
         if self._writer is None:
             return []
         with naming(f"writing {self._name}"):
@@ -157,7 +157,7 @@ class TableFile:
             size = self._files.get_file_info(self._path).size
         stats: dict[str, Any] = {"numRecords": self._rows}
         if self._clusters:
-            # Of one cluster in most files: where another is asked for, they are not opened.
+            # Most files are of one cluster: reads of another cluster do not open them.
             ends = {"minValues": min(self._clusters), "maxValues": max(self._clusters)}
             stats |= {name: {"cluster": end} for name, end in ends.items()}
         return [NewFile(self._table, self._path, size, json.dumps({**stats, "nullCount": {}}))]
@@ -183,7 +183,7 @@ class RunFiles:
             self._open[table].add(rows)
 
     def close(self) -> list[NewFile]:
-        """End the files; return what there is to commit."""
+        """Close the files; return the files to commit."""
         return [new for file in self._open.values() for new in file.close()]
 
 
@@ -197,7 +197,7 @@ class History:
         Raises UsageError for what cannot hold a history, and PrerequisiteMissing.
         """
         check_root(root)
-        # Tasks may stand in another folder.
+        # Tasks may run in another working directory.
         self.root = root.rstrip("/") if urlsplit(root).scheme else str(Path(root).absolute())
         tables = tables or {**RESULTS, LOG_ENDS_TABLE: LOG_ENDS}
         self._tables = {name: pa.schema([*of, *OF_A_RUN]) for name, of in tables.items()}
@@ -298,14 +298,14 @@ class History:
         clusters: Collection[str],
     ) -> Iterator[pa.Table]:
         """Yield the rows of some runs and clusters, or all clusters."""
-        wanted: list[Any] = [("day", ">=", runs[0].day), ("day", "<=", runs[-1].day)]
+        filters: list[Any] = [("day", ">=", runs[0].day), ("day", "<=", runs[-1].day)]
         keep = pc.field("attempt").isin([run.attempt for run in runs])
         if clusters:
-            wanted += of_clusters(clusters)
+            filters += of_clusters(clusters)
             keep &= pc.field("cluster").isin(list(clusters))
         of_files = pa.schema([*columns, *(one for one in FILTERED if one not in columns)])
         with naming(f"reading {self.root}/{table}"):
-            for rows in self._row_groups(table, paths_in(delta, wanted), of_files):
+            for rows in self._row_groups(table, paths_in(delta, filters), of_files):
                 yield rows.filter(keep).select(columns.names)
 
     def compact(self, *, before: date) -> list[date]:
@@ -325,7 +325,7 @@ class History:
 
     def expire(self, *, keep_days: int, now: datetime) -> list[date]:
         """
-        Remove days that are more than `keep_days` ago, and files that nobody has read for a day.
+        Remove days that are more than `keep_days` ago, and files that were unused for a day.
 
         Returns the days that were removed. Raises UsageError for less than one day.
         """
@@ -518,10 +518,10 @@ def _commit(delta: DeltaTable, new: Sequence[NewFile], gone: Collection[str]) ->
     delta.create_write_transaction(actions, "append", delta.schema(), by)
 
 
-def paths_in(delta: DeltaTable, wanted: Sequence[Any] = ()) -> list[str]:
-    """Return the paths, below a table, of its files in which wanted rows may be."""
+def paths_in(delta: DeltaTable, filters: Sequence[Any] = ()) -> list[str]:
+    """Return the paths, below a table, of its files in which rows may match the filters."""
     name = delta.table_uri.rstrip("/").rpartition("/")[2]
-    uris = delta.file_uris(file_pruning_predicate=list(wanted) or None)
+    uris = delta.file_uris(file_pruning_predicate=list(filters) or None)
     return [uri.rpartition(f"/{name}/")[2] for uri in uris]
 
 

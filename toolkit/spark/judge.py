@@ -1,7 +1,7 @@
 """
 The second stage: judge everything that was read of one cluster.
 
-Its commits are brought up to now, coordinators and brokers are asked about all of them together,
+Its commits are brought up to now, facts about all of them are read from coordinators and brokers,
 and the rules are applied in slices, so that the memory of a worker depends on the slice. A
 coordinator keeps everything about a group in one partition of the offsets topic, so a task has all
 of a group. Rules are not written again here: they are the functions of `planning`.
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
@@ -63,7 +63,7 @@ LOOK = ["log_read_at", "log_end"]
 GROUP_KEY = ["cluster", "group"]
 HELD = ["group", "topic", "partition"]
 OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unreadable"]
-# Beside them in a table of commits: the number of the row of facts about the log there.
+# Another column of a table of commits: the number of the row with the facts of the log.
 LOG_ROW = "log_row"
 
 
@@ -204,7 +204,7 @@ def _log_ends(cluster: Cluster, positions: pd.DataFrame, logs: pd.DataFrame) -> 
 
 
 def _resumed_at(blocks: Sequence[Row]) -> datetime | None:
-    """Return when the reading before this one was made, None where everything was read anew."""
+    """Return when the read before this one was made; None if everything was read in full."""
     at = [block["read_to"]["resumed_at"] for block in blocks if block["read_to"]]
     return max((one for one in at if one), default=None)
 
@@ -238,7 +238,7 @@ def _unpacked(blocks: Sequence[Row], name: str, of: pa.Schema) -> pa.Table:
 
 
 def _with_log_rows(commits: pa.Table) -> tuple[pa.Table, pd.DataFrame]:
-    """Return the positions that are committed, each once, and commits with the row of theirs."""
+    """Return the committed positions, each once, and the commits with the row of their position."""
     every = as_frame(commits.select(POSITIONS.names))
     rows = every.groupby(POSITIONS.names, sort=False, dropna=False).ngroup()
     positions = every.drop_duplicates(ignore_index=True)
@@ -260,7 +260,7 @@ def _slices(tables: Mapping[str, pa.Table]) -> Iterator[dict[str, pa.Table]]:
 
 
 class ClusterFacts(NamedTuple):
-    """What coordinators and brokers tell of a cluster."""
+    """The facts about a cluster from its coordinators and brokers."""
 
     cluster: str
     groups: ClusterGroups
@@ -295,7 +295,7 @@ def _judged_slice(part: Slice, judging: EvaluationRules) -> dict[str, pa.Table]:
 
 
 def _groups(part: Slice, commits: pd.DataFrame) -> pd.DataFrame:
-    """Put together what the log and the coordinators tell of every group of a slice."""
+    """Join the facts about every group of a slice from the log and the coordinators."""
     # Commits name groups of which the log has no record of their own.
     named = commits[GROUP_KEY].drop_duplicates()
     logged = named.merge(part.frame("groups"), on=GROUP_KEY, how="outer")
@@ -373,9 +373,9 @@ def _activity(
     part: Slice, commits: pd.DataFrame, groups: pd.DataFrame, judging: EvaluationRules
 ) -> pd.DataFrame:
     """Count what the groups of a slice wrote lately."""
-    known, read_on = part.facts.groups, part.facts.resumed_at
+    known, resumed_at = part.facts.groups, part.facts.resumed_at
     removed = part.frame("removals")
-    if read_on:
+    if resumed_at:
         removed = _with_kinds_known_before(removed, groups)
     kinds = with_removal_kinds(
         removed, retention_s=known.retention_s, check_interval_s=known.check_interval_s
@@ -383,7 +383,7 @@ def _activity(
     return activity_by_group(
         part.frame("activity"),
         kinds,
-        since=max(judging.activity_since, read_on or judging.activity_since),
+        since=max(judging.activity_since, resumed_at or judging.activity_since),
         now=judging.taken_at,
         commits=commits[GROUP_KEY],
     )
@@ -393,7 +393,7 @@ def _with_kinds_known_before(removed: pd.DataFrame, groups: pd.DataFrame) -> pd.
     """
     Fill in the kind of groups whose records an earlier run has read.
 
-    A group of which nothing is known is then not simple: why its offsets went cannot be told.
+    A group of which nothing is known is then not simple: why its offsets went is unknown.
     """
     by_group = groups.set_index("group")
     kind = removed["group"].map(by_group["type"])

@@ -2,7 +2,7 @@
 Pack tables into single binary values that Spark moves without converting.
 
 Turning hundreds of thousands of wide rows into Spark's own form and back took several times as
-long as all the rules together. Packed they are moved, kept and spilled as they are.
+long as all the rules together. Packed tables are moved, cached and spilled as they are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pack(table: pa.Table) -> bytes:
 
 
 def unpack(packed: bytes | None, of: pa.Schema) -> pa.Table:
-    """Return the table in a value; without rows where there is none."""
+    """Return the table in a value; an empty one for null."""
     if packed is None:
         return of.empty_table()
     return pa.ipc.open_stream(pa.py_buffer(packed)).read_all()

@@ -16,10 +16,10 @@ OnStep = Callable[[str], None]
 @contextmanager
 def following(session: SparkSession, on_step: OnStep) -> Iterator[OnStep]:
     """
-    Return a function that says what is being done; how many tasks of it are done is said as well.
+    Return a function that reports the current step; finished tasks are reported as well.
 
-    Say nothing any more when the block ends. A session without a status tracker (Spark Connect)
-    tells no tasks.
+    After the block, nothing is reported. A session without a status tracker (Spark Connect) reports
+    no tasks.
     """
     doing, ended = [""], threading.Event()
 

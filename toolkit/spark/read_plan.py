@@ -3,10 +3,10 @@ Decide for each `__consumer_offsets` partition whether to resume the last read o
 
 What was read before and what is read now make the whole only if nothing was lost in between. In a
 compacted log a record may vanish once there is a newer one of its key; and a tombstone, which is
-the newest of its key, vanishes too, `delete.retention.ms` after the cleaner first came by. Whoever
-comes back later than that finds neither the value nor its deletion, and would keep what is deleted
-for ever. So a reading goes on where the last one ended only if every tombstone since must still be
-there, and reads everything otherwise; the reason is told in words.
+the newest of its key, vanishes too, `delete.retention.ms` after the cleaner first came by. A run
+that comes later finds neither the value nor its deletion, and would keep the deleted value for
+ever. So a read continues where the last one ended only if every tombstone since must still be
+there, and reads everything otherwise, with the reason as text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from toolkit.model.times import format_duration
 
-# Of the time for which tombstones are kept: for a reading that takes long, and for clocks that
+# Of the retention of tombstones: for a read that takes long, and for clocks that
 # differ between the machines of two runs.
 MARGIN_SHARE = 0.25
 MARGIN_MOST = timedelta(hours=1)
@@ -31,8 +31,8 @@ class ResumePoint:
 
     next_offset: int  # all records before it are read; never beyond the last stable offset
     log_start: int
-    read_at: datetime  # aware UTC, from before the log's end was asked for
-    topic_id: str  # "" where the broker tells none
+    read_at: datetime  # aware UTC, from before the log end was read
+    topic_id: str  # "" if the broker reports none
     partitions: int  # how many the offsets topic had
     delete_retention_ms: int  # of the topic, then
     leader_epoch: int | None = None  # how often the partition's leader had changed, where known
@@ -51,7 +51,7 @@ class OffsetsLog:
 class OffsetsTopicNow:
     """The offsets topic of one cluster now, with those of its partitions that can be read."""
 
-    asked_at: datetime  # aware UTC, from before it was asked for
+    requested_at: datetime  # aware UTC, from before the request
     topic_id: str
     partitions: int
     delete_retention_ms: int | None  # the topic's delete.retention.ms; None: could not be read
@@ -59,7 +59,7 @@ class OffsetsTopicNow:
 
 
 class ReadPlan(NamedTuple):
-    """Where to begin reading a partition; `why_full` is "" where the last reading goes on."""
+    """Where to begin reading a partition; `why_full` is "" where the last read is continued."""
 
     start: int
     why_full: str
@@ -115,11 +115,11 @@ def _why_too_late(point: ResumePoint, topic: OffsetsTopicNow) -> str:
     """Say why a tombstone that was written since may be gone again."""
     if topic.delete_retention_ms is None:
         return "delete.retention.ms could not be read"
-    if topic.asked_at < point.read_at:
+    if topic.requested_at < point.read_at:
         return f"it was read at {point.read_at:%Y-%m-%d %H:%M:%S} UTC, which is in the future"
     # The cleaner sets a tombstone's last hour by what is set when it comes by.
     retention_ms = min(point.delete_retention_ms, topic.delete_retention_ms)
-    gap, longest = topic.asked_at - point.read_at, longest_gap(retention_ms)
+    gap, longest = topic.requested_at - point.read_at, longest_gap(retention_ms)
     if gap < longest:
         return ""
     return (

@@ -1,11 +1,11 @@
 """
-Resume reading `__consumer_offsets` from the last run: what is kept of each partition, and where.
+Resume reading `__consumer_offsets` from the last run: the stored state of each partition.
 
-Kept is, in the table `state` of the history, how far each partition was read and the newest record
-of each key up to there. It belongs to a run as the run's results do: it counts once the run is
-complete, and of several runs the one that has read furthest. A reading task reads the rows of its
-own partitions. What is damaged or of another format is read anew from the cluster, and a problem
-says so.
+The table `state` of the history has how far each partition was read, and the newest record of each
+key up to there. It belongs to a run as the run's results do: it counts once the run is complete,
+and of several runs the one that has read furthest. A reading task reads the rows of its own
+partitions. Instead of a damaged row, or one of another format, the partition is read in full, and a
+problem says so.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORMAT = "3 " + " ".join(f"{field.name}:{field.type}" for field in LATEST)
 SMALL = [*(name for name in STATE.names if name != "latest"), "attempt"]
 
 
-class KeptPartition(NamedTuple):
+class StoredPartition(NamedTuple):
     """How far a partition of the offsets topic was read, and the file with its newest records."""
 
     root: str
@@ -58,7 +58,7 @@ class KeptPartition(NamedTuple):
             naming("the stored state of earlier reads cannot be read"),
             opened(files_of(self.root, STATE_TABLE), self.path) as file,
         ):
-            # Each row is a row group, so that of many large ones only the wanted is read.
+            # Each row is a row group, so that of many large ones only this one is read.
             numbers = file.read(["offsets_partition"], use_threads=False)["offsets_partition"]
             row_group = numbers.to_pylist().index(self.number)
             (row,) = file.read_row_group(row_group, use_threads=False).to_pylist()
@@ -73,13 +73,13 @@ class KeptPartition(NamedTuple):
 
 class ReadState(NamedTuple):
     """
-    What former runs left of some clusters: where to go on in each offsets partition.
+    The stored state of earlier runs for some clusters: where to continue in each partition.
 
     `not_used` says of clusters, "" for all, why something that was left is not used. `over` are
     files that no run needs any more.
     """
 
-    kept: Mapping[str, Mapping[int, KeptPartition]]
+    stored: Mapping[str, Mapping[int, StoredPartition]]
     not_used: Mapping[str, str]
     over: Sequence[str]
 
@@ -117,14 +117,16 @@ def load_state(history: History, clusters: Collection[str]) -> ReadState:
             # Of a run that died, or of another version of offsetbook that is still at work.
             if row["read_at"] < datetime.now(UTC) - READ_FOR:
                 over.append(path)
-    kept = {}
+    stored = {}
     for cluster, by_attempt in found.items():
         best = max(by_attempt.values(), key=lambda rows: max(row["read_at"] for row in rows))
         over += [row["path"] for rows in by_attempt.values() if rows is not best for row in rows]
-        kept[cluster] = {row["offsets_partition"]: _kept(history.root, row) for row in best}
+        stored[cluster] = {
+            row["offsets_partition"]: _stored_partition(history.root, row) for row in best
+        }
     return ReadState(
-        {name: one for name, one in kept.items() if name in clusters},
-        {name: why for name, why in problems.items() if name not in kept},
+        {name: one for name, one in stored.items() if name in clusters},
+        {name: why for name, why in problems.items() if name not in stored},
         sorted({*over}),
     )
 
@@ -140,7 +142,7 @@ def state_rows(blocks: Sequence[Row]) -> Iterator[pa.Table]:
         read_to = block["read_to"]
         if read_to is None:
             continue
-        # Unknown counts as none: the next reading will not go on, and nothing is left out.
+        # Unknown counts as none: the next read starts from the beginning, and leaves nothing out.
         retention = timedelta(milliseconds=read_to["delete_retention_ms"] or 0)
         latest = block["latest"]
         if retention:
@@ -150,7 +152,7 @@ def state_rows(blocks: Sequence[Row]) -> Iterator[pa.Table]:
         yield pa.Table.from_pylist([{name: row[name] for name in STATE.names}], schema=STATE)
 
 
-def _kept(root: str, row: Row) -> KeptPartition:
+def _stored_partition(root: str, row: Row) -> StoredPartition:
     point = ResumePoint(
         next_offset=row["next_offset"],
         log_start=row["log_start"],
@@ -160,4 +162,4 @@ def _kept(root: str, row: Row) -> KeptPartition:
         delete_retention_ms=row["delete_retention_ms"] or 0,
         leader_epoch=row["leader_epoch"],
     )
-    return KeptPartition(root, row["path"], row["cluster"], row["offsets_partition"], point)
+    return StoredPartition(root, row["path"], row["cluster"], row["offsets_partition"], point)

@@ -5,7 +5,7 @@ The work is divided on the driver and done by Spark's workers. Small partitions 
 task, because a task takes longer to begin than some thousand records to read. What could not be
 read is a row whose `problem` says why, so a cluster that is down is seen in the result and does not
 stop the others. A Python data source would divide the work in processes that Spark starts for
-nothing else: three pairs of them, one after the other.
+nothing else: three pairs of them in sequence.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from toolkit.spark.read_plan import (
     ReadPlan,
     plan_reads,
 )
-from toolkit.spark.read_state import KeptPartition
+from toolkit.spark.read_state import StoredPartition
 from toolkit.spark.schemas import READ_BLOCKS, WHOLE, as_spark
 
 CLUSTERS_AT_ONCE = 8
@@ -44,7 +44,7 @@ RECORDS_A_TASK = 50_000
 # Judging takes about 5 CPU seconds for a million commits, of which a log has no more than records.
 RECORDS_A_JUDGING_TASK = 5_000_000
 
-Kept = Mapping[int, KeptPartition]  # by offsets partition
+StoredPartitions = Mapping[int, StoredPartition]  # by offsets partition
 
 # A worker reads many partitions of a cluster, one after the other.
 CONNECTIONS = SharedConnections()
@@ -52,7 +52,7 @@ CONNECTIONS = SharedConnections()
 
 @dataclass(frozen=True)
 class NothingToRead:
-    """Stand for a cluster, or a partition of its offsets topic, that has no log to be read."""
+    """A cluster, or a partition of its offsets topic, without a log that can be read."""
 
     cluster: Cluster
     number: int = WHOLE
@@ -79,7 +79,7 @@ class OffsetsTopicInfo:
     topic_id: str
     partitions: int  # how many it has
     delete_retention_ms: int | None
-    asked_at: datetime
+    requested_at: datetime
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class LogTask:
     log: LogOffsets
     leader_epoch: int | None
     plan: ReadPlan
-    kept: KeptPartition | None = None  # what was read before; read on from where it ends
+    stored: StoredPartition | None = None  # what was read before; the read continues from there
 
     @property
     def cluster(self) -> Cluster:
@@ -107,14 +107,14 @@ class LogTask:
         """
         Yield what the partition holds, and a problem for each kind of record not understood.
 
-        Where it may not be read, its commits must come through Admin. Where what was kept of it
-        cannot be read, a problem says so, and the partition is read from its start.
+        If it may not be read, its commits must come through Admin. If its stored state cannot be
+        read, a problem says so, and the partition is read from its start.
         """
         place = {"offsets_partition": self.number, "partitions": self.topic.partitions}
         start, older, why_full = self.plan.start, None, self.plan.why_full
-        if self.kept and not why_full:
+        if self.stored and not why_full:
             try:
-                older = self.kept.latest(start)
+                older = self.stored.latest(start)
             except StateFileError as exc:
                 start, why_full = self.log.log_start or 0, str(exc)
                 yield {**place, "problem": why_full}
@@ -142,9 +142,9 @@ class LogTask:
             "next_offset": found.next_offset,
             "log_start": self.log.log_start,
             "records": found.records,
-            "read_at": self.topic.asked_at,
+            "read_at": self.topic.requested_at,
             "why_full": why_full,
-            "resumed_at": self.kept.point.read_at if self.kept and not why_full else None,
+            "resumed_at": self.stored.point.read_at if self.stored and not why_full else None,
         }
 
 
@@ -158,7 +158,7 @@ def not_parsed(number: int, found: OffsetsRead) -> Iterator[str]:
         yield f"{count} records of {where} could not be parsed: {why}"
 
 
-class Assigned(NamedTuple):
+class AssignedTask(NamedTuple):
     """A part of the reading, and the judging task that gets what it yields."""
 
     task: ReadTask
@@ -173,16 +173,16 @@ class OffsetsReading(NamedTuple):
 
 
 def read_offsets(
-    session: SparkSession, clusters: Iterable[Cluster], kept: Mapping[str, Kept]
+    session: SparkSession, clusters: Iterable[Cluster], stored: Mapping[str, StoredPartitions]
 ) -> OffsetsReading:
     """
-    Read the offsets topics of clusters, from where `kept` ends on where that is sure.
+    Read the offsets topics of clusters, from the end of `stored` where that is safe.
 
     The tasks hold references to secrets, as the clusters' settings do, and no secret.
     """
-    # A cluster that does not answer takes seconds to say so: they are asked side by side.
+    # A cluster that does not answer takes seconds to time out: they are read in parallel.
     with ThreadPoolExecutor(max_workers=CLUSTERS_AT_ONCE) as pool:
-        cut = pool.map(lambda cluster: tasks_of(cluster, kept.get(cluster.name, {})), clusters)
+        cut = pool.map(lambda cluster: tasks_of(cluster, stored.get(cluster.name, {})), clusters)
         bundles, judging_tasks = divided(cut)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -194,14 +194,14 @@ def read_offsets(
     return OffsetsReading(numbers.mapInArrow(read, as_spark(READ_BLOCKS)), judging_tasks)
 
 
-def divided(cut: Iterable[Sequence[ReadTask]]) -> tuple[list[list[Assigned]], int]:
+def divided(cut: Iterable[Sequence[ReadTask]]) -> tuple[list[list[AssignedTask]], int]:
     """
     Divide the reading of some clusters into Spark tasks; return how many are to judge it, too.
 
     A cluster is judged by one task, or by several where its offsets topic is very large. Each then
     judges the groups of some partitions.
     """
-    bundles: list[list[Assigned]] = []
+    bundles: list[list[AssignedTask]] = []
     judging_tasks = 0
     for tasks in cut:
         records = sum(task.records for task in tasks)
@@ -211,18 +211,18 @@ def divided(cut: Iterable[Sequence[ReadTask]]) -> tuple[list[list[Assigned]], in
             if place == 0 or waiting + task.records > RECORDS_A_TASK:
                 bundles.append([])
                 waiting = 0
-            bundles[-1].append(Assigned(task, judging_tasks + place % judges))
+            bundles[-1].append(AssignedTask(task, judging_tasks + place % judges))
             waiting += task.records
         judging_tasks += judges
     return bundles, judging_tasks
 
 
-def tasks_of(cluster: Cluster, kept: Kept) -> Sequence[ReadTask]:
+def tasks_of(cluster: Cluster, stored: StoredPartitions) -> Sequence[ReadTask]:
     """Return what is to be read of each partition of a cluster's offsets topic; never nothing."""
     try:
         with Connection(cluster) as connection:
             try:
-                return _log_tasks(connection, kept) or [NothingToRead(cluster)]
+                return _log_tasks(connection, stored) or [NothingToRead(cluster)]
             except ToolkitError as exc:
                 return [NothingToRead(cluster, by_admin=str(exc))]
     except ToolkitError as exc:
@@ -240,7 +240,7 @@ def guarded(work: Callable[[], Iterator[Row]], as_row: Callable[[str], Row]) -> 
         yield as_row(f"reading failed: {type(exc).__name__}: {exc}")
 
 
-def _rows(bundle: Iterable[Assigned]) -> Iterator[Row]:
+def _rows(bundle: Iterable[AssignedTask]) -> Iterator[Row]:
     for task, judging_task in bundle:
         for row in guarded(task.rows, lambda why: {"offsets_partition": WHOLE, "problem": why}):
             yield {"cluster": task.cluster.name, "judging_task": judging_task, **row}
@@ -250,9 +250,9 @@ def _batch(row: Row) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=READ_BLOCKS)
 
 
-def _log_tasks(connection: Connection, kept: Kept) -> list[ReadTask]:
+def _log_tasks(connection: Connection, stored: StoredPartitions) -> list[ReadTask]:
     """Return a task for each partition; raises ToolkitError where the topic may not be read."""
-    asked_at = datetime.now(UTC)
+    requested_at = datetime.now(UTC)
     topic = offsets_partitions(connection)
     (described,) = describe_topics(connection, [OFFSETS_TOPIC])
     now = OffsetsTopicInfo(
@@ -260,15 +260,17 @@ def _log_tasks(connection: Connection, kept: Kept) -> list[ReadTask]:
         topic_id=topic_id(described),
         partitions=topic.partitions,
         delete_retention_ms=read_expiry_settings(connection).delete_retention_ms,
-        asked_at=asked_at,
+        requested_at=requested_at,
     )
     epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
     logs = {
         number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs.get(number))
         for number, log in topic.logs.items()
     }
-    read = OffsetsTopicNow(asked_at, now.topic_id, now.partitions, now.delete_retention_ms, logs)
-    plans = plan_reads({number: one.point for number, one in kept.items()}, read)
+    read = OffsetsTopicNow(
+        requested_at, now.topic_id, now.partitions, now.delete_retention_ms, logs
+    )
+    plans = plan_reads({number: one.point for number, one in stored.items()}, read)
     return [
         LogTask(
             now,
@@ -276,7 +278,7 @@ def _log_tasks(connection: Connection, kept: Kept) -> list[ReadTask]:
             topic.logs[number],
             logs[number].leader_epoch,
             plans[number],
-            kept.get(number),
+            stored.get(number),
         )
         if number in logs
         else NothingToRead(connection.cluster, number, topic.partitions)

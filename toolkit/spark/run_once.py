@@ -19,7 +19,7 @@ from toolkit.spark.spark_session import start_session
 
 
 def main(file: str) -> None:
-    """Do what the fleet job does, of a cluster that nobody is, and wait until the JVM has ended."""
+    """Run the fleet job on a cluster that does not exist, and wait until the JVM has ended."""
     session = start_session(jvm_options=(f"-XX:ArchiveClassesAtExit={file}", *SILENT))
     with (
         fleet_lag(session, [Cluster("nobody", "127.0.0.1:1", timeout_s=1)]) as result,

@@ -60,7 +60,7 @@ READ_TO = [
     *_text("why_full"),  # why it was read from its start; "" where reading went on
     *_time("resumed_at"),  # where it went on: when the reading before this one was made
 ]
-# What the offsets topic tells of a commit; the Admin protocol tells less.
+# A commit in the offsets topic; the Admin protocol has fewer fields.
 COMMITS = [
     *_text("cluster"),
     *_declared_fields(by=commit_rows.COMMITS, but={"record_offset"}),
@@ -68,7 +68,7 @@ COMMITS = [
     *_text("source"),  # FROM_LOG, PAST_STABLE or FROM_ADMIN
     *_time("read_at"),  # up to when commits are known
 ]
-# A group as its own records tell, or as its coordinator does.
+# A group from its own records, or from its coordinator.
 GROUPS = [*_text("cluster"), *_declared_fields(by=group_rows.GROUPS)]
 LOG_FIELDS = [
     *_whole("log_start", "log_end", "last_stable"),
@@ -89,7 +89,7 @@ TIME_LAG_FIELDS = [
     *_number("time_lag_s", "time_lag_error_s"),
     *_text("time_lag_method", "time_lag_why"),
 ]
-# What brokers tell of the log at a committed position.
+# The facts about the log at a committed position.
 LOG_FACTS = [
     *LOG_FIELDS,
     *_time("earlier_at"),
@@ -111,7 +111,7 @@ FACTS = [
     *LOG_FACTS,
     *_number("skew_s"),  # from the reading of the commit to that of the log end
 ]
-# KIP-496's meters by group, as far as the log still tells.
+# KIP-496's meters by group, as far as the log still has them.
 GROUP_ACTIVITY = [
     *_text("cluster", "group"),
     *_time("window_from"),
@@ -191,7 +191,7 @@ JUDGED = schema(
         pa.list_(pa.struct([*_text("table", "path"), *_whole("size"), *_text("stats")])),
     ),
 )
-# What is kept of an offsets partition for the next run: see read_state.py.
+# What is stored of an offsets partition for the next run: see read_state.py.
 STATE = schema(
     *BLOCK,
     *_fields(pa.int32(), "partitions"),

@@ -1,4 +1,4 @@
-"""A Spark session: embedded by default, or whatever master the caller names."""
+"""A Spark session: embedded by default, or with a master that the caller names."""
 
 from __future__ import annotations
 
@@ -93,22 +93,22 @@ def _stderr_to(log: Path) -> Iterator[None]:
     """
     Let a process that starts inside the block write its stderr to a file.
 
-    The JVM greets with warnings that its own settings cannot silence; they would stand in every
+    The JVM prints warnings that its own settings cannot silence; they would be in every
     report. What goes wrong later reaches us as an exception or a problem row, and is in the file.
     """
     sys.stderr.flush()
-    ours = os.dup(2)
+    own_stderr = os.dup(2)
     with log.open("ab") as file:
         os.dup2(file.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(ours, 2)
-        os.close(ours)
+        os.dup2(own_stderr, 2)
+        os.close(own_stderr)
 
 
 WORKER_ENVIRONMENT = {
-    "PYTHONSAFEPATH": "1",  # workers import nothing from the folder where the caller stands
+    "PYTHONSAFEPATH": "1",  # workers import nothing from the working directory
     # Arrow's own allocator, and an arena for each thread, keep a third more than is in use.
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",

@@ -31,7 +31,7 @@ class Conclusion:
 
 
 def write_conclusion(conclusion: Conclusion) -> None:
-    """Give the runner, if there is one, a conclusion that stands until the next one."""
+    """Give the runner, if there is one, a conclusion, which replaces an earlier one."""
     if path := os.environ.get(FILE_VARIABLE):
         try:
             write_whole(Path(path), json.dumps(asdict(conclusion)))

@@ -48,7 +48,7 @@ def with_cluster(path: Path, name: str, entries: Entries) -> tuple[Cluster, str]
     changed = _inserted(text, root, name, entries)
     try:
         after = fleet_in(file, changed)
-    except FleetFileError as exc:  # its place is in a text that nobody sees
+    except FleetFileError as exc:  # its place is in a text that is not shown
         problem = PLACE.sub("", exc.problem)
         raise FleetFileError(
             f"cluster {name!r} was not added to {problem}", hint="correct its settings"

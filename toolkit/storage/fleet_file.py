@@ -17,7 +17,7 @@ The fleet file: clusters, connection settings and change policies.
     state: /var/lib/offsetbook
 
 Settings have librdkafka's names. `properties` is a client's properties file, Java's or
-librdkafka's, relative to the fleet file; settings beside it override it. `timeout`, for all
+librdkafka's, relative to the fleet file; settings in the entry override it. `timeout`, for all
 clusters or for one, limits connecting and each request (default: 15s). A secret is a reference to
 the environment or to a file, never the secret itself, so the file can be committed and shown.
 `state` is the state directory.
@@ -100,7 +100,7 @@ def fleet_file_to_edit(given: Path | None = None) -> Path:
     """
     Return the fleet file to add a cluster to, which may not exist: the one in use, else a new one.
 
-    The sandbox writes its own file anew; beside it, the new file is ./fleet.yaml. Raises
+    The sandbox overwrites its own file; if that one is in use, the new file is ./fleet.yaml. Raises
     FleetFileError for a file that others can write.
     """
     here = Path.cwd() / "fleet.yaml"

@@ -2,8 +2,8 @@
 Hold files: the state of a hold, complete enough for a standby keeper to continue it.
 
 There is one for each group of a cluster, `holds/<cluster>/<group>.json` in the state folder. The
-process that holds the partitions, the keeper, has a lock on the file beside it for as long as it
-lives, however it ends; so who can take that lock knows that nobody is keeping the hold.
+process that holds the partitions, the keeper, has a lock on a second file for as long as it lives,
+however it ends; so a process that can take that lock knows that no keeper is running.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class PlannedEnd(StrEnum):
 @dataclass(frozen=True, slots=True)
 class HoldRecord:
     """
-    One hold: of which group, as what it was asked for, and how it stands.
+    One hold: its group, its request, and its status.
 
-    `members` is what the keeper knows about its members, from which another keeper goes on;
+    `members` is the state of the members, from which another keeper continues;
     `socket` is where it listens; `words` say what it is doing, or how it ended. `planned_end` is
     None for as long as it has not ended, and where it ended otherwise.
     """

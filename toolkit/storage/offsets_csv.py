@@ -54,7 +54,7 @@ def read_csv(path: Path, content: bytes) -> tuple[bool, tuple[Commit, ...]]:
 
 def _line(row: tuple[str | int, ...]) -> str:
     text = io.StringIO()
-    # Told to end lines with LF alone, the writer would not put quotes around a name with a CR.
+    # With LF alone as line end, the writer would not put quotes around a name with a CR.
     csv.writer(text, lineterminator="\r\n").writerow(row)
     return text.getvalue().removesuffix("\r\n") + "\n"
 

@@ -56,7 +56,7 @@ class SavedOffsets:
     @property
     def rows(self) -> dict[tuple[str | None, TopicPartition], int | Position]:
         """
-        What is saved, by group (None: whichever is asked for) and partition.
+        The saved offsets, by group (None: for any group) and partition.
 
         A position where metadata and leader epoch are known, else the bare offset.
         """
@@ -71,9 +71,9 @@ class SavedOffsets:
 
 def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:
     """Return what a snapshot knows of the offsets of some groups, sorted."""
-    wanted = frozenset(groups)
-    chosen = [commit for commit in snapshot.commits if commit.group_id in wanted]
-    types = {g.group_id: g.type for g in snapshot.groups if g.group_id in wanted}
+    group_ids = frozenset(groups)
+    chosen = [commit for commit in snapshot.commits if commit.group_id in group_ids]
+    types = {g.group_id: g.type for g in snapshot.groups if g.group_id in group_ids}
     ids = snapshot.topic_ids
     return SavedOffsets(
         tuple(sorted(chosen, key=_order)),
@@ -94,7 +94,7 @@ def json_text(saved: SavedOffsets) -> str:
     """
     Return the content of a JSON file; the same offsets, the same text.
 
-    Raises ValueError for offsets of a CSV file, of which nobody knows the cluster.
+    Raises ValueError for offsets of a CSV file, whose cluster is unknown.
     """
     if saved.cluster is None or saved.cluster_id is None or saved.taken_at is None:
         raise ValueError("offsets from a CSV file cannot be saved as JSON")

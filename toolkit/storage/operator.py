@@ -29,7 +29,7 @@ class Operator(NamedTuple):
 
 
 def _name(number: int) -> str:
-    # Not $LOGNAME or $USER, which whoever is recorded may set as they like.
+    # Not $LOGNAME or $USER, which the user may set at will.
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:  # a container that runs under a bare number

@@ -73,8 +73,11 @@ def read_plan(path: Path, *, versions: Collection[int] = (VERSION,)) -> Plan:
     fields = JsonFields.of(document, f"plan file {path}: plan", PLAN_FIELDS | terms)
     plan = _plan(fields)
     is_of_now = fields.values["version"] == VERSION
-    wanted = plan.fingerprint if is_of_now else fields.text("fingerprint")
-    if (fields.text("fingerprint"), fields.text("checksum")) != (wanted, _checksum(fields.values)):
+    fingerprint = plan.fingerprint if is_of_now else fields.text("fingerprint")
+    if (fields.text("fingerprint"), fields.text("checksum")) != (
+        fingerprint,
+        _checksum(fields.values),
+    ):
         raise UsageError(
             f"plan file {path} was edited: it does not match its fingerprint or checksum",
             hint="make a new plan instead of changing one",
@@ -122,7 +125,7 @@ def _check_format(document: object, path: Path, versions: Collection[int]) -> No
 
 
 def _checksum(document: dict[str, object]) -> str:
-    # Over the content, not the layout: a tool that only formats it anew does no harm.
+    # Over the content, not the layout: a tool that only reformats it does no harm.
     content = {name: value for name, value in document.items() if name != "checksum"}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -35,7 +35,7 @@ def plan_parts(plan: Plan) -> Iterator[str]:
 
 
 def topic_ids_content(topic_ids: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the ids of topics as they stand in a file, sorted by name."""
+    """Return the ids of topics as in a file, sorted by name."""
     return [{"topic": topic, "id": topic_id} for topic, topic_id in sorted(topic_ids.items())]
 
 

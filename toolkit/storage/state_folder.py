@@ -59,9 +59,9 @@ def open_to_others(state: Path) -> str:
 @contextmanager
 def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
     """
-    Be the only one on this state folder who changes a cluster.
+    Hold the lock for changes of a cluster through this state folder.
 
-    Does not wait: raises Blocked that names who is changing it and since when. However the holder
+    Does not wait: raises Blocked with the holder and the time since when. However the holder
     ends, the kernel frees the lock. Raises StateFileError where there can be no lock file.
     """
     path = state / "locks" / f"{file_name(cluster_id)}.lock"
@@ -72,10 +72,10 @@ def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
 @contextmanager
 def locked_run(state: Path, runbook: str, cluster: str, who: str) -> Iterator[None]:
     """
-    Be the only one on this state folder who runs a runbook on a cluster, by its name in the fleet.
+    Hold the lock for a runbook on a cluster, by its name in the fleet, in this state folder.
 
-    Does not wait: raises Blocked that names who runs it and since when. Raises StateFileError where
-    there can be no lock file.
+    Does not wait: raises Blocked with the holder and the time since when. Raises StateFileError
+    where there can be no lock file.
     """
     folder = state / "locks" / "runbooks"
     path = folder / f"{file_name(runbook)}.{file_name(cluster)}.lock"

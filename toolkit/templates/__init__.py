@@ -1,7 +1,7 @@
 """
 The notebooks and runbooks that come with offsetbook, and the files a new directory begins with.
 
-In a clone the two folders are links to those at the top of it. Nobody edits them where they are
+In a clone the two folders are links to those at the top of it. They are not edited where they are
 installed: `toolkit.templates.working_copies` copies them out.
 """
 

@@ -1,4 +1,4 @@
-"""Copies of a notebook with parameters filled in, beside the notebook that somebody works in."""
+"""Copies of a notebook with parameters filled in, in the folder of the operator's notebooks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def write_filled_copy(notebook: str, values: Mapping[str, object], folder: Path)
     Write a copy of a notebook with parameters filled in, and return its path.
 
     Its name begins with the notebook's number, the cluster and what is chosen there. No other file
-    is replaced: beside one that differs, or looks the same in JupyterLab's list of files, the copy
-    gets a number of its own. Raises StateFileError.
+    is replaced: if one differs, or looks the same in JupyterLab's list of files, the copy gets a
+    number of its own. Raises StateFileError.
     """
     text = _filled((NOTEBOOKS / f"{notebook}.ipynb").read_text("utf-8"), values)
     for number in count(1):

@@ -42,7 +42,7 @@ def copy_templates(directory: Path, *, update: bool = False) -> list[CopiedFile]
     """
     Create what is missing in a directory, and return what became of each file.
 
-    `update` replaces copies of another version that nobody edited. Raises UsageError if the
+    `update` replaces copies of another version that were not edited. Raises UsageError if the
     directory is the one that is copied from, or cannot be written to.
     """
     target = directory.resolve()

@@ -31,7 +31,7 @@ from toolkit.plan import (
 )
 from toolkit.plan.approvals import Approval, Limits
 from toolkit.report.display import capture_outputs
-from toolkit.report.made_from import AskedParameters
+from toolkit.report.plan_inputs import NotebookParameters
 from toolkit.report.run_command import NotebookCall
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import read_parameters
@@ -167,7 +167,9 @@ def test_the_command_names_every_edited_parameter(number: str) -> None:
     edited |= {"pause_for": ""} if number == "40" else {}  # which does not mean the default
     planned = change(PLAN)
     kernel = edited | {"dry_run": True, "approve": "", "reason": "", "overrides": [], "limits": []}
-    planned.access.asked = AskedParameters(path.stem, {p.name: p.default for p in declared}, kernel)
+    planned.access.notebook_parameters = NotebookParameters(
+        path.stem, {p.name: p.default for p in declared}, kernel
+    )
     vars(planned)["call"] = NotebookCall(path.stem)
 
     notebook, given = parameters_of(planned.decide().command)
@@ -183,7 +185,9 @@ def test_what_was_chosen_below_the_parameters_is_to_be_set() -> None:
     """Groups of a forecast, or a choice on a board, may be others in the next run."""
     planned = change(PLAN)
     declared = {"groups": [], "topics": [], "rescue": True}
-    planned.access.asked = AskedParameters("30_expiry_forecast", declared, dict(declared))
+    planned.access.notebook_parameters = NotebookParameters(
+        "30_expiry_forecast", declared, dict(declared)
+    )
     asked = {"groups": ("payments",), "topics": ()}
     vars(planned)["call"] = NotebookCall("30_expiry_forecast", asked)
 

@@ -114,7 +114,7 @@ def test_a_connection_that_is_not_used_is_closed_after_a_while(
     with kept.in_use():
         with connected(operator.cluster) as first:
             pass
-        monkeypatch.setattr(shared_connections, "KEPT_FOR_S", 0.01)
+        monkeypatch.setattr(shared_connections, "IDLE_S", 0.01)
         with connected(operator.cluster) as second, connected(operator.cluster):
             assert first is second
         eventually(lambda: first in opened.closed)
@@ -148,7 +148,7 @@ def test_a_session_plans_and_applies_over_one_connection(
 ) -> None:
     """And does not ask who coordinates the group: the broker that lists it does."""
     session = operator.session
-    session.look_back()
+    session.run_notices()
     change = session.reset([idle_group], to=target("to-earliest"))
     assert not change.review.empty  # reads when the records were written
     approve = change.plan.fingerprint

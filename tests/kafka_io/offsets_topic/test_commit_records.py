@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from offsets_records import AT_MS, commit_key, commit_value, damaged_commit, mutated
 
-from toolkit.kafka_io.offsets_topic.commit_columns import (
-    commit_keys,
-    commit_values,
-    scan_commit_values,
-)
 from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitKey,
     CommitValue,
     decode_commit_key,
     decode_commit_value,
+)
+from toolkit.kafka_io.offsets_topic.decode_commits import (
+    commit_keys,
+    commit_values,
+    scan_commit_values,
 )
 from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
 

@@ -58,7 +58,7 @@ def pause(
     known = facts(about) if isinstance(about, Group) else about
     background = HoldFacts(**beside)  # type: ignore[arg-type] # a test names the fields it means
     return plan_pause(
-        known, group="g", topics=topics or ("orders:1",), terms=terms, beside=background
+        known, group="g", topics=topics or ("orders:1",), terms=terms, hold_facts=background
     )
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from toolkit.errors import UsageError
 from toolkit.model import Commit, EpochEnd, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import Change, Position, Severity
-from toolkit.planning.changes.clamp import land, leader_epoch_at
+from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at
 from toolkit.planning.changes.restore import plan_restore
 
 IDLE = idle()
@@ -199,13 +199,13 @@ LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))
 )
 def test_where_a_saved_offset_lands(saved: Position, landed: Position, why: str) -> None:
     """What is in the log stays as it is; anything else goes to the nearest end, and says so."""
-    assert (landed, why) == land(saved, LOG)
+    assert (landed, why) == clamp_to_log(saved, LOG)
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 10**6))
 def test_a_saved_offset_lands_in_the_log(start: int, length: int, offset: int) -> None:
     """Whatever was saved, what is committed exists, and is what was saved where that exists."""
-    landed, why = land(Position(offset), LogOffsets(start, start + length))
+    landed, why = clamp_to_log(Position(offset), LogOffsets(start, start + length))
 
     assert start <= landed.offset <= start + length
     assert (landed.offset == offset) == (why == "")

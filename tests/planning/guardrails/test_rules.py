@@ -176,7 +176,7 @@ def test_a_move_is_blocked_by_what_its_hold_would_be_blocked_by(rule: str) -> No
     """A hold inside a move is judged when the move is planned, but not for when it ends."""
     bad = EXAMPLES[rule].bad
     prefer = CaptureMode.QUIET if rule == "no-committed-offset" else CaptureMode.LOSSLESS
-    beside = bad.beside.get("g", MoveRequest(ToOffset(5), "g").beside)
+    beside = bad.hold_facts.get("g", MoveRequest(ToOffset(5), "g").hold_facts)
     request = MoveRequest(ToOffset(5), "g", ("orders:0",), True, prefer, beside)
     findings = plan_move(bad.facts, request).plan.findings
     blocks = any(finding.rule == rule and finding.blocks for finding in findings)
@@ -321,7 +321,7 @@ WITHOUT: dict[Needs, Callable[[CheckContext], CheckContext]] = {
         case, facts=replace(case.facts, problems=(Problem(UNREAD_OFFSETS_TOPIC, "no right"),))
     ),
     Needs.SIGHTINGS: lambda case: replace(case, seen=EarlierSightings()),
-    Needs.HOLD_FACTS: lambda case: replace(case, beside={}),
+    Needs.HOLD_FACTS: lambda case: replace(case, hold_facts={}),
 }
 
 

@@ -43,7 +43,7 @@ def pause(
     now = facts(about, end=end, age_s=age_s)
     beside = HoldFacts(earlier=earlier(now, **rates) if rates else None)
     terms = HoldTerms(prefer, pause_for)
-    return plan_pause(now, group="g", topics=["orders:1"], terms=terms, beside=beside)
+    return plan_pause(now, group="g", topics=["orders:1"], terms=terms, hold_facts=beside)
 
 
 @pytest.mark.parametrize("about", [group(), classic(), classic(assignor="cooperative-sticky")])
@@ -104,7 +104,7 @@ def test_a_member_whose_topic_rests_is_not_slow(
 ) -> None:
     """It has nothing to commit; what counts is since when a record has waited for it."""
     now, beside = facts(classic(), age_s=60), HoldFacts(unread=unread)
-    plan = plan_pause(now, group="g", topics=["orders:1"], beside=beside)
+    plan = plan_pause(now, group="g", topics=["orders:1"], hold_facts=beside)
 
     assert is_slow is ("slow-member" in {finding.rule for finding in plan.findings})
 
@@ -161,7 +161,7 @@ def test_what_happens_when_the_holder_dies() -> None:
         facts(classic()),
         group="g",
         topics=["orders:1"],
-        beside=HoldFacts(HoldSettings(survives_s=300)),
+        hold_facts=HoldFacts(HoldSettings(survives_s=300)),
     )
     assert "after about 5 min" in told(longer, "survives")
 
@@ -197,6 +197,6 @@ def test_a_partition_without_facts_has_no_rate() -> None:
         group="g",
         topics=["orders:1"],
         terms=HoldTerms(CaptureMode.FAST),
-        beside=HoldFacts(earlier=before),
+        hold_facts=HoldFacts(earlier=before),
     )
     assert "the number is unknown" in told(plan, "repeats")

@@ -34,7 +34,7 @@ ABOUT = facts(
 
 def test_one_row_for_each_paused_partition() -> None:
     """In order, with all that its holder says of itself."""
-    frame = paused_frame(ABOUT, by=ALICE, kept={"g"})
+    frame = paused_frame(ABOUT, by=ALICE, groups_with_keeper={"g"})
 
     assert list(PAUSED_COLUMNS) == list(frame.columns)
     assert [1, 2, 3] == frame["partition"].tolist()
@@ -62,12 +62,14 @@ def test_one_row_for_each_paused_partition() -> None:
 )
 def test_how_it_is_held(by: tuple[str, str] | None, kept: set[str], how: list[str]) -> None:
     """Ours is held while a process keeps it up, and orphaned without; others' are foreign."""
-    assert how == paused_frame(ABOUT, by=by, kept=kept)["hold_status"].tolist()
+    assert how == paused_frame(ABOUT, by=by, groups_with_keeper=kept)["hold_status"].tolist()
 
 
 def test_a_hold_without_a_note_is_shown_by_its_host() -> None:
     """Nobody knows whose it is, and it is shown all the same."""
-    frame = paused_frame(facts(group(reader("a", 0), holder(1, note=None))), by=ALICE, kept={"g"})
+    frame = paused_frame(
+        facts(group(reader("a", 0), holder(1, note=None))), by=ALICE, groups_with_keeper={"g"}
+    )
     row = frame.iloc[0]
     assert ("offsetbook-hold", "/10.0.0.9", "foreign") == (
         row["paused_by"],

@@ -103,7 +103,7 @@ def points(probes: list[TimeLookupResult]) -> list[dict[str, Any]]:
     """Return answers as rows hold them."""
     return [
         {
-            "asked_at": utc(probe.asked),
+            "asked_at": utc(probe.timestamp),
             "offset": None if probe.offset == NOTHING else probe.offset,
             "at": utc(probe.at),
         }
@@ -185,7 +185,7 @@ def test_the_points_around_an_offset_tell_as_much_as_all(log: Log, data: st.Data
     every = [
         LogTime(at, None if one.offset == NOTHING else one.offset, utc(one.at))
         for one in found.results
-        if (at := utc(one.asked)) is not None
+        if (at := utc(one.timestamp)) is not None
     ]
     near = points_around(every, committed)
     given = frame(log, committed, points=[near[offset] for offset in committed])

@@ -23,7 +23,7 @@ OPTIONS = (
 
 
 def make(command: CommandTarget, *, empty_for: str | None) -> PlannedChange:
-    """Plan to delete groups; with an age, what is seen now is kept for later calls."""
+    """Plan to delete groups; with an age, the groups that are empty now are recorded."""
     from toolkit.journeys.delete_groups import delete_groups
 
     groups = required_groups(command)

@@ -1,4 +1,4 @@
-"""`offsetbook pause`: keep partitions of a live group from its members, while the others go on."""
+"""`offsetbook pause`: pause partitions of a live group; its members read the others."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ OPTIONS = (
 
 
 def make(
-    asked: CommandTarget, *, topics: tuple[str, ...], detach: bool, **terms: str
+    command: CommandTarget, *, topics: tuple[str, ...], detach: bool, **terms: str
 ) -> CommandPlan:
     """Plan a pause of the one group that is named."""
     from toolkit.journeys.pause import pause
 
-    group = only_group(asked)
-    with opened(asked) as access:
+    group = only_group(command)
+    with opened(command) as access:
         change = pause(access, group, topics, **terms)
     return CommandPlan(change, carry_out=partial(_hold, detach=detach))
 
@@ -83,16 +83,18 @@ def _hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
         # A lost terminal ends this command, and not the hold.
         for handle in handles:
             handle.detach()
-        return _print_kept_running(planned.plan) if detach else _stay(planned)
+        return _print_background_pause(planned.plan) if detach else _stay(planned)
     except KeyboardInterrupt:
-        return _print_kept_running(planned.plan) if _wants_to_keep() else _resume(planned, command)
+        return (
+            _print_background_pause(planned.plan) if _wants_to_keep() else _resume(planned, command)
+        )
     finally:
-        for handle in handles:  # those that go on alone do not mind
+        for handle in handles:  # no effect on those that were detached
             handle.terminate()
 
 
 def _stay(planned: CheckedPlan) -> int:
-    """Tell how the hold stands until it has ended; return the exit code."""
+    """Print the status of the hold until it has ended; return the exit code."""
     from toolkit.journeys.pause import follow_pause
     from toolkit.storage.hold_files import HoldStatus
 
@@ -107,7 +109,7 @@ def _stay(planned: CheckedPlan) -> int:
 
 
 def _wants_to_keep() -> bool:
-    """Ask whether the hold goes on; without a terminal to ask at, it does not."""
+    """Ask whether the hold continues; without a terminal, it does not."""
     if not has_terminal():
         return False
     choices = click.Choice(["keep", "resume"])
@@ -118,7 +120,7 @@ def _wants_to_keep() -> bool:
         return False
 
 
-def _print_kept_running(plan: Plan) -> int:
+def _print_background_pause(plan: Plan) -> int:
     """Report that the pause continues in the background, and how to resume."""
     from toolkit.journeys.pause import pause_length
 

@@ -1,4 +1,4 @@
-"""`offsetbook rename`: made in `copy`, of which it is the first half."""
+"""`offsetbook rename`: built in `copy`, because a rename begins with a copy."""
 
 from __future__ import annotations
 

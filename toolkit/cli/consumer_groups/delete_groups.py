@@ -28,7 +28,7 @@ def run(given: dict[str, Any]) -> int:
 
 
 def _write(plan: Plan, outcome: Outcome | None, *, is_whole: bool) -> None:
-    """Say what was deleted in the tool's words; why others were not is said on stderr."""
+    """Print the deleted groups in the words of Kafka's tool; reasons for others go to stderr."""
     from toolkit.plan import ChangeStatus
 
     if outcome is None:

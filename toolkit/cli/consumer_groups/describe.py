@@ -70,13 +70,13 @@ def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagRepor
     with opened(command_target_of(given), cluster) as access:
         snapshot = lag(access, named(given["groups"]), offsets=offsets).facts
     if given["groups"]:
-        wanted = set(given["groups"])
-        groups = [group for group in snapshot.groups if group.group_id in wanted]
+        requested = set(given["groups"])
+        groups = [group for group in snapshot.groups if group.group_id in requested]
     else:
         groups = [group for group in snapshot.groups if group.is_of_consumers]
-    kept = {group.group_id for group in groups}
-    commits = tuple(commit for commit in snapshot.commits if commit.group_id in kept)
-    problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in kept)
+    group_ids = {group.group_id for group in groups}
+    commits = tuple(commit for commit in snapshot.commits if commit.group_id in group_ids)
+    problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in group_ids)
     narrowed = replace(snapshot, groups=tuple(groups), commits=commits, problems=problems)
     return LagReport(narrowed)
 
@@ -138,7 +138,7 @@ class _GroupTable(NamedTuple):
     rows: TableRows
 
     def of(self, group: Group) -> tuple[tuple[str, ...], list[Sequence[Cell]]]:
-        """Return columns and rows for one group, without instance ids where nobody has one."""
+        """Return columns and rows for one group, without instance ids if no member has one."""
         found = list(self.rows(group))
         if INSTANCE not in self.columns or any(member.instance_id for member in group.members):
             return self.columns, found
@@ -182,7 +182,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _members_table(*, verbose: bool) -> _GroupTable:
-    """Return one row for each member, with an instance id that is left out where nobody has one."""
+    """Return one row for each member, with an instance id if any member has one."""
 
     def rows(group: Group) -> Iterator[Sequence[Cell]]:
         for m in sorted(group.members, key=lambda m: (m.client_id, m.member_id)):

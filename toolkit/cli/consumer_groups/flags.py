@@ -20,7 +20,7 @@ def _flag(name: str, text: str) -> Option:
 
 
 def _optional(name: str, variable: str, text: str) -> Option:
-    """Return an option that may stand without a value, which is then ""."""
+    """Return an option with an optional value; without one it is ""."""
     return click.option(
         f"--{name}", variable, is_flag=False, flag_value="", metavar="[LIST]", help=text
     )
@@ -169,11 +169,11 @@ WRITTEN = {"groups": "group", "topics": "topic", "overrides": "override", "pause
 
 
 def check_flags(given: Collection[str]) -> str:
-    """Return the one action that is asked for; raises UsageError where flags do not fit."""
+    """Return the one action of the command; raises UsageError if flags do not fit."""
     actions = [action for action in FITTING if action.replace("-", "_") in given]
     if len(actions) != 1:
-        said = f"{_spoken(actions)} exclude each other" if actions else "what is to be done?"
-        raise UsageError(said, hint=f"exactly one of {_spoken(FITTING)}")
+        problem = f"{_spoken(actions)} exclude each other" if actions else "what is to be done?"
+        raise UsageError(problem, hint=f"exactly one of {_spoken(FITTING)}")
     (action,) = actions
     fitting = FITTING[action] | ANYWHERE | {action.replace("-", "_")}
     if lost := set(given) - fitting:

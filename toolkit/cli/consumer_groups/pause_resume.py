@@ -81,10 +81,10 @@ def paused_partitions(given: dict[str, Any]) -> int:
 
 def _row(row: dict[Any, Any]) -> Sequence[Cell]:
     # What is not known is not equal to itself.
-    told = [
+    instants = [
         row[name] if row[name] == row[name] else None for name in ("paused_since", "paused_until")
     ]
-    times = [at and f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in told]
+    times = [at and f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in instants]
     holder = f"{row['paused_by']}@{row['host'].removeprefix('/')}"
     return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["hold_status"])
 

@@ -15,7 +15,7 @@ from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import echo_data
 from toolkit.errors import UsageError
-from toolkit.journeys.reset import RequestedTarget, committed_where_asked, reset, target
+from toolkit.journeys.reset import RequestedTarget, committed_in_scope, reset, target
 from toolkit.model import Commit, TopicPartition
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(given: dict[str, Any]) -> int:
         change = reset(
             access, chosen_by(given), to=to, topics=topics, new_topics=given["new_topics"]
         )
-    offsets = _NewOffsets(change.plan, committed_where_asked(change, to, topics))
+    offsets = _NewOffsets(change.plan, committed_in_scope(change, to, topics))
     write = offsets.write_table
     if given["export"]:
         write = offsets.write_rows if _is_of_one_group(given) else offsets.write_group_rows

@@ -79,11 +79,11 @@ def _read(
     """Sample every cluster, and then each once more: many clusters wait at the same time."""
     from toolkit.journeys.health import earlier_sample, health
 
-    told: list[str] = []
+    shown_errors: list[str] = []
 
     def tell(error: ToolkitError) -> None:
-        if str(error) not in told:
-            told.append(str(error))
+        if str(error) not in shown_errors:
+            shown_errors.append(str(error))
             echo_error(error)
 
     before = read_clusters(scope, lambda access: earlier_sample(access, scope.groups), tell=tell)

@@ -56,11 +56,11 @@ def command(scope: CommandScope, *, by: str, commit_times: bool, interval: str |
     and taken_at in each row, JSON as one array for each reading, tables under their time. A reading
     that fails is reported, and the next one is tried. Ctrl-C ends with exit code 0.
     """
-    asked = LagCommand(scope, by, commit_times=commit_times)
+    lag_command = LagCommand(scope, by, commit_times=commit_times)
     if interval:
-        asked.watch(parse_duration(interval).total_seconds())
+        lag_command.watch(parse_duration(interval).total_seconds())
     else:
-        sys.exit(asked.write())
+        sys.exit(lag_command.write())
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class LagCommand:
     def read(
         self, scope: CommandScope, tell: Callable[[ToolkitError], None] = echo_error
     ) -> FleetReading[LagReport]:
-        """Read the lag of the chosen clusters; `tell` gets what failed."""
+        """Read the lag of the chosen clusters; `tell` gets the errors."""
         from toolkit.journeys.lag import lag
 
         return read_clusters(

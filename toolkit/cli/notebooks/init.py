@@ -33,7 +33,7 @@ def command(*, directory: Path, update: bool) -> None:
 
 
 def show_copied(directory: Path, files: list[CopiedFile], *, update: bool) -> None:
-    """Say what became of the files, and with `update` how those that are there differ."""
+    """Print what was done with each file, and with `update` how existing files differ."""
     from toolkit.templates.working_copies import CopyStatus
 
     for file in files:

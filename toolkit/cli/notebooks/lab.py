@@ -61,7 +61,7 @@ def command(
     sys.stdout.flush()
     sys.stderr.flush()
     # In place of this process, so that Ctrl-C and the exit code are JupyterLab's.
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "jupyterlab", *command_line])  # noqa: S606 -- no shell is wanted
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "jupyterlab", *command_line])  # noqa: S606 -- no shell is needed
 
 
 def _port_of(options: Sequence[str], port: int) -> tuple[int, tuple[str, ...]]:

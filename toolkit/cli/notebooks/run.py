@@ -90,8 +90,10 @@ def command(
     request = RunRequest(**given)  # type: ignore[arg-type] # click hands every option over by name
     if parameters_file:
         named = {name for name, _ in request.parameters}
-        kept = [(name, text) for name, text in read_texts(parameters_file) if name not in named]
-        request = RunRequest(**{**given, "parameters": (*kept, *request.parameters)})  # type: ignore[arg-type] # as above
+        from_file = [
+            (name, text) for name, text in read_texts(parameters_file) if name not in named
+        ]
+        request = RunRequest(**{**given, "parameters": (*from_file, *request.parameters)})  # type: ignore[arg-type] # as above
     page = find_runbook(request.name)
     if page:
         from toolkit.cli.notebooks.run_runbook import run_runbook, show_parameters
@@ -127,8 +129,8 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
     parameters = parse_parameters(declared, request.parameters, notebook=path.name)
     print_renamed(request, declared)
     if unused := saved_approval(declared, parameters):
-        told = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
-        click.echo(f"note: {told}", err=True)
+        message = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
+        click.echo(f"note: {message}", err=True)
     line = ProgressLine(path.stem, visible=not request.quiet and sys.stderr.isatty())
 
     def on_step(step: CellStep) -> None:

@@ -1,4 +1,4 @@
-"""What `offsetbook run` is asked, and what runs of notebooks and runbooks share."""
+"""The arguments of `offsetbook run`, and what runs of notebooks and runbooks share."""
 
 from __future__ import annotations
 

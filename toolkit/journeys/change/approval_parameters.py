@@ -32,7 +32,7 @@ class ApprovalParameters:
             Limits.parse(self.limits)
 
     def refusal(self, plan: Plan, policy: Policy) -> str:
-        """Return why this is no approval of a plan; "" where it is one."""
+        """Return why the approval is invalid for a plan; "" if it is valid."""
         if not self.approve:
             return "not approved"
         is_named = same_fingerprint(self.approve, plan.fingerprint)

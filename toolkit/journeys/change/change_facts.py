@@ -59,5 +59,5 @@ def read_plan_snapshot(
 
 def without_missing(facts: Snapshot, groups: Collection[str]) -> Snapshot:
     """Return facts in which it is no problem that some groups do not exist: they will be made."""
-    kept = [p for p in facts.problems if p.what != NO_SUCH_GROUP or p.group_id not in groups]
-    return replace(facts, problems=tuple(kept))
+    problems = [p for p in facts.problems if p.what != NO_SUCH_GROUP or p.group_id not in groups]
+    return replace(facts, problems=tuple(problems))

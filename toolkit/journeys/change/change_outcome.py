@@ -1,4 +1,4 @@
-"""What became of a planned change: what was read back, the audit entry, and how to undo it."""
+"""The outcome of a planned change: results read back, the audit entry, and how to undo it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WITHOUT_UNDO = frozenset({Action.REJOIN, Action.HOLD, Action.RELEASE})  # change
 @dataclass(eq=False, repr=False)
 class ChangeOutcome:
     """
-    What became of a planned change.
+    The outcome of a planned change.
 
     `decided` says whether it was to be applied. `outcome` is None if nothing was applied, which
     then ended as `ending_unapplied`, perhaps only because it `wants_approval`; `may_follow` says
@@ -56,7 +56,7 @@ class ChangeOutcome:
     _shown: list[LiveOutput] = field(default_factory=list, init=False)
 
     def take(self, applied: AppliedPlan) -> None:
-        """Take what became of the plan, in place of "nothing was applied"."""
+        """Take the outcome of the plan, in place of "nothing was applied"."""
         self.outcome, self.holds = applied.outcome, tuple(applied.handles)
         self.notices = notices_of(applied.interrupted)
         self._replace_shown()
@@ -122,7 +122,7 @@ class ChangeOutcome:
 
     @property
     def results(self) -> pd.DataFrame:
-        """What became of each change, as it was read back; see `outcome_frame`."""
+        """The result of each change, as read back; see `outcome_frame`."""
         from toolkit.planning.frames.plan_frames import outcome_frame  # noqa: PLC0415 - pandas
 
         return outcome_frame(self.outcome)
@@ -155,7 +155,7 @@ class ChangeOutcome:
         return buttons_of(self.steps) if self.steps else None
 
     def write_conclusion(self) -> None:
-        """Tell the runner now, so that a run that is stopped next still names its undo record."""
+        """Report to the runner now, so that a run that is stopped next names its undo record."""
         if run_folder():
             write_conclusion(self._conclusion)
 
@@ -165,9 +165,9 @@ class ChangeOutcome:
 
         The run ends as done, blocked or partly applied. If a plan was to be applied and nothing was
         changed, raises BrokerRefused so that the run fails, or Interrupted if it was stopped; but
-        not for somebody who has just cancelled it by hand. Raises OutOfDate.
+        not if the operator has just cancelled it in the notebook. Raises OutOfDate.
         """
-        if (why := self.change.made_from.outdated) and self.outcome is None:
+        if (why := self.change.inputs.outdated) and self.outcome is None:
             raise OutOfDate(why)
         self._put(self._show_conclusion)
         if self.outcome is None or self.is_done or self.changed_anything:
@@ -196,24 +196,26 @@ class ChangeOutcome:
     @property
     def _conclusion(self) -> Conclusion:
         plan = self.change.plan
-        asked = f"{plan.cluster}: {plan.request}: {self.change.summary}"
+        request = f"{plan.cluster}: {plan.request}: {self.change.summary}"
         # A group without commits is one change too.
         planned = sum(len(step.changes) or 1 for step in plan.steps)
         counts = {"findings": len(self.change.findings), "planned": planned}
         if self.outcome is None:
-            said = f"{sentence(str(self.failed or self.decided))}. {asked}."
+            sentences = f"{sentence(str(self.failed or self.decided))}. {request}."
             if self.wants_approval:
-                said += f" Fingerprint: {plan.fingerprint}"
-            return Conclusion(said, self.ending, counts)
+                sentences += f" Fingerprint: {plan.fingerprint}"
+            return Conclusion(sentences, self.ending, counts)
         became = Counter(r.status for step in self.outcome.steps for r in step.results or (step,))
         done = became.pop(ChangeStatus.DONE, 0) + became.pop(ChangeStatus.NOT_CONFIRMED, 0)
         became.pop(ChangeStatus.NOT_TRIED, 0)
         counts |= {"changed": done, "refused": sum(became.values())}
         undo = self.run_id if self.changed_anything else None
-        said = f"{asked}. {self.outcome.summary}, read back from the cluster; run {self.run_id}"
+        sentences = (
+            f"{request}. {self.outcome.summary}, read back from the cluster; run {self.run_id}"
+        )
         if self.outcome.interrupted:
-            said = f"{sentence(self.outcome.interrupted)}. {said}"
-        return Conclusion(said, self.ending, counts, undo)
+            sentences = f"{sentence(self.outcome.interrupted)}. {sentences}"
+        return Conclusion(sentences, self.ending, counts, undo)
 
     def __repr__(self) -> str:
         """Return what was done in one line."""
@@ -222,7 +224,7 @@ class ChangeOutcome:
         return f"{self.outcome.summary}; run {self.run_id}"
 
     def _ipython_display_(self) -> None:
-        """Show what became of every change, the audit entry, and how to go on or back."""
+        """Show the result of every change, the audit entry, and how to continue or undo."""
         from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
 
         self._put(self._show)
@@ -239,7 +241,7 @@ class ChangeOutcome:
         if self.failed:
             show_error(self.failed)
             return
-        if why := self.change.made_from.outdated:
+        if why := self.change.inputs.outdated:
             which = f"run {self.run_id}: its" if self.run_id else "nothing was applied: this"
             cards.show_notices([(f"{which} plan is out of date: {why}", "")])
         cards.show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)

@@ -16,7 +16,7 @@ from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
 from toolkit.planning.frames.plan_summary import summary
 from toolkit.planning.guardrails.registry import CheckContext, check
-from toolkit.report.made_from import MadeFrom
+from toolkit.report.plan_inputs import PlanInputs
 from toolkit.report.run_command import NotebookCall
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class CheckedPlan:
     live: PlannedMove | None = None
     skipped: tuple[Group, ...] = ()
     call: NotebookCall = field(default_factory=NotebookCall)
-    made_from: MadeFrom = field(init=False)
+    inputs: PlanInputs = field(init=False)
 
     def __post_init__(self) -> None:
         """Note what this plan is made from."""
-        made_from = MadeFrom(self.access.asked, without=APPROVAL)
-        object.__setattr__(self, "made_from", made_from)  # it is frozen
+        inputs = PlanInputs(self.access.notebook_parameters, without=APPROVAL)
+        object.__setattr__(self, "inputs", inputs)  # it is frozen
 
     @property
     def fingerprint(self) -> str:
@@ -122,7 +122,7 @@ class CheckedPlan:
         # Loads what finds times in logs, which a change can be made without.
         from toolkit.kafka_io.logs.record_times import read_record_times  # noqa: PLC0415
 
-        wanted = [
+        positions = [
             (change.partition, position.offset)
             for _, change in self.plan.changes
             for position in (change.before, change.after)
@@ -132,6 +132,6 @@ class CheckedPlan:
         ]
         try:
             with self.access.connections.in_use():
-                return (read_record_times(self.cluster, wanted) if wanted else {}), ""
+                return (read_record_times(self.cluster, positions) if positions else {}), ""
         except ToolkitError as exc:
             return {}, str(exc)

@@ -23,8 +23,8 @@ from toolkit.planning.guardrails.registry import (
     blocking,
     check_overrides,
 )
-from toolkit.report.made_from import MadeFrom
 from toolkit.report.notices import show_error
+from toolkit.report.plan_inputs import PlanInputs
 from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import sentence
@@ -45,7 +45,7 @@ class Decision:
     A planned change with the approval to apply it or, without one, why it is not applied.
 
     It is applied once: by `apply` if the parameters approve it, or by `apply_by_hand` if an
-    approval is all that is missing. Whoever comes second gets the outcome of the first.
+    approval is all that is missing. A second call returns the outcome of the first.
     """
 
     change: CheckedPlan
@@ -56,20 +56,20 @@ class Decision:
     wants_approval: bool = False
     blocked_by: tuple[str, ...] = ()  # names of rules
     plan_file: Path | None = None  # the plan, saved in the folder of a headless run
-    made_from: MadeFrom = field(init=False)
+    inputs: PlanInputs = field(init=False)
     _is_taken: bool = field(default=False, init=False)
     _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
     _shown: list[LiveOutput] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        """Note what this is decided from."""
-        self.made_from = MadeFrom(self.change.access.asked)
+        """Record the inputs of the decision."""
+        self.inputs = PlanInputs(self.change.access.notebook_parameters)
 
     @property
     def outdated(self) -> str:
         """Why this cannot be applied any more; "" if it can, or was applied."""
-        return "" if self._is_taken else self.change.made_from.outdated or self.made_from.outdated
+        return "" if self._is_taken else self.change.inputs.outdated or self.inputs.outdated
 
     @property
     def plan(self) -> Plan:
@@ -83,7 +83,7 @@ class Decision:
 
     @property
     def overrides_offered(self) -> tuple[str, ...]:
-        """The rules to override in order to go on; none if an override cannot do what was asked."""
+        """The rules to override in order to apply the plan; none if that is not possible."""
         is_final = not self.plan.steps or FINAL & {*self.blocked_by}
         return () if is_final else self.blocked_by
 
@@ -94,7 +94,7 @@ class Decision:
 
     @property
     def alternatives(self) -> tuple[str, ...]:
-        """What does what was asked, where an override cannot."""
+        """Other ways to the same result, for rules that cannot be overridden."""
         return alternatives(self.blocked_by)
 
     @property
@@ -107,17 +107,17 @@ class Decision:
             "reason": given.reason or "...",
             "overrides": given.overrides,
         }
-        call, asked = self.change.call, self.change.access.asked
-        if asked and asked.notebook == call.notebook:
-            call = replace(call, parameters={**asked.edited, **call.parameters})
+        call, cell_parameters = self.change.call, self.change.access.notebook_parameters
+        if cell_parameters and cell_parameters.notebook == call.notebook:
+            call = replace(call, parameters={**cell_parameters.edited, **call.parameters})
         if self.plan_file and call.takes_plan_file:
-            # A saved plan stays the same while the log goes on.
+            # A saved plan stays the same while the log grows.
             call = NotebookCall(call.notebook, {"plan_file": str(self.plan_file)})
         return run_command(call, {**self.change.access.where, **approval})
 
     def apply(self, *, on_step: OnStep = lambda _: None, attached: bool = False) -> ChangeOutcome:
         """
-        Apply the plan if it is approved, and return what became of it.
+        Apply the plan if it is approved, and return the outcome.
 
         Waits for a change that was begun by hand. Holds continue in the background; `attached`
         holds end with this process until the caller detaches them. Raises what `apply_plan` raises,
@@ -143,8 +143,9 @@ class Decision:
         """
         Apply the plan for a person who has just approved it, past the overrides of the parameters.
 
-        `overrides` are those that the person has added. `stopped` is asked between two steps for a
-        reason to stop. Raises UsageError if it was applied already, or there is nothing to approve.
+        `overrides` are those that the person has added. `stopped` is called between two steps and
+        returns a reason to stop. Raises UsageError if it was applied already, or there is nothing
+        to approve.
         """
         with self._at_work:
             if self._failed:
@@ -189,8 +190,8 @@ class Decision:
             ),
             changes=change.review,
         )
-        for made_from in (change.made_from, self.made_from):
-            made_from.on_outdated(review.supersede)
+        for inputs in (change.inputs, self.inputs):
+            inputs.on_outdated(review.supersede)
         return review
 
     @property
@@ -204,13 +205,13 @@ class Decision:
 
     @cached_property
     def _outcome(self) -> ChangeOutcome:
-        """What became of it; nothing, until it is applied."""
+        """The outcome; nothing, until the plan is applied."""
         return ChangeOutcome(
             self.change, self.message, self.ending, self.wants_approval, self.can_be_approved
         )
 
     def _carry_out(self, approval: Approval, on_step: OnStep, *, attached: bool = False) -> None:
-        # A plan that is only looked at needs nothing that writes.
+        # A plan that is only reviewed needs nothing that writes.
         from toolkit.operate.apply import apply_with_keepers  # noqa: PLC0415
         from toolkit.operate.move import move  # noqa: PLC0415
 
@@ -239,7 +240,7 @@ class Decision:
         return f"{sentence(self.message)}. Fingerprint: {self.plan.fingerprint}"
 
     def _ipython_display_(self) -> None:
-        """Show whether the plan is applied, and how to go on; anew once it is applied by hand."""
+        """Show whether the plan is applied, and how to go on; again once it is applied by hand."""
         from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
         from toolkit.report.live_output import LiveOutput  # noqa: PLC0415 - as above
 
@@ -259,9 +260,9 @@ class Decision:
             cards.show_approved(self.message, self.plan, self.approval.reason)
         elif self.wants_approval:
             refused = self.ending is ConclusionStatus.BLOCKED
-            asked, call = self.change.access.asked, self.change.call
-            chosen = asked.chosen_below(call.parameters) if asked else {}
-            cards.show_wanted(
+            cell_parameters, call = self.change.access.notebook_parameters, self.change.call
+            chosen = cell_parameters.chosen_below(call.parameters) if cell_parameters else {}
+            cards.show_approval_missing(
                 self.message, self.plan, self.command, is_refused=refused, chosen=chosen
             )
         else:
@@ -306,8 +307,8 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
     a missing reason. Raises OutOfDate, and UsageError for an override that cannot have an effect.
     """
     plan = change.plan
-    if change.made_from.outdated:
-        raise OutOfDate(change.made_from.outdated)
+    if change.inputs.outdated:
+        raise OutOfDate(change.inputs.outdated)
     check_overrides(parameters.overrides, intent=plan.intent)
     decision = Decision(
         change=change, message="approved", parameters=parameters, plan_file=_leave(plan)

@@ -58,9 +58,9 @@ def _next(plan: Plan, where: Mapping[str, object], *, is_held: bool) -> ShownSte
     groups = list(map(ExactName, plan.group_ids))
     if is_held:
         topics = [str(scope) for scope in scopes_of(c.partition for _, c in plan.changes)]
-        # Without a value it asks for one; `to-current` would have nothing to do, and say so.
-        asked = {"groups": groups, "topics": topics, "mode": "to-offset"}
-        call = NotebookCall("50_reset_offsets", asked)
+        # Without a value the notebook asks for one; `to-current` would have nothing to do.
+        parameters = {"groups": groups, "topics": topics, "mode": "to-offset"}
+        call = NotebookCall("50_reset_offsets", parameters)
         why = "Set value to the offset, or choose another mode; the group may be live."
         return shown_step("Next: move offsets", why, call, where, button="Next: move their offsets")
     if len(groups) != 1 or plan.intent is Intent.DELETE_GROUPS:

@@ -22,9 +22,9 @@ def one_group(groups: str | Sequence[str], what: str) -> str:
         hint = "select one above, or set the parameter groups"
         raise nothing_selected("no group selected", hint=hint)
     if len(names) > 1:
-        told = ", ".join(map(shown_name, names))
+        listed = ", ".join(map(shown_name, names))
         raise UsageError(
-            f"{what} is of one group, and groups has {len(names)}: {told}",
+            f"{what} is of one group, and groups has {len(names)}: {listed}",
             hint="set groups to one of them",
         )
     return named(names[0])

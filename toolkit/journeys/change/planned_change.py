@@ -22,8 +22,8 @@ class PlannedChange(CheckedPlan):
 
     @cached_property
     def notices(self) -> tuple[RunNotice, ...]:
-        """What became of interrupted runs and orphaned holds on the cluster; found once."""
-        return self.access.look_back()
+        """The results of interrupted runs and orphaned holds on the cluster; found once."""
+        return self.access.run_notices()
 
     def decide(
         self,

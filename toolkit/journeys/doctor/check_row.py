@@ -1,4 +1,4 @@
-"""One row of a check: what was checked, how it stands, what was found, what to do."""
+"""One row of a check: what was checked, its status, what was found, what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class CheckStatus(StrEnum):
-    """How a check stands."""
+    """The status of a check."""
 
     OK = "ok"
     WARN = "warn"  # something works only in part, or may surprise

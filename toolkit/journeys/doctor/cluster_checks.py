@@ -1,8 +1,8 @@
 """
 Check a cluster: do its brokers answer, which release, what may this user do, what is paused.
 
-For a bug report, no row has a value of a setting: an error of a client may repeat a path, an
-address or what a broker said about a login. Each value is replaced by the name of its setting.
+For a bug report, no row has a value of a setting: an error of a client may contain a path, an
+address or a broker's message about a login. Each value is replaced by the name of its setting.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.cluster.broker_versions import BrokerVersion, read_broker_versions
 from toolkit.kafka_io.cluster.controller_clock import read_clock_difference
 from toolkit.kafka_io.cluster.permissions import (
-    MOST_ASKED,
+    MAX_NAMES,
     AclOperation,
     Operations,
     Permissions,
@@ -50,7 +50,7 @@ READ, DELETE = AclOperation.READ, AclOperation.DELETE
 ALTER_CONFIGS = AclOperation.ALTER_CONFIGS
 NOT_REPORTED = "the broker does not report it"
 
-Told = Callable[[ToolkitError], tuple[str, str]]  # an error as finding and hint
+DescribeError = Callable[[ToolkitError], tuple[str, str]]  # an error as finding and hint
 Masks = Mapping[str, str]  # what is not shown, and what is shown instead
 Found = tuple[bool | None, str]  # whether it is allowed, and what was found
 
@@ -83,17 +83,17 @@ def check_clusters(clusters: Sequence[Cluster], *, mask: bool) -> list[CheckRow]
 
 
 def check_cluster(cluster: Cluster, *, mask: bool = False) -> list[CheckRow]:
-    """Return the rows of one cluster; only the connection's, with the reason, if there is none."""
+    """Return the rows of one cluster; without a connection only that row, with the reason."""
     masks = _masks_of(cluster) if mask else {}
 
-    def told(exc: ToolkitError) -> tuple[str, str]:
+    def describe_error(exc: ToolkitError) -> tuple[str, str]:
         return _masked(exc.problem, masks), _masked(exc.hint, masks)
 
     try:
         with Connection(cluster) as connection:
-            return [*_rows(cluster, connection, told)]
+            return [*_rows(cluster, connection, describe_error)]
     except ToolkitError as exc:
-        return [error(cluster.name, "connection", *told(exc))]
+        return [error(cluster.name, "connection", *describe_error(exc))]
 
 
 def permission_rows(
@@ -123,30 +123,35 @@ def permission_rows(
     yield unknown(cluster.name, _permission("move offsets"), why, SEE_ACLS)
 
 
-def _rows(cluster: Cluster, connection: Connection, told: Told) -> Iterator[CheckRow]:
+def _rows(
+    cluster: Cluster, connection: Connection, describe_error: DescribeError
+) -> Iterator[CheckRow]:
     versions = read_broker_versions(connection)
-    yield _connection_row(cluster, connection, versions, told)
+    yield _connection_row(cluster, connection, versions, describe_error)
     yield _version_row(cluster, versions)
     known = [one.supported for one in versions if one.supported is not None]
     try:
         permissions = read_permissions(connection)
     except ToolkitError as exc:
-        yield unknown(cluster.name, "permissions", *told(exc))
+        yield unknown(cluster.name, "permissions", *describe_error(exc))
     else:
         reports = bool(known) and min(known) >= REPORTS_GROUP_CONFIGS
         yield from permission_rows(cluster, permissions, reports_group_configs=reports)
-    yield _clock_row(cluster, connection, told)
-    yield _paused_row(cluster, told)
+    yield _clock_row(cluster, connection, describe_error)
+    yield _paused_row(cluster, describe_error)
 
 
 def _connection_row(
-    cluster: Cluster, connection: Connection, versions: Sequence[BrokerVersion], told: Told
+    cluster: Cluster,
+    connection: Connection,
+    versions: Sequence[BrokerVersion],
+    describe_error: DescribeError,
 ) -> CheckRow:
     silent = [one for one in versions if one.error]
     all_of = f"cluster id {connection.cluster_id}, {counted(len(versions), 'broker')}"
     if not silent:
         return ok(cluster.name, "connection", f"{all_of}, each answers")
-    why, hint = told(silent[0].error) if silent[0].error else ("", "")
+    why, hint = describe_error(silent[0].error) if silent[0].error else ("", "")
     ids = ", ".join(str(one.node_id) for one in silent)
     finding = f"{all_of}; no answer from {ids}: {why}"
     hint = hint or "clients connect to the addresses in advertised.listeners"
@@ -175,12 +180,12 @@ def _version_row(cluster: Cluster, versions: Sequence[BrokerVersion]) -> CheckRo
     return ok(cluster.name, check, finding)
 
 
-def _clock_row(cluster: Cluster, connection: Connection, told: Told) -> CheckRow:
+def _clock_row(cluster: Cluster, connection: Connection, describe_error: DescribeError) -> CheckRow:
     check = "clock"
     try:
         clock = read_clock_difference(connection)
     except ToolkitError as exc:
-        why, _ = told(exc)
+        why, _ = describe_error(exc)
         return unknown(cluster.name, check, f"only a KRaft controller reports its time: {why}")
     ahead_s, error_s = clock.ahead.total_seconds(), clock.error.total_seconds()
     finding = (
@@ -193,17 +198,17 @@ def _clock_row(cluster: Cluster, connection: Connection, told: Told) -> CheckRow
     return ok(cluster.name, check, finding)
 
 
-def _paused_row(cluster: Cluster, told: Told) -> CheckRow:
-    """Say what is paused, by whoever: also what nobody keeps any more, or is past its end."""
+def _paused_row(cluster: Cluster, describe_error: DescribeError) -> CheckRow:
+    """Return the paused partitions of all operators, also without a keeper or past their end."""
     check = "paused partitions"
     try:
         facts = read_snapshot(cluster, offsets=False)
     except ToolkitError as exc:
-        return unknown(cluster.name, check, *told(exc))
+        return unknown(cluster.name, check, *describe_error(exc))
     held = {group.group_id: group.paused for group in facts.groups if group.paused}
     unread = ""
     if facts.problems:
-        why, _ = told(BrokerRefused(facts.problems[0].why))  # without values of settings
+        why, _ = describe_error(BrokerRefused(facts.problems[0].why))  # without values of settings
         unread = f"not known of all groups: {why}"
     if not held:
         return unknown(cluster.name, check, unread) if unread else ok(cluster.name, check, "none")
@@ -291,32 +296,34 @@ def _of_offsets_topic(permissions: Permissions) -> Found:
 def _of_change(permissions: Permissions, need: _Need) -> Found:
     if not permissions.has_offsets_topic:
         return None, "no group has ever committed on this cluster"
-    asked = [_Asked(permissions.groups, permissions.any_group, need.group, "group")]
+    needed = [_NeededOperation(permissions.groups, permissions.any_group, need.group, "group")]
     if need.topic:
-        asked.append(_Asked(permissions.topics, permissions.any_topic, need.topic, "topic"))
-    found = [_count(one) for one in asked]
+        needed.append(
+            _NeededOperation(permissions.topics, permissions.any_topic, need.topic, "topic")
+        )
+    found = [_count(one) for one in needed]
     if None in [is_allowed for is_allowed, _ in found]:
         return None, NOT_REPORTED
     return all(is_allowed for is_allowed, _ in found), ", ".join(words for _, words in found)
 
 
-class _Asked(NamedTuple):
+class _NeededOperation(NamedTuple):
     names: Mapping[str, Operations]
     any_name: Operations
     operation: AclOperation
     noun: str
 
 
-def _count(asked: _Asked) -> Found:
-    """Return whether an operation is allowed on each name, or on any where there is none."""
-    names = asked.names or {"": asked.any_name}
+def _count(needed: _NeededOperation) -> Found:
+    """Return whether an operation is allowed on each name or, without names, on any."""
+    names = needed.names or {"": needed.any_name}
     if None in names.values():
         return None, NOT_REPORTED
-    operation = asked.operation.name.title().replace("_", "")
-    count = sum(asked.operation in (found or ()) for found in names.values())
+    operation = needed.operation.name.title().replace("_", "")
+    count = sum(needed.operation in (found or ()) for found in names.values())
     is_allowed = count == len(names)
-    if not asked.names:
-        return is_allowed, f"{operation} on {'any' if is_allowed else 'no'} {asked.noun}"
-    limit = "the first " if len(names) == MOST_ASKED else ""
-    words = f"{operation} on {count:,} of {limit}{counted(len(names), asked.noun)}"
+    if not needed.names:
+        return is_allowed, f"{operation} on {'any' if is_allowed else 'no'} {needed.noun}"
+    limit = "the first " if len(names) == MAX_NAMES else ""
+    words = f"{operation} on {count:,} of {limit}{counted(len(names), needed.noun)}"
     return is_allowed, words

@@ -1,9 +1,9 @@
 """
 Check this machine: the installation, the fleet file and the state directory.
 
-The installation is Python, Java, packages, and whose `toolkit` and `widgets` are imported. No row
-of the files has a path that somebody chose, nor a value from the fleet file: a mistake is named by
-its place.
+The installation is Python, Java, packages, and the origin of the imported `toolkit` and `widgets`.
+Rows about files contain no path that the operator chose and no value from the fleet file: a mistake
+is named by its place.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from packaging.requirements import Requirement
 from toolkit.errors import FleetFileError, ToolkitError
 from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus, error, ok, unknown, warn
 from toolkit.journeys.installation import (
+    DISTRIBUTION,
     IMPORT_NAMES,
-    OURS,
     OWN_ENVIRONMENT,
     install_command,
-    is_ours,
+    is_own_package,
     required_packages,
     why_unusable,
 )
@@ -46,12 +46,12 @@ REPORTED = {"kafka-python", "confluent-kafka", "pandas", "pyspark", "jupyterlab"
 
 
 def machine_rows() -> Iterator[CheckRow]:
-    """Yield a row each for Python, Java, the packages that matter and our import names."""
+    """Yield a row each for Python, Java, required packages and offsetbook's import names."""
     system = f"{platform.system()} {platform.machine()}"
     implementation = platform.python_implementation()
     yield ok(MACHINE, "Python", f"{implementation} {platform.python_version()} on {system}")
     yield _java_row()
-    yield ok(MACHINE, OURS, version(OURS))
+    yield ok(MACHINE, DISTRIBUTION, version(DISTRIBUTION))
     for package in required_packages():
         row = _package_row(package)
         if package.name in REPORTED or row.status is not CheckStatus.OK:
@@ -144,8 +144,8 @@ def _kernel_row() -> CheckRow:
 
 def _import_row(name: str) -> CheckRow:
     check = f"import {name}"
-    others = sorted(set(packages_distributions().get(name, ())) - {OURS})
-    if not is_ours(name):
+    others = sorted(set(packages_distributions().get(name, ())) - {DISTRIBUTION})
+    if not is_own_package(name):
         by = f" (by {', '.join(others)})" if others else ""
         return error(MACHINE, check, f"another package {name!r} is imported{by}", OWN_ENVIRONMENT)
     if others:
@@ -207,8 +207,8 @@ def _permissions_row(state: Path) -> CheckRow:
     except OSError as exc:
         return unknown(STATE, check, f"it cannot be listed: {exc.strerror}")
     if found:
-        told = found.replace(str(state), "STATE")
-        return warn(STATE, check, told, "STATE is the state directory")
+        text = found.replace(str(state), "STATE")
+        return warn(STATE, check, text, "STATE is the state directory")
     return ok(STATE, check, "nothing is open to every user of this machine")
 
 

@@ -12,7 +12,7 @@ from toolkit.kafka_io.client.client_settings import bulk_settings
 from toolkit.kafka_io.client.error_codes import reason
 from toolkit.model import Cluster
 
-# What matters comes as an error, too; without a handler Python would print it beside our message.
+# Errors are raised as well; without a handler, Python would also print what librdkafka logs.
 LOG = logging.getLogger("librdkafka")
 LOG.addHandler(logging.NullHandler())
 

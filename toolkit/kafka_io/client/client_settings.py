@@ -103,7 +103,7 @@ def _resolved(cluster: Cluster) -> dict[str, str]:
                 f"cluster {cluster.name}: {name} contains a plaintext secret",
                 hint="use a reference: ${env:NAME} or ${file:/path}",
             )
-        # Nothing else is looked up: an address could carry a secret to a stranger's server.
+        # Nothing else is looked up: an address could send a secret to another server.
         resolved[name] = _look_up(cluster, name, value) if name in SECRET_SETTINGS else value
         if name.endswith(".location"):
             _check_readable(cluster, name, resolved[name])
@@ -191,11 +191,11 @@ def _load_certificate(
             raise _wrong_file(cluster, f"{name} is set, but {CERTIFICATE} is not")
         return
     key = next((name for name in (KEY_TEXT, KEY) if name in settings), certificate)
-    asked = []
+    password_requests = []
 
     def password() -> str:
         # Without an answer, Python would ask at the terminal.
-        asked.append(True)
+        password_requests.append(True)
         return settings.get(KEY_PASSWORD, "")
 
     try:
@@ -207,11 +207,11 @@ def _load_certificate(
     except (OSError, ValueError) as exc:  # the latter for what is too long
         named = _named(certificate, settings)
         key_named = f"{KEY} {settings[key]}" if key == CERTIFICATE else _named(key, settings)
-        if not asked and "KEY_VALUES_MISMATCH" in str(exc):
+        if not password_requests and "KEY_VALUES_MISMATCH" in str(exc):
             what = f"{key_named} is not the key of {named}"
-        elif asked and KEY_PASSWORD in settings:
+        elif password_requests and KEY_PASSWORD in settings:
             what = f"{KEY_PASSWORD} is not the password of {key_named}"
-        elif asked:
+        elif password_requests:
             what = f"{key_named} is encrypted, and {KEY_PASSWORD} is not set"
         elif "-----BEGIN CERTIFICATE-----" not in _pem_text(certificate, settings[certificate]):
             what = f"{named} has no certificate in PEM format"

@@ -31,7 +31,7 @@ from toolkit.kafka_io.client.connection_diagnosis import (
 from toolkit.kafka_io.client.timed_connections import NEXT_SERVER_AFTER_S, Server, TimedConnections
 from toolkit.model import Cluster
 
-# The client reports through logging; without a handler Python would print it over our own message.
+# The client logs its errors, which are raised as well; without a handler, Python would print them.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 # At DEBUG it writes its configuration and its login requests, password and all.
 logging.getLogger("kafka").setLevel(logging.INFO)
@@ -50,14 +50,14 @@ NO_ANSWER = (
 
 
 class TaggedRequest(NamedTuple):
-    """A request, and what it is about for whoever reads the answer."""
+    """A request, and what it is about, for the reader of its response."""
 
     about: Any
     request: Any
 
 
 class Response(NamedTuple):
-    """Who answered, what the request was about, and the response or why there is none."""
+    """The broker, what the request was about, and the response or why there is none."""
 
     node_id: int
     about: Any
@@ -84,7 +84,7 @@ class Connection:
         """
         self.cluster = cluster
         self.coordinators: dict[str, int] = {}  # of groups, as far as they were looked up
-        self._silent: dict[int | None, float] = {}  # brokers, and until when they are not asked
+        self._silent: dict[int | None, float] = {}  # brokers, and until when they are skipped
         try:
             settings = admin_settings(cluster)
             settings |= {} if client_id is None else {"client_id": client_id}
@@ -138,8 +138,8 @@ class Connection:
         """
         Send a request to broker `to`, or to any; raises ClusterUnreachable or BrokerRefused.
 
-        What any may answer is answered while any is there: one that is silent leaves time to ask
-        another, and is the last to be asked the next time.
+        A request that any broker can answer fails only if none does: a silent broker leaves time
+        for another one, and is the last to be tried the next time.
         """
         known = sorted(self.broker_ids, key=self._silent.__contains__)
         # Without any broker, the client says itself what is wrong.
@@ -191,7 +191,7 @@ class Connection:
                 if is_sent:
                     response = await self._answer_or_error(request, node_id, answers)
                 answers.come.put(Response(node_id, about, response, is_sent))
-        except Exception as exc:  # noqa: BLE001 - a request could not be made: told to who waits
+        except Exception as exc:  # noqa: BLE001 - a request could not be built: raised where it is read
             answers.come.put(exc)
         else:
             answers.come.put(None)
@@ -248,7 +248,7 @@ class Connection:
         try:
             answer = await self._ask(request, node_id, timeout_s)
         except TIMEOUTS:
-            # One that was not waited for to the end may be asked again at once.
+            # After less than the full time, the broker may be tried again at once.
             until = time.monotonic() + limit_s if timeout_s >= limit_s else 0
             self._silent[node_id] = max(until, self._silent.get(node_id, 0))
             raise
@@ -287,7 +287,7 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
     doing = f"{type(request).__name__.removesuffix('Request')} on cluster {cluster.name}"
     if isinstance(exc, kafka.errors.UnsupportedVersionError):
         return BrokerRefused(f"{doing}: not supported by this broker version")
-    # The client's own time-out is of the family of broker errors, though no broker said anything.
+    # The client's own time-out is a kind of broker error, although no broker has answered.
     if isinstance(exc, TIMEOUTS):
         return ClusterUnreachable(
             f"{doing}: no answer within {cluster.timeout_s:g} s", hint=check_silent(cluster)
@@ -337,5 +337,5 @@ def _open_client(settings: Mapping[str, Any], *, timeout_s: float) -> KafkaAdmin
         for client in made:
             client.close()
         if isinstance(exc, KafkaError) and made:
-            raise _NoServerAnswered(made[-1]._manager.failures) from exc  # noqa: SLF001 - ours
+            raise _NoServerAnswered(made[-1]._manager.failures) from exc  # noqa: SLF001 - our class
         raise

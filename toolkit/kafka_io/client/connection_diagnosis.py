@@ -212,7 +212,7 @@ def _probe(cluster: Cluster, server: Server, exc: Exception) -> Reason:
     try:
         with socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
             pass
-    except (socket.gaierror, UnicodeError):  # the latter where it could not even be asked for
+    except (socket.gaierror, UnicodeError):  # the latter for a name that DNS cannot have
         place = f"in bootstrap.servers of {cluster.origin.settings}, or in the command"
         return Reason(f"unknown host name {host!r}", f"fix it {place}")
     except OSError as failed:
@@ -256,7 +256,7 @@ def check_silent(cluster: Cluster) -> str:
 
 def _speaks_tls(host: str, port: int) -> bool:
     context = ssl.create_default_context()
-    # Only the question "is this TLS" is asked; nothing is sent over the connection.
+    # This only detects TLS; nothing is sent over the connection.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
@@ -266,7 +266,7 @@ def _speaks_tls(host: str, port: int) -> bool:
         ):
             return True
     except ssl.SSLError as exc:
-        # A TLS server that wants a client certificate says so in a TLS alert.
+        # A TLS server that requires a client certificate sends a TLS alert.
         return "ALERT" in str(exc).upper()
     except OSError:
         return False

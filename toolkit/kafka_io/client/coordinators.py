@@ -26,14 +26,14 @@ GROUP_KEY_TYPE = 0
 
 
 class GroupEntry(NamedTuple):
-    """What a coordinator said about one group: the entry of its response, without a group error."""
+    """A coordinator, and the entry of its response about one group, without a group error."""
 
     coordinator_id: int
     entry: Any
 
 
 class GroupEnded(NamedTuple):
-    """A coordinator does not know the group, or not as a group of the type that was asked for."""
+    """A coordinator does not know the group, or not as a group of the requested type."""
 
     group_id: str
 
@@ -68,7 +68,7 @@ def ask_coordinators(
     `build` makes the request for some group ids; its response has `groups`, each entry with
     `group_id` and `error_code`. `what` names the question in problems ("committed offsets"), and
     `size` counts the elements of an entry, by which the number of groups in a request is chosen.
-    A coordinator that moved or is loading is asked again for `RETRY_FOR_S`.
+    If a coordinator moved or is loading, the request is retried for `RETRY_FOR_S`.
     """
     waiting = list(dict.fromkeys(group_ids))
     give_up_at = time.monotonic() + RETRY_FOR_S
@@ -106,17 +106,17 @@ def _ask_once(
         else:
             yield _failure(found.group_id, found)
     yield from map(_left_out, owed)
-    lots = {node_id: _Lots(ids) for node_id, ids in by_node.items()}
+    batches = {node_id: _AdaptiveBatches(ids) for node_id, ids in by_node.items()}
     asks = {
-        node_id: (TaggedRequest(lot, build(lot)) for lot in of_node)
-        for node_id, of_node in lots.items()
+        node_id: (TaggedRequest(batch, build(batch)) for batch in of_node)
+        for node_id, of_node in batches.items()
     }
     for node_id, chunk, response, _ in connection.send_each(asks):
         if isinstance(response, ToolkitError):
             worth = isinstance(response, ClusterUnreachable)
             yield from (_Failure(group_id, str(response), retry=worth) for group_id in chunk)
             continue
-        lots[node_id].learn(len(chunk), sum(map(size, response.groups)))
+        batches[node_id].learn(len(chunk), sum(map(size, response.groups)))
         owed = set(chunk)
         for entry in response.groups:
             if entry.group_id not in owed:
@@ -129,18 +129,18 @@ def _ask_once(
         yield from map(_left_out, owed)
 
 
-class _Lots(Iterator[Sequence[str]]):
+class _AdaptiveBatches(Iterator[Sequence[str]]):
     """The groups of a coordinator, as many at a time as the answers so far allow."""
 
     def __init__(self, group_ids: Sequence[str]) -> None:
         self._group_ids, self._next, self._count = group_ids, 0, FEWEST_GROUPS
 
     def __next__(self) -> Sequence[str]:
-        lot = self._group_ids[self._next : self._next + self._count]
-        if not lot:
+        batch = self._group_ids[self._next : self._next + self._count]
+        if not batch:
             raise StopIteration
-        self._next += len(lot)
-        return lot
+        self._next += len(batch)
+        return batch
 
     def learn(self, groups: int, elements: int) -> None:
         fitting = ELEMENTS_PER_ANSWER * groups // max(elements, 1)

@@ -1,4 +1,4 @@
-"""A broker's error codes: those that we act on, by Kafka's names, and any of them in words."""
+"""A broker's error codes: those with a reaction, by Kafka's names, and all of them as text."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def reason(code: int, needs: Operation, message: str | None = None) -> str:
     """
     What an error code means: the broker's own words where it sent any, and always the name.
 
-    `needs` is the ACL that the request needs on what it is about, which brokers do not say.
+    `needs` is the ACL that the request needs on its subject, which brokers do not report.
     """
     if newer := NEWER_NAMES.get(code):
         name, known_words = newer, newer.lower().replace("_", " ")

@@ -42,12 +42,12 @@ class LeaderReply(NamedTuple):
 
 def describe_topics(connection: Connection, topics: Sequence[str]) -> Iterable[Any]:
     """Return the metadata of each topic, with an `error_code`; one request."""
-    asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-    return connection.send(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics  # type: ignore[no-any-return] # generated at run time from a schema
+    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    return connection.send(MetadataRequest(topics=named, allow_auto_topic_creation=False)).topics  # type: ignore[no-any-return] # generated at run time from a schema
 
 
 def topic_id(topic: Any) -> str:
-    """Return the id of a described topic as Kafka's tools write it; "" where none is told."""
+    """Return the id of a described topic as Kafka's tools write it; "" if it has none."""
     found: UUID | None = topic.topic_id
     return urlsafe_b64encode(found.bytes).decode().rstrip("=") if found and found.int else ""
 
@@ -89,12 +89,12 @@ def ask_leaders(
     build: BuildRequests,
 ) -> Iterator[LeaderReply]:
     """
-    Ask each leader about its partitions; yield what it said of each one to each request.
+    Ask each leader about its partitions; yield a reply for each partition and request.
 
     `build` makes, for at most `PARTITIONS_PER_REQUEST` partitions of one leader, the requests with
-    what each is about; for some of these partitions it makes them in the same order. Leaders work
-    side by side; the requests of one follow one another. Where a partition has another leader
-    meanwhile, that one is asked, for as long as it takes brokers to hear of it.
+    what each is about; for some of these partitions it makes them in the same order. Requests to
+    several leaders are in flight at the same time, those to one leader one after the other. If the
+    leader of a partition changes, the new one gets the request, once brokers have learnt of it.
     """
     waiting: Collection[tuple[int, TopicPartition]] | None = None  # None: for all
     for wait_s in (*ASK_AGAIN_AFTER_S, None):
@@ -144,10 +144,10 @@ def _ask_once(
         for partition in chunk:
             entry = answered.get(partition)
             code = ErrorCode.NONE if entry is None else entry.error_code
-            told = "missing in the broker's response" if entry is None else entry
+            result = "missing in the broker's response" if entry is None else entry
             if code != ErrorCode.NONE:
-                told = reason(code, "Describe")
-            yield number, LeaderReply(about, partition, told), code
+                result = reason(code, "Describe")
+            yield number, LeaderReply(about, partition, result), code
 
 
 def _entries(response: Any) -> Iterator[tuple[TopicPartition, Any]]:

@@ -36,7 +36,7 @@ SERVICE = "sasl.kerberos.service.name"
 OAUTH_CLIENT = ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
 OAUTH_COMMAND = "sasl.oauthbearer.token.command"
 OAUTH_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
-# A token without an end is asked for again after this.
+# A token without an expiry time is renewed after this.
 UNKNOWN_LIFETIME_S = 300.0
 RENEWED_BEFORE_S = 30.0
 
@@ -95,7 +95,7 @@ def bulk_login(cluster: Cluster, settings: Mapping[str, str]) -> dict[str, Any]:
             login["oauth_cb"] = lambda _: provider.token_and_expiry()
         case "GSSAPI":
             login[SERVICE] = settings.get(SERVICE, "kafka")
-            # It would run kinit with a keytab of its own; the ticket cache is used as it is.
+            # It would run kinit with a keytab of its own; the ticket cache is used unchanged.
             login["sasl.kerberos.min.time.before.relogin"] = 0
         case _:
             login |= {name: settings[name] for name in (USERNAME, PASSWORD)}
@@ -130,7 +130,7 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # it ships n
         return self._known
 
     def _from_command(self) -> tuple[str, float]:
-        """Run the command, without a shell; only its output and its exit code are looked at."""
+        """Run the command, without a shell; only its output and its exit code count."""
         try:
             done = subprocess.run(
                 shlex.split(self._settings[OAUTH_COMMAND]),
@@ -200,7 +200,7 @@ def _oauth_error(answer: HTTPError) -> str:
 
 
 def _token_expiry(token: str, lifetime_s: float) -> float:
-    """Return when a token expires, in seconds since 1970: a JWT says so itself (RFC 7519)."""
+    """Return when a token expires, in seconds since 1970: a JWT contains it (RFC 7519)."""
     try:
         claims: Any = token.split(".")[1]
         claims = json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
@@ -235,8 +235,8 @@ def _library_errors() -> Iterator[None]:
         yield
     except GSSError as exc:
         # What the mechanism says, with the principal or the cache; the other code is GSSAPI's own.
-        said = exc.get_all_statuses(exc.min_code, False)
-        raise KerberosFailed("; ".join(said) or str(exc)) from exc
+        messages = exc.get_all_statuses(exc.min_code, False)
+        raise KerberosFailed("; ".join(messages) or str(exc)) from exc
 
 
 register_sasl_mechanism("GSSAPI", _KerberosLogin, overwrite=True)

@@ -1,7 +1,7 @@
 """
 One open connection to each cluster, for questions and changes that follow one another.
 
-Whoever needs a cluster says `with connected(cluster) as connection`. Inside `in_use` that is the
+Code that needs a cluster calls `with connected(cluster) as connection`. Inside `in_use` that is the
 same connection each time, and each group's coordinator is looked up once; elsewhere it is a new
 one, closed at the end of the block.
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Key = tuple[str, str, tuple[tuple[str, str], ...], float]
 
 # Long enough for the cells of a notebook that runs headlessly. A notebook that is left open must
-# not go on asking for a cluster that is down.
-KEPT_FOR_S = 15.0
+# not send requests for ever to a cluster that is down.
+IDLE_S = 15.0
 
 
 @dataclass(slots=True, eq=False)
@@ -93,13 +93,13 @@ class SharedConnections:
         with self._lock:
             found.users -= 1
             if found.is_lost and self._open.get(key) is found:
-                del self._open[key]  # whoever comes next gets a new one
+                del self._open[key]  # the next caller gets a new one
             if found.users:
                 return
             if self._open.get(key) is not found:
                 found.connection.close()
                 return
-            found.closing = threading.Timer(KEPT_FOR_S, self._close_unused, (key, found))
+            found.closing = threading.Timer(IDLE_S, self._close_unused, (key, found))
             found.closing.daemon = True
             found.closing.start()
 
@@ -110,13 +110,13 @@ class SharedConnections:
                 found.connection.close()
 
     def close(self) -> None:
-        """Close every connection that is not in use; what is asked later opens new ones."""
+        """Close every connection that is not in use; later requests open new ones."""
         with self._lock:
             while self._open:
                 _, found = self._open.popitem()
                 if found.closing:
                     found.closing.cancel()
-                if not found.users:  # else whoever gives it back closes it
+                if not found.users:  # else its last user closes it
                     found.connection.close()
 
 
@@ -141,6 +141,6 @@ def connected(cluster: Cluster) -> Iterator[Connection]:
 
 @atexit.register
 def close_all() -> None:
-    """Close every connection that is kept open."""
+    """Close every open connection."""
     for connections in list(_ALL):
         connections.close()

@@ -173,7 +173,7 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
         return transport
 
     async def _open_socket(self, node: Any, timeout_at: float | None) -> Any:
-        """Connect to the addresses of a host, one after the other, each within its share."""
+        """Connect to the addresses of a host in sequence, each within its share of the time."""
         error = KafkaConnectionError("the host name is unknown")
         addresses = self._addresses(node)
         for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):

@@ -34,8 +34,8 @@ def read_clock_difference(connection: Connection) -> ClockDifference:
     """
     Return the difference between the clocks of the active controller and of this machine.
 
-    Raises ClusterUnreachable, and BrokerRefused where the cluster does not tell: without KRaft, and
-    without the ACL Describe on Cluster.
+    Raises ClusterUnreachable, and BrokerRefused where the cluster does not report it: without
+    KRaft, and without the ACL Describe on Cluster.
     """
     topic_data = DescribeQuorumRequest.TopicData
     partition = topic_data.PartitionData(partition_index=0)
@@ -50,9 +50,11 @@ def read_clock_difference(connection: Connection) -> ClockDifference:
             raise BrokerRefused(f"DescribeQuorum: {reason(quorum.error_code, 'Describe')}")
         for voter in quorum.current_voters:
             if voter.replica_id == quorum.leader_id and voter.last_caught_up_timestamp > 0:
-                told = datetime.fromtimestamp(voter.last_caught_up_timestamp / 1000, UTC)
+                controller_time = datetime.fromtimestamp(voter.last_caught_up_timestamp / 1000, UTC)
                 return ClockDifference(
-                    voter.replica_id, told - sent_at - round_trip / 2, round_trip / 2 + MILLISECOND
+                    voter.replica_id,
+                    controller_time - sent_at - round_trip / 2,
+                    round_trip / 2 + MILLISECOND,
                 )
     if response.error_code != ErrorCode.NONE:
         raise BrokerRefused(f"DescribeQuorum: {reason(response.error_code, 'Describe')}")

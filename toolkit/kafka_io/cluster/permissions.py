@@ -22,7 +22,7 @@ from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Problem
 
-MOST_ASKED = 500  # groups, and topics: a broker evaluates its ACLs for each
+MAX_NAMES = 500  # groups, and topics: a broker evaluates its ACLs for each
 
 
 class AclOperation(IntEnum):
@@ -34,7 +34,7 @@ class AclOperation(IntEnum):
     ALTER_CONFIGS = 11
 
 
-Operations = frozenset[int] | None  # None: the broker does not tell
+Operations = frozenset[int] | None  # None: not reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Permissions:
     """
     Authorized operations on the cluster, on the offsets topic, and on groups and topics by name.
 
-    `groups` and `topics` are those that this user can see, at most `MOST_ASKED` of each.
-    `any_group` and `any_topic` are of a name that nobody uses: they hold for every name, unless an
+    `groups` and `topics` are those that this user can see, at most `MAX_NAMES` of each.
+    `any_group` and `any_topic` are of an unused name: they hold for every name, unless an
     ACL is for that name. Without an offsets topic, groups are unknown.
     """
 
@@ -61,7 +61,7 @@ def read_permissions(connection: Connection) -> Permissions:
     unused = f"offsetbook-{uuid4()}"
     topics = _topic_operations(connection, [*_topics_to_ask(connection), OFFSETS_TOPIC, unused])
     listed, _ = list_groups(connection)
-    names = [group.group_id for group in listed[:MOST_ASKED]]
+    names = [group.group_id for group in listed[:MAX_NAMES]]
     exists = bool(names) or _exists(connection, OFFSETS_TOPIC)
     # To look up a coordinator creates the offsets topic, which is for the first consumer to do.
     groups = _group_operations(connection, [*names, unused]) if exists else {}
@@ -86,7 +86,7 @@ def _cluster_operations(connection: Connection) -> Operations:
 
 def _topics_to_ask(connection: Connection) -> list[str]:
     response = connection.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-    return sorted(topic.name for topic in response.topics if not topic.is_internal)[:MOST_ASKED]
+    return sorted(topic.name for topic in response.topics if not topic.is_internal)[:MAX_NAMES]
 
 
 def _topic_operations(connection: Connection, names: Sequence[str]) -> dict[str, Operations]:

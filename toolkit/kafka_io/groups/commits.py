@@ -42,26 +42,26 @@ def read_commits(
     Return all committed offsets of the groups, and what could not be read.
 
     A group without commits yields nothing; a group that could not be read yields a problem. The
-    broker itself leaves out topics that we may not describe, and partitions of which an open
-    transaction makes the first commit. Offsets are first asked for with
-    require_stable, which tells where an open transaction is about to change one (KIP-447); those
-    groups are asked again for the value that holds until then.
+    broker itself leaves out topics that this user may not describe, and partitions of which an open
+    transaction makes the first commit. Offsets are first fetched with require_stable, which shows
+    where an open transaction is about to change one (KIP-447); those groups are fetched again for
+    the value that is committed until then.
     """
     commits, problems = CommitColumns(), list[Problem]()
-    held = set[_PendingCommit]()
+    unstable = set[_PendingCommit]()
     everything = dict.fromkeys(group_ids, ())
     for answer in _ask(connection, everything, require_stable=True):
         on_group()
         for row in _others(answer, commits):
             if isinstance(row, _PendingCommit):
-                held.add(row)
+                unstable.add(row)
             else:
                 problems.append(row)
     again = CommitColumns()
-    for answer in _ask(connection, {key.group_id: () for key in held}, require_stable=False):
+    for answer in _ask(connection, {key.group_id: () for key in unstable}, require_stable=False):
         problems += [row for row in _others(answer, again) if isinstance(row, Problem)]
     for one in again:
-        if _PendingCommit(one.group_id, one.topic, one.partition) in held:
+        if _PendingCommit(one.group_id, one.topic, one.partition) in unstable:
             commits.append(replace(one, pending=True))
     return commits, list(dict.fromkeys(problems))
 
@@ -72,8 +72,8 @@ def read_first_commits(
     """
     Return a problem for each of a group's partitions that an open transaction is about to commit.
 
-    The partitions are to be without a commit: where there is one, `read_commits` tells. A broker
-    tells only of those that are asked for by name.
+    For partitions without a commit; `read_commits` reports those with one. A broker reports only
+    partitions that are requested by name.
     """
     return [
         Problem("committed offset", FIRST_COMMIT, *row) if isinstance(row, _PendingCommit) else row
@@ -84,13 +84,13 @@ def read_first_commits(
 
 def _ask(
     connection: Connection,
-    wanted: Mapping[str, Collection[TopicPartition]],  # none of a group: all that it has
+    by_group: Mapping[str, Collection[TopicPartition]],  # none of a group: all that it has
     *,
     require_stable: bool,
 ) -> Iterator[GroupEntry | GroupEnded | Problem]:
     def build(chunk: Sequence[str]) -> OffsetFetchOfGroups:
         groups = [
-            OffsetFetchRequest.OffsetFetchRequestGroup(group_id=g, topics=_topics(wanted[g]))
+            OffsetFetchRequest.OffsetFetchRequestGroup(group_id=g, topics=_topics(by_group[g]))
             for g in chunk
         ]
         return OffsetFetchOfGroups(
@@ -101,7 +101,7 @@ def _ask(
         )
 
     return ask_coordinators(
-        connection, wanted, what="committed offsets", build=build, size=_partitions_of
+        connection, by_group, what="committed offsets", build=build, size=_partitions_of
     )
 
 
@@ -120,7 +120,7 @@ def _topics(partitions: Collection[TopicPartition]) -> list[Any] | None:
 def _others(
     answer: GroupEntry | GroupEnded | Problem, commits: CommitColumns
 ) -> Iterator[Problem | _PendingCommit]:
-    """Add the commits of a group, and yield the rest of what was said about it."""
+    """Add the commits of a group, and yield its problems and pending commits."""
     if isinstance(answer, Problem):
         yield answer
     if not isinstance(answer, GroupEntry):

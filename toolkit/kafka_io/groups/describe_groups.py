@@ -80,7 +80,7 @@ def without_ended(
     """
     Return the groups without those that ended since they were listed, and the names of these.
 
-    A group that is of another type by now is not known as what it was, and is described again.
+    A group that now has another type is unknown as one of the old type, and is described again.
     """
     ended = {group.group_id for group in described if group.state is GroupState.DEAD}
     if not ended:
@@ -92,8 +92,8 @@ def without_ended(
         for found in describe_groups(connection, there, topics=lambda: existing_topics(connection))
         if isinstance(found, Group) and found.state is not GroupState.DEAD
     ]
-    kept = [group for group in described if group.group_id not in ended]
-    return [*kept, *again], frozenset(ended - {group.group_id for group in again})
+    remaining = [group for group in described if group.group_id not in ended]
+    return [*remaining, *again], frozenset(ended - {group.group_id for group in again})
 
 
 def commits_without(commits: Sequence[Commit], groups: Collection[str]) -> CommitColumns:
@@ -161,9 +161,9 @@ def _classic_member(entry: Any, protocol_type: str) -> Member:
         subscription = Subscription(unreadable="the group is rebalancing")
     else:
         subscription = from_classic_metadata(entry.member_metadata)
-    # Ours tells in its own assignment what it keeps from the others; nobody else decodes that.
-    told = entry.member_assignment if entry.client_id == HOLDER_CLIENT_ID else b""
-    note = read_note(user_data_from_bytes(told or b""))
+    # offsetbook's member lists the paused partitions in its own assignment.
+    own_assignment = entry.member_assignment if entry.client_id == HOLDER_CLIENT_ID else b""
+    note = read_note(user_data_from_bytes(own_assignment or b""))
     return Member(
         member_id=entry.member_id,
         client_id=entry.client_id,
@@ -228,25 +228,27 @@ def _streams(group: Group, entry: Any, topics: LookUpTopics) -> Group:
     may_not_exist = any(len(names) > 1 for names in (sources or {}).values())
     counts = topics().partitions if may_not_exist else {}
 
-    def member(told: Any) -> Member:
-        found = read_by(told.assignment, sources or {})
+    def member(described: Any) -> Member:
+        found = read_by(described.assignment, sources or {})
         if may_not_exist:
             found = frozenset(one for one in found if one.partition < counts.get(one.topic, 0))
         assigned = tuple(sorted(found))
-        return _modern_member(told, subscription, assignment=assigned, instance_id=told.instance_id)
+        return _modern_member(
+            described, subscription, assignment=assigned, instance_id=described.instance_id
+        )
 
-    members = [member(told) for told in entry.members]
+    members = [member(entry) for entry in entry.members]
     read = {place for one in members if not one.is_holder for place in one.assignment}
     return _modern(group, entry, (_with_note(one, read) for one in members))
 
 
 def _with_note(member: Member, read: Collection[TopicPartition]) -> Member:
-    """Add what a member of ours tells in its note; what another member reads is not held."""
+    """Add the note of offsetbook's member; a partition that another member reads is not held."""
     if not member.is_holder:
         return member
-    told = read_note(member.rack_id)
-    held = tuple(place for place in told.paused if place not in read)
-    return replace(member, holds=held, hold_note=told.note)
+    note = read_note(member.rack_id)
+    held = tuple(place for place in note.paused if place not in read)
+    return replace(member, holds=held, hold_note=note.note)
 
 
 def _modern(group: Group, entry: Any, members: Iterable[Member]) -> Group:

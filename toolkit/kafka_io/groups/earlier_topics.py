@@ -3,7 +3,7 @@ Find committed offsets of an earlier topic of the same name.
 
 Brokers delete the committed offsets of a deleted topic, but not of groups whose coordinator is down
 meanwhile (observed with Kafka 3.9.1 and 4.3.1). Kafka 4.1 and newer write the topic id (KIP-516)
-into each commit, and it is compared with the id that the topic has now; before, nothing tells.
+into each commit, and it is compared with the current id of the topic; older versions have none.
 """
 
 from __future__ import annotations

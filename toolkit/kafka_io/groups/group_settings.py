@@ -23,7 +23,7 @@ OF_A_GROUP = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
 
 
 def read_group_settings(connection: Connection, group_id: str) -> dict[str, str]:
-    """Return those settings of a group and of a broker that we may see, by Kafka's names."""
+    """Return the settings of a group and of a broker that this user may see, by Kafka's names."""
     for broker_id in connection.broker_ids[:1]:  # brokers of a cluster have these in common
         of_broker = _settings(BROKER, str(broker_id), OF_A_BROKER)
         of_both = (of_broker, _settings(GROUP, group_id, OF_A_GROUP))
@@ -35,7 +35,7 @@ def read_group_settings(connection: Connection, group_id: str) -> dict[str, str]
 
 
 class ExpirySettings(NamedTuple):
-    """What a cluster's brokers say about when committed offsets expire; None where not told."""
+    """The broker settings that decide when committed offsets expire; None if not reported."""
 
     retention_s: int | None  # offsets.retention.minutes
     check_interval_s: int | None  # offsets.retention.check.interval.ms
@@ -43,7 +43,7 @@ class ExpirySettings(NamedTuple):
 
 
 def read_expiry_settings(connection: Connection) -> ExpirySettings:
-    """Return those settings of a cluster, as far as we may see them."""
+    """Return those settings of a cluster, as far as this user may see them."""
     found: dict[str, str] = {}
     for broker_id in connection.broker_ids[:1]:  # brokers of a cluster have these in common
         found |= _read(connection, _settings(BROKER, str(broker_id), OF_EXPIRY), to=broker_id)
@@ -55,7 +55,7 @@ def read_expiry_settings(connection: Connection) -> ExpirySettings:
     minutes, interval_ms = (number(name) for name in OF_EXPIRY)
     return ExpirySettings(
         retention_s=None if minutes is None else minutes * 60,
-        # Below a second it is not a setting of anybody's but of tests; never promise too early.
+        # Below a second it is a setting of tests only; never promise too early.
         check_interval_s=None if interval_ms is None else -(-interval_ms // 1000),
         delete_retention_ms=number("delete.retention.ms"),
     )
@@ -71,7 +71,7 @@ def _read(connection: Connection, *resources: Any, to: int | None = None) -> dic
     request = DescribeConfigsRequest(
         resources=list(resources), include_synonyms=False, include_documentation=False
     )
-    # Brokers before 4.0 know no settings of groups, and we may not be let to see any.
+    # Brokers before 4.0 have no settings of groups, and this user may not see any.
     with suppress(ToolkitError):
         answer = connection.send(request, to=to)
         return {

@@ -17,10 +17,10 @@ from toolkit.kafka_io.offsets_topic.commit_records import commit_time, decode_co
 from toolkit.kafka_io.offsets_topic.group_records import decode_classic_group
 from toolkit.kafka_io.offsets_topic.log_ends import OffsetsTopic, offsets_partitions
 from toolkit.kafka_io.offsets_topic.newest_records import (
+    GroupMetadataRecord,
     NewestRecords,
-    OwnRecord,
     id_bytes,
-    read_on,
+    read_to_ends,
 )
 from toolkit.kafka_io.offsets_topic.partitions import (
     CLASSIC_GROUP,
@@ -73,7 +73,7 @@ class GroupTimes:
         return found
 
 
-# What was read over a connection, by partition and how many there were: the next read goes on.
+# What was read over a connection, by partition and how many there were: the next read continues.
 _READ: WeakKeyDictionary[Connection, dict[tuple[int, int], NewestRecords]] = WeakKeyDictionary()
 
 
@@ -85,7 +85,7 @@ def read_group_times(
 
     Only the partitions that hold these groups are read, and only what was written since the last
     read over this connection. Behind an open transaction, what counts is read as well; where that
-    fails, nobody knows when its groups became Empty.
+    fails, it is unknown when its groups became Empty.
     """
     times = GroupTimes()
     groups: dict[int, list[str]] = defaultdict(list)
@@ -117,17 +117,19 @@ def _newest(
     connection: Connection, topic: OffsetsTopic, groups: Mapping[int, Collection[str]]
 ) -> tuple[dict[int, NewestRecords], dict[int, ToolkitError]]:
     """Return what is in the partitions of these groups, and which could not be read."""
-    # Another thread that reads over the same connection meanwhile begins anew.
+    # Another thread that reads over the same connection meanwhile starts from the beginning.
     earlier = _READ.pop(connection, {})
     known, ends = {}, {}
     for number, log in topic.logs.items():
         if number in groups:
             end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
-            kept, start = earlier.get((number, topic.partitions)), log.log_start or 0
-            goes_on = kept and start <= kept.next_offset <= end and kept.knows(groups[number])
-            known[number] = kept if kept and goes_on else NewestRecords.of(groups[number], start)
+            stored, start = earlier.get((number, topic.partitions)), log.log_start or 0
+            goes_on = stored and start <= stored.next_offset <= end and stored.knows(groups[number])
+            known[number] = (
+                stored if stored and goes_on else NewestRecords.of(groups[number], start)
+            )
             ends[number] = end
-    failed = read_on(connection.cluster, known, ends)
+    failed = read_to_ends(connection.cluster, known, ends)
     read = {(n, topic.partitions): one for n, one in known.items() if n not in failed}
     _READ[connection] = earlier | read
     return known, failed
@@ -157,7 +159,7 @@ def _add_tail(
     return ""
 
 
-def _empty_since(own: Mapping[bytes, OwnRecord]) -> datetime | None:
+def _empty_since(own: Mapping[bytes, GroupMetadataRecord]) -> datetime | None:
     """Return since when a group has no members, by its own records; None: it has, or not known."""
     kinds = {key: int.from_bytes(key[:2], "big") for key in own}
     live = [key for key, record in own.items() if record.value is not None]
@@ -210,7 +212,7 @@ def commits_in_doubt(
     """
     Return by group where the offsets topic has or hides a commit, and none is known.
 
-    Asked for all its offsets, a coordinator leaves out those of topics that we may not describe.
+    A coordinator leaves out the offsets of topics that this user may not describe.
     """
     columns = columns_of(commits)
     found: dict[str, int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""What ACLs hide: brokers leave out groups and topics that we may not describe, without a word."""
+"""What ACLs hide: brokers leave out groups and topics that the user may not describe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.model import HIDDEN_COMMITS, Problem
 
 DESCRIBE = 8  # AclOperation.DESCRIBE, the number of its bit
-# Later versions tell nothing about the cluster (KIP-700); Apache Kafka 4 still knows these.
+# Later versions do not report it for the cluster (KIP-700); Apache Kafka 4 still has these.
 OLDEST, NEWEST = 8, 9
 
 GROUPS_HIDDEN = Problem(
@@ -28,15 +28,16 @@ TOPICS_HIDDEN = Problem(
 
 def find_hidden(connection: Connection) -> tuple[Problem, ...]:
     """
-    Return a problem each where groups, and committed offsets, may be hidden from us.
+    Return a problem each where groups, and committed offsets, may be hidden from this user.
 
-    A broker tells whether we may describe the cluster, which shows all groups (KIP-430). For topics
-    it is asked about one that does not exist: only who may describe any topic is told so. A rule
-    that denies single topics is not found that way. Raises ClusterUnreachable.
+    A broker reports whether the user may describe the cluster, which shows all groups (KIP-430).
+    For topics, the request names one that does not exist: only a user that may describe every topic
+    gets that answer. An ACL that denies single topics is not found that way. Raises
+    ClusterUnreachable.
     """
-    asked = MetadataRequest.MetadataRequestTopic(name=f"offsetbook-{uuid4()}")
+    probe = MetadataRequest.MetadataRequestTopic(name=f"offsetbook-{uuid4()}")
     request = MetadataRequest(
-        topics=[asked],
+        topics=[probe],
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=True,
         min_version=OLDEST,
@@ -44,9 +45,9 @@ def find_hidden(connection: Connection) -> tuple[Problem, ...]:
     )
     try:
         response = connection.send(request)
-    except BrokerRefused:  # it does not know these versions, and so tells nothing
+    except BrokerRefused:  # it does not support these versions
         return ()
-    allowed: set[int] | None = response.authorized_operations  # None: the broker does not tell
+    allowed: set[int] | None = response.authorized_operations  # None: not reported
     denied = {topic.error_code for topic in response.topics}
     return (
         *([] if allowed is None or DESCRIBE in allowed else [GROUPS_HIDDEN]),

@@ -2,8 +2,8 @@
 Encode and decode the JSON note of a hold, stored in a field that group descriptions show.
 
 A KIP-848 holder has it in its rack id, the holder in a classic group in the user data of its own
-assignment, together with what is paused there. Anybody may write anything in either place, so
-what cannot be read is simply not known.
+assignment, together with the paused partitions. Another client may write anything into both
+fields, so a note that cannot be read counts as unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from toolkit.model import HoldNote, TopicPartition
 
-LONGEST_TEXT = 200  # characters of each text, so that the note stays small beside the group
+LONGEST_TEXT = 200  # characters of each text, so that the note stays small
 
 
 class DecodedNote(NamedTuple):
@@ -45,7 +45,7 @@ def write_note(note: HoldNote, paused: Iterable[TopicPartition] = ()) -> str:
 
 
 def read_note(text: str | bytes | None) -> DecodedNote:
-    """Read a note; whatever is not as `write_note` writes it is left out."""
+    """Read a note; invalid entries are left out."""
     entries: Any = None
     with suppress(ValueError, RecursionError):
         entries = json.loads(text or "")

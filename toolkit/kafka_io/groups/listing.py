@@ -1,4 +1,4 @@
-"""Which groups exist: ListGroups, asked of every broker."""
+"""List the groups that exist, with ListGroups to every broker."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     """
     Return every group with its type and state but without members, sorted by name.
 
-    One that is live is not described yet; an Empty one has no members to ask about.
+    A live group is not described yet; an Empty one has no members to describe.
 
-    A broker lists the groups it coordinates and that we may describe. One that does not answer
-    becomes a problem, because its groups are then missing from the list; so does a partition of the
-    offsets topic without a leader, because nobody coordinates the groups that are kept in it.
-    So each group's coordinator need not be looked up.
+    A broker lists the groups that it coordinates and that this user may describe. A broker that
+    does not answer is a problem, because its groups are missing from the list; so is a partition of
+    the offsets topic without a leader, because its groups have no coordinator. The coordinator of
+    each listed group is the broker that lists it.
     """
     groups: dict[str, Group] = {}
     problems: list[Problem] = []
@@ -38,7 +38,7 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
             if isinstance(response, ToolkitError):
                 problems.append(Problem(what, str(response), hides_groups=True))
                 continue
-            # A coordinator that is still loading lists what it has and an error beside it.
+            # A coordinator that is still loading lists what it has, with an error.
             groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
             connection.coordinators.update((g.group_id, node_id) for g in response.groups)
             if is_worth_retrying(response.error_code) and time.monotonic() < give_up_at:
@@ -76,7 +76,7 @@ def _listed(entry: object, node_id: int) -> Group:
 
 def group_type(reported: str | None, protocol_type: str | None) -> GroupType:
     """
-    Turn what ListGroups says into a type of ours.
+    Return the type of a group from the answer of ListGroups.
 
     A classic group without a protocol type never had members: only assign() or an admin client
     commits to it, and its offsets expire by another clock, so it is a type of its own here.
@@ -89,7 +89,7 @@ def group_type(reported: str | None, protocol_type: str | None) -> GroupType:
 
 
 def group_state(reported: str | None) -> GroupState:
-    """Turn a reported state into ours; a state this version does not know is UNKNOWN."""
+    """Return a reported state; a state that this version does not know is UNKNOWN."""
     try:
         return GroupState(reported or "Unknown")
     except ValueError:

@@ -1,4 +1,4 @@
-"""What members subscribe to, read from what each protocol tells about it."""
+"""Read what members subscribe to, from the description of each group type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def from_names(names: Iterable[str], pattern: str | None, topics: LookUpTopics) 
     Return the subscription of a KIP-848 member: names it sent and what its pattern matches.
 
     The broker matches whole topic names with RE2 rules (KIP-848), and so do we. It leaves out
-    topics that the member may not describe, which we cannot see: such a topic counts as
+    topics that the member may not describe, which is unknown here: such a topic counts as
     subscribed here, which errs on the side of keeping offsets.
     """
     names = frozenset(names)
@@ -58,7 +58,7 @@ def from_classic_metadata(data: bytes) -> Subscription:
     Return the subscription in a classic member's join metadata; client-side patterns are resolved.
 
     Only the version and the topic list are read, exactly as the coordinator does it (KIP-496): what
-    follows differs between clients and versions and is none of our business.
+    follows differs between clients and versions and is not needed.
     """
     try:
         (count,) = struct.unpack_from(">i", data, 2)

@@ -1,5 +1,5 @@
 """
-What leaders tell of their partitions' logs.
+Read log offsets and leader epochs from partition leaders.
 
 Where logs start and end, how far committed transactions reach and where logs stood at an instant
 (ListOffsets); which leader epochs wrote them, and where their records end (OffsetForLeaderEpoch,
@@ -33,7 +33,7 @@ CONSUMER_REPLICA = -1
 
 
 class _Edge(NamedTuple):
-    """One end of a log that ListOffsets can tell."""
+    """One edge of a log that ListOffsets can return."""
 
     name: str
     timestamp: int
@@ -49,7 +49,7 @@ EDGES = (
 
 
 def existing_topics(connection: Connection) -> ExistingTopics:
-    """Return every topic that exists and that we may describe."""
+    """Return every topic that exists and that this user may describe."""
     response = connection.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     found = {
         topic.name: len(topic.partitions)
@@ -82,7 +82,7 @@ def read_log_offsets(
     connection: Connection, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[TopicPartition, LogOffsets], list[Problem]]:
     """
-    Return the log offsets of each partition that could be asked for, and a problem for each other.
+    Return the log offsets of each partition that could be read, and a problem for each other.
 
     One request a leader, edge and 1,000 partitions. A deleted topic, a missing leader or a missing
     permission costs that partition only.
@@ -115,7 +115,7 @@ def _edge_requests(
 def list_offsets_request(
     times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
 ) -> ListOffsetsRequest:
-    """Return the request for where logs stand at times in ms, or at one of the special times."""
+    """Return the request for the offsets of logs at times in ms, or at one of the special times."""
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for (topic, partition), timestamp in times.items():
@@ -137,7 +137,7 @@ def read_offsets_at(
 
     The record has the lowest offset of those, which need not be the oldest of them: producers
     choose timestamps. Records of open and aborted transactions count. One request a leader and
-    1,000 partitions; what could not be asked for is a problem, without a key in the answer.
+    1,000 partitions; a partition that could not be read is a problem, without a key.
     """
 
     def requests(chunk: Sequence[TopicPartition]) -> Iterator[tuple[None, ListOffsetsRequest]]:
@@ -164,17 +164,17 @@ def with_epochs(
     """
     Add to each log its leader epochs, oldest first, and a problem where they could not be read.
 
-    A leader answers with the largest epoch up to the one asked for in which records were written,
-    and where they end; so each round asks for the next older one, until the log start is reached.
-    Below its oldest epoch a leader says where that one begins, which is kept as an end as well.
+    A leader returns the largest epoch up to the requested one in which records were written, and
+    where they end; so each round requests the next older one, until the log start is reached. For
+    an epoch before its oldest, it returns where the oldest begins, which counts as an end as well.
     """
     leaders, failed = find_leaders(connection, logs)
     found: dict[TopicPartition, list[EpochEnd]] = defaultdict(list)
-    asked = {partition: leader.epoch for partition, leader in leaders.items()}
+    next_epochs = {partition: leader.epoch for partition, leader in leaders.items()}
     for _ in range(MAX_ROUNDS):
-        waiting = {partition: leaders[partition] for partition in asked}
+        waiting = {partition: leaders[partition] for partition in next_epochs}
         older: dict[TopicPartition, int] = {}
-        for partition, answer in _ask_epochs(connection, waiting, asked):
+        for partition, answer in _ask_epochs(connection, waiting, next_epochs):
             if isinstance(answer, str):
                 failed[partition] = answer
                 continue
@@ -183,8 +183,8 @@ def with_epochs(
             found[partition].append(answer)
             if answer.leader_epoch > 0 and answer.end_offset > (logs[partition].log_start or 0):
                 older[partition] = answer.leader_epoch - 1
-        asked = older
-        if not asked:
+        next_epochs = older
+        if not next_epochs:
             break
     known = {
         partition: replace(log, epochs=tuple(reversed(found[partition])))

@@ -30,8 +30,8 @@ class TimeLookup:
     """
     What to find out, how precisely, and in how many rounds at most.
 
-    `at`: instants at which every log is asked for its first record. Times of records are wanted
-    within some seconds, or within a share of their age where that is more.
+    `at`: instants whose first record at or after is looked up in every log. Times of records are
+    found within some seconds, or within a share of their age where that is more.
     """
 
     now: datetime
@@ -55,11 +55,11 @@ class LogTime(NamedTuple):
 
 class LogTimes(NamedTuple):
     """
-    What time look-ups told of each partition, oldest instant first, and what that cost.
+    The answers of time look-ups for each partition, oldest instant first, and what they cost.
 
-    A round is a set of requests sent side by side, one after the other to each leader. `unsettled`
-    are the offsets about which they tell too little, the least known first: `read_first_records`
-    tells of those.
+    A round is a set of requests to several leaders at the same time, one after the other to each.
+    `unsettled` are the offsets whose time is not known precisely enough, the least precise first:
+    `read_first_records` reads those records.
     """
 
     points: dict[TopicPartition, list[LogTime]]
@@ -71,22 +71,22 @@ class LogTimes(NamedTuple):
 
 def read_log_times(
     connection: Connection,
-    wanted: Mapping[TopicPartition, Collection[int]],
+    offsets: Mapping[TopicPartition, Collection[int]],
     logs: Mapping[TopicPartition, LogOffsets],
     look_up: TimeLookup,
 ) -> LogTimes:
     """
     Find when logs reached some offsets, by ListOffsets with times, for all partitions at once.
 
-    `wanted` holds committed offsets, of all groups together; those before the log start count
-    there, those at the log end or past it are passed over. Each answer narrows all offsets of its
-    partition. Every partition of `logs` is asked for the instants of the look-up. A partition that
-    could not be asked is a problem, and keeps the answers that it had until then.
+    `offsets` holds committed offsets, of all groups together; those before the log start count
+    there, those at the log end or past it are skipped. Each answer narrows all offsets of its
+    partition. The instants of the look-up are looked up in every partition of `logs`. A partition
+    that could not be read is a problem, and has the answers that it had until then.
     """
     instants = [to_ms(at) for at in look_up.at]
     searches = {
         partition: TimeSearch.begin(
-            wanted.get(partition, ()), instants, start=log.log_start, end=log.log_end
+            offsets.get(partition, ()), instants, start=log.log_start, end=log.log_end
         )
         for partition, log in logs.items()
         if log.log_start is not None and log.log_end is not None
@@ -115,7 +115,7 @@ def _points(results: Iterable[TimeLookupResult]) -> list[LogTime]:
             None if result.at == FAR else from_ms(result.at),
         )
         for result in sorted(set(results))
-        if (at := from_ms(result.asked)) is not None
+        if (at := from_ms(result.timestamp)) is not None
     ]
 
 
@@ -141,18 +141,18 @@ class _LookupRounds:
         self._connection = connection
         self._searches = searches
         self.rounds = self.requests = 0
-        asked = [partition for partition, search in searches.items() if search.next]
+        partitions = [partition for partition, search in searches.items() if search.next]
         self._leaders: dict[TopicPartition, LogLeader]
-        self._leaders, self.failed = find_leaders(connection, asked)
+        self._leaders, self.failed = find_leaders(connection, partitions)
 
     def left(self) -> Iterator[TimeSearch]:
-        """Yield the searches that go on."""
+        """Yield the unfinished searches."""
         for partition in self._leaders.keys() - self.failed.keys():
             if self._searches[partition].offsets.size:
                 yield self._searches[partition]
 
     def ask(self) -> bool:
-        """Ask all that is to be asked next; False where that is nothing."""
+        """Send the next requests of all searches; return False if there are none."""
         lengths = {
             partition: length
             for partition in self._leaders
@@ -164,12 +164,14 @@ class _LookupRounds:
         # Those with as many questions share their requests.
         ordered = sorted(lengths, key=lambda partition: -lengths[partition])
         leaders = {partition: self._leaders[partition] for partition in ordered}
-        for asked, partition, entry in ask_leaders(self._connection, leaders, self._requests):
-            if partition not in asked:
+        for timestamps, partition, entry in ask_leaders(self._connection, leaders, self._requests):
+            if partition not in timestamps:
                 continue  # the request was about others of the same leader
             if not isinstance(entry, str):
-                self._searches[partition].learn(asked[partition], entry.offset, entry.timestamp)
-            elif asked[partition] != YOUNGEST:  # which not every broker can tell
+                self._searches[partition].learn(
+                    timestamps[partition], entry.offset, entry.timestamp
+                )
+            elif timestamps[partition] != YOUNGEST:  # which not every broker supports
                 self.failed.setdefault(partition, entry)
         for partition in lengths:
             self._searches[partition].next = []
@@ -178,19 +180,19 @@ class _LookupRounds:
     def _requests(
         self, partitions: Sequence[TopicPartition]
     ) -> Iterator[tuple[dict[TopicPartition, int], ListOffsetsRequest]]:
-        """A broker refuses a partition that is in a request twice: each time is a request."""
+        """Yield one request for each time: a broker refuses a partition that is in one twice."""
         following = {partition: self._searches[partition].next for partition in partitions}
         for place in range(max(map(len, following.values()))):
-            asked = {p: times[place] for p, times in following.items() if place < len(times)}
+            timestamps = {p: times[place] for p, times in following.items() if place < len(times)}
             self.requests += 1
-            yield asked, list_offsets_request(asked)
+            yield timestamps, list_offsets_request(timestamps)
 
 
 def points_around(
     points: Collection[LogTime], offsets: Collection[int]
 ) -> dict[int, tuple[LogTime, ...]]:
     """
-    Return for each offset the answers of its partition that tell all that is known about it.
+    Return for each offset the answers of its partition that bound its time.
 
     That is the last one at or before it and the first one after it, where there are such: rows of
     many groups then need not carry all answers.
@@ -200,7 +202,7 @@ def points_around(
     found = {}
     for offset in offsets:
         split = bisect_right(places, offset)
-        # Of answers with the same record the first one tells whether it is the first record.
+        # Of answers with the same record, the first shows whether it is the first record.
         before = ordered[bisect_left(places, places[split - 1])] if split else None
         found[offset] = (*([before] if before else []), *ordered[split : split + 1])
     return found

@@ -22,7 +22,7 @@ from toolkit.kafka_io.logs.time_lookup_search import BEGINNING
 from toolkit.model import Cluster, TopicPartition
 from toolkit.model.records import FirstRecord
 
-Wanted = tuple[TopicPartition, int]
+RecordPosition = tuple[TopicPartition, int]
 
 MOST = 500
 SILENCE_S = 5.0  # after a first answer, before which there is a connection to be made
@@ -46,22 +46,26 @@ COMMITTED = {"isolation.level": "read_committed"}
 
 
 def read_record_times(
-    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
-) -> dict[Wanted, datetime]:
+    cluster: Cluster, positions: Collection[RecordPosition], *, most: int = MOST
+) -> dict[RecordPosition, datetime]:
     """
     Return, for partitions and offsets, the time of the record there or of the first one after it.
 
     A key is missing where there is no such record, where it could not be read within some seconds,
-    and for all that are wanted beyond the first `most`. Raises ClusterUnreachable where nobody
-    answers, BrokerRefused where the cluster does not let us read.
+    and for all positions beyond the first `most`. Raises ClusterUnreachable where no broker
+    answers, BrokerRefused where the user may not read.
     """
-    found = read_first_records(cluster, wanted, most=most)
+    found = read_first_records(cluster, positions, most=most)
     return {position: first.at for position, first in found.items() if first.at}
 
 
 def read_first_records(
-    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST, committed: bool = False
-) -> dict[Wanted, FirstRecord]:
+    cluster: Cluster,
+    positions: Collection[RecordPosition],
+    *,
+    most: int = MOST,
+    committed: bool = False,
+) -> dict[RecordPosition, FirstRecord]:
     """
     Return the same, also where there is no record to the log end, or one without a timestamp.
 
@@ -74,13 +78,13 @@ def read_first_records(
         position: FirstRecord(found=False)
         if message is None
         else FirstRecord(found=True, at=_time_of(message))
-        for position, message in _read_first(cluster, wanted, most, settings)
+        for position, message in _read_first(cluster, positions, most, settings)
     }
 
 
 def read_first_committed(
-    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
-) -> dict[Wanted, int | None]:
+    cluster: Cluster, positions: Collection[RecordPosition], *, most: int = MOST
+) -> dict[RecordPosition, int | None]:
     """
     Return the offset of the first committed record at or after each offset; None: there is none.
 
@@ -89,16 +93,16 @@ def read_first_committed(
     """
     return {
         position: None if message is None else message.offset()
-        for position, message in _read_first(cluster, wanted, most, COMMITTED)
+        for position, message in _read_first(cluster, positions, most, COMMITTED)
     }
 
 
 def _read_first(
-    cluster: Cluster, wanted: Collection[Wanted], most: int, settings: Mapping[str, str]
-) -> Iterator[tuple[Wanted, Message | None]]:
-    chosen = list(islice(dict.fromkeys(wanted), most))
+    cluster: Cluster, requested: Collection[RecordPosition], most: int, settings: Mapping[str, str]
+) -> Iterator[tuple[RecordPosition, Message | None]]:
+    chosen = list(islice(dict.fromkeys(requested), most))
     with connected(cluster) as connection:
-        # Nobody would answer for the others, and the client would wait.
+        # No broker would answer for the others, and the client would wait.
         leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
     try:
         for rounds in _rounds(position for position in chosen if position[0] in leaders):
@@ -112,10 +116,12 @@ def _read_first(
         ) from exc
 
 
-def _rounds(wanted: Iterable[Wanted]) -> Iterator[Iterator[Mapping[TopicPartition, int]]]:
+def _rounds(
+    positions: Iterable[RecordPosition],
+) -> Iterator[Iterator[Mapping[TopicPartition, int]]]:
     """Yield for some partitions at a time sets of positions in which each occurs once."""
     by_partition: dict[TopicPartition, list[int]] = defaultdict(list)
-    for partition, offset in wanted:
+    for partition, offset in positions:
         by_partition[partition].append(offset)
     for chunk in in_chunks(list(by_partition), PARTITIONS_AT_ONCE):
         rounds = zip_longest(*(by_partition[partition] for partition in chunk))
@@ -131,7 +137,7 @@ def _rounds(wanted: Iterable[Wanted]) -> Iterator[Iterator[Mapping[TopicPartitio
 
 def _read_each(
     consumer: Consumer, positions: Mapping[TopicPartition, int], timeout_s: float
-) -> Iterator[tuple[Wanted, Message | None]]:
+) -> Iterator[tuple[RecordPosition, Message | None]]:
     """
     Yield the first record at each position, None where there is none.
 

@@ -1,9 +1,8 @@
 """
 Fetch the records around an offset without committing or joining a group.
 
-Nothing joins a group and nothing is committed. What a record holds may be anything and of any
-size: of each field only the first bytes are kept, of the whole no more than some megabytes, and a
-partition that does not answer is not waited for.
+The content of a record may be anything and of any size: only the first bytes of each field are
+returned, a few megabytes in all, and a partition that does not answer is skipped.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ SILENCE_S = 5.0  # after a first answer, before which there is a connection to b
 IN_ALL_S = 30.0
 MOST_POSITIONS = 20
 MOST_RECORDS = 50  # on either side of an offset
-MOST_BYTES = 16 * 2**20  # that are read in all, after which no more is asked for
-FIELD_BYTES = 64 * 2**10  # of one key, value or header that are kept
+MOST_BYTES = 16 * 2**20  # read in all, after which reading stops
+FIELD_BYTES = 64 * 2**10  # returned of one key, value or header
 MOST_HEADERS = 50
 # Offsets without a record, such as the markers that end transactions, lie between records.
 GAPS = 4
@@ -50,7 +49,7 @@ LOOK = {
     "enable.partition.eof": True,
     # Also what an open or aborted transaction wrote; the markers themselves are never delivered.
     "isolation.level": "read_uncommitted",
-    # Within the log a position is always there, unless the log is cut meanwhile: that is said.
+    # A position in the log exists unless the log is truncated meanwhile, which is reported.
     "auto.offset.reset": "error",
     # A consumer that finds a damaged batch is stuck at it, so it must not be passed over here.
     "check.crcs": True,
@@ -84,20 +83,20 @@ def read_records_around(
     transaction's marker, or compaction removed it), the next one that exists. Records of open and
     aborted transactions are among them, which a read_committed consumer does not see. Each count is
     at most 50, and partitions beyond the first 20 become problems, as does what could not be read.
-    With `whole`, every byte and header is kept.
-    Raises ClusterUnreachable where nobody answers, BrokerRefused where the client cannot be made.
+    With `whole`, every byte and header is returned. Raises ClusterUnreachable where no broker
+    answers, BrokerRefused where the client cannot be made.
     """
-    wanted = dict(islice(sorted(positions.items()), MOST_POSITIONS))
+    offsets = dict(islice(sorted(positions.items()), MOST_POSITIONS))
     too_many = f"at most {MOST_POSITIONS} partitions are read at once"
-    problems = [Problem(WHAT, too_many, None, *p) for p in positions if p not in wanted]
+    problems = [Problem(WHAT, too_many, None, *p) for p in positions if p not in offsets]
     with connected(cluster) as connection:
-        logs, unknown = read_log_offsets(connection, wanted)
+        logs, unknown = read_log_offsets(connection, offsets)
     problems += [Problem(WHAT, p.why, None, p.topic, p.partition) for p in unknown]
     windows = {}
     before, after = min(before, MOST_RECORDS), min(after, MOST_RECORDS)
     for partition, log in logs.items():
         window = _window(
-            log, wanted[partition], min(before, MOST_RECORDS), min(after, MOST_RECORDS)
+            log, offsets[partition], min(before, MOST_RECORDS), min(after, MOST_RECORDS)
         )
         if isinstance(window, str):
             problems.append(Problem(WHAT, window, None, *partition))
@@ -116,7 +115,7 @@ def read_records_around(
 
 
 class _Window(NamedTuple):
-    """What is wanted of one partition; `end` is where its log ended."""
+    """The offsets to read of one partition; `end` is where its log ended."""
 
     start: int
     end: int
@@ -148,7 +147,7 @@ class _FetchedRecords:
         self._why: dict[TopicPartition, str] = {}
 
     def take(self, message: Message) -> None:
-        """Take a record or an error; a partition of which enough is known is waited for no more."""
+        """Take a record or an error; a complete partition is not waited for any more."""
         partition = TopicPartition(message.topic() or "", message.partition() or 0)
         if partition not in self.waiting:
             return
@@ -186,7 +185,7 @@ class _FetchedRecords:
 
 
 def _read(consumer: Consumer, reading: _FetchedRecords, timeout_s: float) -> None:
-    """Read until every partition has what is wanted, or nothing comes any more."""
+    """Read until every partition is complete, or no record comes any more."""
     consumer.assign([Assignment(*p, window.start) for p, window in reading.windows.items()])
     stop_at = time.monotonic() + IN_ALL_S
     give_up_at = time.monotonic() + max(SILENCE_S, timeout_s)
@@ -196,7 +195,7 @@ def _read(consumer: Consumer, reading: _FetchedRecords, timeout_s: float) -> Non
             reading.give_up("no response within a few seconds")
         elif reading.size_bytes > MOST_BYTES:
             reading.give_up(f"stopped after reading {MOST_BYTES // 2**20} MiB")
-        # One at a time: whatever has been fetched would be copied at once.
+        # One at a time: otherwise all fetched records would be copied at once.
         # And not by its truth: a message is as long as its value, so a tombstone is false.
         elif (message := consumer.poll(0.05)) is not None:
             reading.take(message)
@@ -206,7 +205,7 @@ def _read(consumer: Consumer, reading: _FetchedRecords, timeout_s: float) -> Non
 def _record(message: Message, partition: TopicPartition, *, whole: bool) -> Record:
     kind, timestamp_ms = message.timestamp()
     headers = _headers(message)
-    kept = headers if whole else headers[:MOST_HEADERS]
+    selected = headers if whole else headers[:MOST_HEADERS]
     most = None if whole else FIELD_BYTES
     return Record(
         partition=partition,
@@ -215,8 +214,8 @@ def _record(message: Message, partition: TopicPartition, *, whole: bool) -> Reco
         at_append=kind == TIMESTAMP_LOG_APPEND_TIME,
         key=_excerpt(message.key(), most),
         value=_excerpt(message.value(), most),
-        headers=tuple(Header(name, _excerpt(value, most)) for name, value in kept),
-        headers_left_out=len(headers) - len(kept),
+        headers=tuple(Header(name, _excerpt(value, most)) for name, value in selected),
+        headers_left_out=len(headers) - len(selected),
         at_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
     )
 

@@ -1,15 +1,15 @@
 """
 Choose timestamps for ListOffsets so that few requests date many offsets.
 
-Pure: it decides, `offset_time_lookup` asks. An answer to "the first record at or after T" is the
-offset and the time of a record that is younger than all before it. What is looked for is how young
-the log had become with the first record at or after an offset. That never falls along the log,
-whatever times producers choose, so that every answer bounds it for every offset: from below by the
-records up to it, from above by T where only a later record is as young.
+Pure: it decides, `offset_time_lookup` sends the requests. An answer to "the first record at or
+after T" is the offset and the time of a record that is younger than all before it. The search is
+for the largest timestamp in the log up to the first record at or after an offset. It never falls
+along the log, whatever timestamps producers choose, so every answer bounds it for every offset:
+from below by the records up to it, from above by T where only a later record is as young.
 
-For the broker the markers that end transactions are records, with the time of its own clock. So
-that there is something at an offset does not tell that anybody can read it: the next answer then
-bounds the time, and where there is none there may be nothing to read.
+For the broker, the markers that end transactions are records, with the time of its own clock. So an
+answer at an offset does not mean that a consumer can read a record there: the next answer then
+bounds the time, and without a next answer there may be nothing to read.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FIRST_HALVING = 4
 # Transactions that end at the same place leave their markers in a row.
 MOST_MARKERS = 20
 UNKNOWN = -1  # no record is known before
-FAR = 2**62  # a time that is in no calendar, or that nobody has told
+FAR = 2**62  # a time that is in no calendar, or not known
 
 
 class TimeLookupResult(NamedTuple):
-    """An answer: the first record at or after `asked`, all in ms; NOTHING and FAR where none is."""
+    """The first record at or after `timestamp`, all in ms; NOTHING and FAR if there is none."""
 
-    asked: int
+    timestamp: int
     offset: int
     at: int
 
@@ -51,15 +51,15 @@ class TimeBounds(NamedTuple):
     low: Times  # its time: the log was at least that young at the offset
     exact: NDArray[np.bool_]  # it is the very offset
     after: Times  # its offset; NOTHING
-    asked: Times  # what was asked: unless nothing can be read between, the log was older than that
+    timestamp: Times  # of the look-up: unless nothing can be read between, the log was older
     high: Times  # its time: the log was at most that young
 
     @classmethod
     def around(cls, offsets: Times, results: Sequence[TimeLookupResult]) -> TimeBounds:
-        """Return what answers tell about offsets."""
-        known = np.array(sorted((o, asked, at) for asked, o, at in results), np.int64).reshape(
-            -1, 3
-        )
+        """Return the bounds of the times of offsets from answers."""
+        known = np.array(
+            sorted((o, timestamp, at) for timestamp, o, at in results), np.int64
+        ).reshape(-1, 3)
         split = np.searchsorted(known[:, 0], offsets, side="right")
         under = np.concatenate(([[UNKNOWN] * 3], known))[split]
         over = np.concatenate((known, [[NOTHING, FAR, FAR]]))[split]
@@ -69,7 +69,9 @@ class TimeBounds(NamedTuple):
     def below(self) -> Times:
         """When the log was not yet as young, if there is a record right at the offset."""
         # Records may have come between two answers, so that the second is not above the first.
-        return np.asarray(np.where(self.exact, self.low + 1, np.maximum(self.asked, self.low + 1)))
+        return np.asarray(
+            np.where(self.exact, self.low + 1, np.maximum(self.timestamp, self.low + 1))
+        )
 
     def where(self, chosen: NDArray[np.bool_]) -> TimeBounds:
         """Return some of them."""
@@ -95,20 +97,22 @@ class TimeGrid:
         """Return the place of the first time within each pair of bounds, and of the first after."""
         first = np.searchsorted(self.times, bounds.low, side="right")
         end = np.searchsorted(self.times, bounds.below, side="left")
-        unknown = bounds.low > self.now  # in the future: nothing can be told by its time
+        unknown = bounds.low > self.now  # in the future: its time bounds nothing
         return first, np.where(unknown, first, np.maximum(end, first))
 
     def next_timestamps(
         self, offsets: Times, results: Sequence[TimeLookupResult], *, halve: bool
     ) -> list[int]:
         """
-        Return the times to ask for next, [] where all offsets are known well enough.
+        Return the times to look up next, [] where all offsets are known well enough.
 
-        Where an offset lies between its bounds tells best where it lies in time, if records come
-        evenly; both grid times around it are asked for. Halving the bounds works for every log.
+        If records come evenly, the place of an offset between its bounds is the best guess of its
+        time; both grid times around it are looked up. Halving the bounds works for every log.
         """
         found = TimeBounds.around(offsets, results)
-        following = found.low[found.exact & self._is_wide(found) & (found.asked > found.low + 1)]
+        following = found.low[
+            found.exact & self._is_wide(found) & (found.timestamp > found.low + 1)
+        ]
         first, end = self.inside(found)
         is_open = end > first
         first, end = first[is_open], end[is_open]
@@ -119,18 +123,18 @@ class TimeGrid:
             guess = self._guess(offsets[is_open], found.where(is_open))
             places = np.searchsorted(self.times, guess)
             lower, upper = (np.clip(p, first, end - 1) for p in (places - 1, places))
-        asked = (self.times[lower], self.times[upper], following + 1)
-        return np.unique(np.concatenate(asked)).tolist()  # type: ignore[no-any-return]
+        timestamps = (self.times[lower], self.times[upper], following + 1)
+        return np.unique(np.concatenate(timestamps)).tolist()  # type: ignore[no-any-return]
 
     def unsettled(
         self, offsets: Times, results: Sequence[TimeLookupResult], *, end: int
     ) -> dict[int, float]:
         """
-        Return the offsets about which look-ups tell too little, with how far off they may be in ms.
+        Return the offsets whose time is not known precisely enough, and the possible error in ms.
 
-        The grid leaves out the records beside its times, so that twice the precision is not too
-        little. Infinite: the log was there younger than now, or there is nothing after it. A little
-        before its end there may be markers only: as good as a record from now.
+        The grid leaves out records between its times, so up to twice the precision is enough. An
+        infinite error: the log was younger than now there, or no record follows. Just before the
+        end there may be only markers: they count as a record from now.
         """
         found = TimeBounds.around(offsets, results)
         near_end = end - offsets <= MOST_MARKERS
@@ -163,7 +167,7 @@ class TimeGrid:
 
 @dataclass
 class TimeSearch:
-    """What is wanted of one log, what is known of it, and what to ask for next, in ms."""
+    """The offsets to date in one log, what is known of it, and the next look-ups, in ms."""
 
     offsets: Times
     end: int  # where the log ends
@@ -182,17 +186,24 @@ class TimeSearch:
         places = np.array(sorted({max(o, start) for o in committed if o < end}), np.int64)
         if start == end:
             return cls(
-                places, end, [], [TimeLookupResult(asked, NOTHING, FAR) for asked in instants]
+                places,
+                end,
+                [],
+                [TimeLookupResult(timestamp, NOTHING, FAR) for timestamp in instants],
             )
         edges = (BEGINNING, YOUNGEST) if places.size else ()
         return cls(places, end, list(dict.fromkeys((*edges, *instants))))
 
-    def learn(self, asked: int, offset: int, time: int) -> None:
-        """Add what the broker answered."""
+    def learn(self, timestamp: int, offset: int, time: int) -> None:
+        """Add an answer of the broker."""
         if offset == NO_OFFSET:
-            self.results += [TimeLookupResult(asked, NOTHING, FAR)] if asked != YOUNGEST else []
-        elif asked != YOUNGEST:
-            self.results.append(TimeLookupResult(asked, offset, time if time <= LAST_TIME else FAR))
+            self.results += (
+                [TimeLookupResult(timestamp, NOTHING, FAR)] if timestamp != YOUNGEST else []
+            )
+        elif timestamp != YOUNGEST:
+            self.results.append(
+                TimeLookupResult(timestamp, offset, time if time <= LAST_TIME else FAR)
+            )
         elif BEGINNING <= time <= LAST_TIME:
             self.results += [
                 TimeLookupResult(time, offset, time),
@@ -200,6 +211,6 @@ class TimeSearch:
             ]
 
     def plan_round(self, grid: TimeGrid, number: int) -> None:
-        """Choose what to ask for in a round, the first of which is number 1."""
+        """Choose the look-ups of a round; the first has number 1."""
         halve = number >= FIRST_HALVING and number % 2 == 0
         self.next = grid.next_timestamps(self.offsets, self.results, halve=halve)

@@ -43,7 +43,7 @@ class PendingAnswer:
 
 
 class GroupChannel:
-    """A way to one group's coordinator for members of ours; use it in a `with` statement."""
+    """A connection of offsetbook's members to a group's coordinator, for a `with` statement."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class GroupChannel:
         """
         Send requests in one go and return their answers in order.
 
-        A coordinator that moved, is loading or does not answer is looked for again for
+        A coordinator that moved, is loading or does not answer is looked up again for
         `GIVE_UP_AFTER_S`; then ClusterUnreachable or BrokerRefused is raised. All of them are sent
         again then: saying the same once more does no harm to any request of a member.
         """

@@ -18,7 +18,7 @@ from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.request import ErrorCodeResult
 
 CONSUMER = "consumer"  # the protocol type of consumers
-MEMBERS_VERSION = 3  # of LeaveGroup: before, it told nothing about members
+MEMBERS_VERSION = 3  # of LeaveGroup: earlier ones have no result for each member
 REASON = "offsetbook holds partitions of this group"  # brokers write it into their log
 
 
@@ -36,7 +36,7 @@ class JoinResult:
 
     @property
     def leads(self) -> bool:
-        """Whether the member that asked is the leader."""
+        """Whether this member is the leader."""
         return self.leader == self.member_id
 
 
@@ -150,7 +150,7 @@ class LeaveResult:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Leave, or have others leave: a coordinator does not ask who says so."""
+    """Leave, or remove other members: a coordinator does not check who sends it."""
 
     member_ids: tuple[str, ...]
 
@@ -178,7 +178,7 @@ class Leave:
 @dataclass(frozen=True, slots=True)
 class DescribedClassicMember:
     """
-    A member of a classic group; its subscription is only told while the group is Stable.
+    A member of a classic group; its subscription is reported only while the group is Stable.
 
     So is its assignment before Kafka 4.0.
     """

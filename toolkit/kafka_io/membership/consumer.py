@@ -46,7 +46,7 @@ class ConsumerHeartbeat:
     owned: frozenset[IdPartition] | None = None
     topics: tuple[str, ...] | None = None
     assignor: str | None = None
-    rack_id: str | None = None  # free text that describing the group shows to everybody
+    rack_id: str | None = None  # free text that the description of the group shows
 
     to_any: ClassVar[bool] = False
     waits: ClassVar[bool] = False

@@ -111,7 +111,7 @@ class ChangeConfig:
 
 @dataclass(frozen=True, slots=True)
 class FetchAllTopics:
-    """Ask for every topic that we may see, without those of Kafka itself."""
+    """Request every topic that this user may see, without Kafka's internal topics."""
 
     to_any: ClassVar[bool] = True
     waits: ClassVar[bool] = False

@@ -4,12 +4,12 @@ Subscription and assignment bytes of the classic protocol, compatible with the c
 The broker carries these bytes from member to member and looks into none of them. A leader that
 sends others than the members' own client would send may break an application for good.
 
-We can act as a member, and as the leader, in the protocols of `PROTOCOLS`: each is a name that all
-members support, how its members let go of partitions, and the user data that its own code expects.
-Other names are refused: what their members put into user data, and what they make of ours, is not
-known. Of what members subscribe to only version and topics are relied on: some clients leave out
-what their version should have (kafka-go writes version 1 without owned partitions), and some add
-what only they can read.
+offsetbook can be a member, and the leader, in the protocols of `PROTOCOLS`: each is a name that all
+members support, how its members revoke partitions, and the user data that its own code expects.
+Other names are refused: the user data of their members is not known, and neither is what they do
+with offsetbook's. Of subscriptions only version and topics are used: some clients leave out what
+their version should have (kafka-go writes version 1 without owned partitions), and some add what
+only they can read.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ NOTHING_YET = partitions(()) + int32(NO_GENERATION)
 
 @dataclass(frozen=True, slots=True)
 class ClassicProtocol:
-    """One protocol: `cooperative` members go on reading while the group comes together."""
+    """One protocol: `cooperative` members continue to read while the group rebalances."""
 
     name: str
     cooperative: bool = False
-    sticky: bool = False  # its members say in user data what they had
-    no_user_data: bytes | None = None  # how its clients write that there is none
+    sticky: bool = False  # its members send their previous partitions in user data
+    no_user_data: bytes | None = None  # how its clients encode that there is none
 
     def subscription(self, topics: Iterable[str], note: str = "") -> bytes:
         """
-        Return the subscription of a member of ours, which owns nothing, with a note to our leader.
+        Return the subscription of a holding member, which owns nothing, with a note to the leader.
 
-        Nothing may stand behind the user data: sarama refuses that, should it lead. The note stands
-        behind what the protocol's own code expects there.
+        Nothing may follow the user data: sarama, as leader, refuses that. The note follows what the
+        protocol's own code expects there.
         """
         user_data = NOTHING_YET if self.sticky or self.cooperative else self.no_user_data
         if note:
             user_data = (user_data or b"") + note.encode()
-        # kafka-go cannot read a newer version of an eager protocol. Cooperative leaders need to be
-        # told that nothing is owned, for which version 1 has a field.
+        # kafka-go cannot read a newer version of an eager protocol. Cooperative leaders need the
+        # owned partitions, which are none: version 1 has a field for them.
         version = 1 if self.cooperative else 0
         owned = partitions(()) if self.cooperative else b""
         return int16(version) + strings(topics) + optional_bytes(user_data) + owned
 
     def claim(self, topics: Iterable[str], place: TopicPartition) -> bytes:
         """
-        Return the subscription of a cooperative member that says it owns a partition.
+        Return the subscription of a cooperative member that claims to own a partition.
 
-        Of two members that say so, leaders believe the one with the higher generation. Java reads
-        that in the message since version 2, librdkafka in the user data.
+        Of two members that claim it, leaders choose the one with the higher generation. Java reads
+        the generation in the message since version 2, librdkafka in the user data.
         """
         owned, generation = partitions((place,)), int32(LAST_GENERATION)
         user_data = optional_bytes(owned + generation)
@@ -74,10 +74,10 @@ class ClassicProtocol:
 
     def assignment(self, share: Iterable[TopicPartition], *, generation: int) -> bytes:
         """
-        Return what the leader sends a member, also one that gets nothing: never no bytes at all.
+        Return the assignment of a member, also of one that gets nothing: it is never empty bytes.
 
-        sarama's `sticky` members give the user data back when they join next. Without any they
-        fail from then on, so it is written for all: others do not look at it.
+        sarama's `sticky` members send the user data back at the next join. Without any they fail
+        from then on, so it is written for all: other clients ignore it.
         """
         share = frozenset(share)
         user_data = partitions(share) + int32(generation) if self.sticky else self.no_user_data
@@ -85,7 +85,7 @@ class ClassicProtocol:
 
 
 def note_in_subscription(subscription: bytes) -> bytes:
-    """Return the note in a subscription of ours; b"" where there is none."""
+    """Return the note in a subscription of offsetbook; b"" if there is none."""
     reader = ProtocolReader(subscription)
     try:
         reader.int16()
@@ -96,7 +96,7 @@ def note_in_subscription(subscription: bytes) -> bytes:
 
 
 def assignment_with_note(note: str) -> bytes:
-    """Return an assignment of nothing, with a note that everybody can read who may describe."""
+    """Return an empty assignment, with a note that descriptions of the group show."""
     return int16(0) + partitions(()) + optional_bytes(note.encode())
 
 
@@ -113,7 +113,7 @@ PROTOCOLS: Mapping[str, ClassicProtocol] = {
 
 
 def protocol_named(name: str) -> ClassicProtocol:
-    """Return a protocol by its name; raises Blocked for one that we cannot lead."""
+    """Return a protocol by its name; raises Blocked for one that offsetbook cannot lead."""
     if name in PROTOCOLS:
         return PROTOCOLS[name]
     raise Blocked(

@@ -93,7 +93,7 @@ def string(text: str) -> bytes:
 
 
 def optional_bytes(data: bytes | None) -> bytes:
-    """Write bytes, or that there are none at all."""
+    """Write bytes, or null."""
     return int32(-1) if data is None else int32(len(data)) + data
 
 

@@ -21,7 +21,7 @@ from toolkit.model import TopicPartition
 
 LEAVE_EPOCH = -1
 JOIN_EPOCH = 0
-# The coordinator waits so long for a member that is told to give a task up; ours never has one.
+# How long the coordinator waits for a member to revoke a task; offsetbook's has none.
 REBALANCE_TIMEOUT_MS = 45_000
 
 Topology = StreamsGroupHeartbeatRequest.Topology
@@ -142,7 +142,7 @@ class StreamsHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class LeaveStreams:
-    """Leave, or have another member leave: a coordinator does not ask who says so."""
+    """Leave, or remove another member: a coordinator does not check who sends it."""
 
     member_id: str
 
@@ -203,21 +203,23 @@ def _alike(part: Any) -> Iterator[list[Any]]:
     )
     if len(sources) + len(repartitioned) > 1:
         for places in product(permutations(sources), permutations(repartitioned)):
-            named, of_ours = map(list, places)
+            source_topics, repartition_topics = map(list, places)
             yield [
                 Subtopology.CopartitionGroup(
-                    source_topics=named, source_topic_regex=[], repartition_source_topics=of_ours
+                    source_topics=source_topics,
+                    source_topic_regex=[],
+                    repartition_source_topics=repartition_topics,
                 )
             ]
 
 
-def _topic_info(told: Any, *, partitions: int) -> Any:
+def _topic_info(topic: Any, *, partitions: int) -> Any:
     return TopicInfo(
-        name=told.name,
+        name=topic.name,
         partitions=partitions,
-        replication_factor=told.replication_factor,
+        replication_factor=topic.replication_factor,
         topic_configs=[
             StreamsGroupHeartbeatRequest.KeyValue(key=one.key, value=one.value)
-            for one in told.topic_configs
+            for one in topic.topic_configs
         ],
     )

@@ -1,10 +1,10 @@
 """
 Subscription and assignment bytes of Kafka Streams in a classic group.
 
-Its leader tells each thread its tasks, and the partitions of these: the first task belongs to the
-first partition, sorted by topic and number, and so on, so that a task with several partitions is
-there several times. Who takes tasks away copies the rest of the message: standby tasks, where
-other tasks are, when to join next.
+The leader sends each thread its tasks, and their partitions: the first task belongs to the first
+partition, sorted by topic and number, and so on, so that a task with several partitions is there
+several times. Code that removes tasks copies the rest of the message: standby tasks, where other
+tasks are, when to join next.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TaskPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamsAssignment:
-    """What one thread is told: its tasks and their partitions, and the rest as it is written."""
+    """The assignment of one thread: its tasks and their partitions, and the rest as bytes."""
 
     envelope_version: int
     version: int
@@ -142,7 +142,7 @@ def _task(message: ProtocolReader, version: int) -> bytes:
 
 
 def _error(message: ProtocolReader, version: int) -> int:
-    message.optional_bytes()  # where the instance can be asked for what it has
+    message.optional_bytes()  # the endpoint for queries of its state
     for _ in range(message.int32()):
         if version >= NAMED_VERSION:
             message.raw(OFFSET_BYTES)
@@ -152,5 +152,5 @@ def _error(message: ProtocolReader, version: int) -> int:
             message.raw(SHORT_OFFSETS_BYTES * message.int32())
     if version < ERROR_VERSION:
         return 0
-    message.raw(1)  # changes when the thread wants to be told something anew
+    message.raw(1)  # changes when the thread requests a new assignment
     return message.int32()

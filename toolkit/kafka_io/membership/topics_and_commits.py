@@ -19,7 +19,7 @@ MANY_GROUPS_VERSION = 8
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a topic's name stands for now."""
+    """The id and size of a topic."""
 
     topic_id: UUID
     partitions: int
@@ -27,7 +27,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TopicsFound:
-    """The topics that exist of those asked for; `unread` says why one may exist all the same."""
+    """The requested topics that exist; `unread` has the reason why another may exist, too."""
 
     error: int
     topics: Mapping[str, Topic] = field(default_factory=dict)

@@ -1,9 +1,9 @@
 """
 What happened in a part of `__consumer_offsets`: how much each group wrote, and what was removed.
 
-Counted while records are read, in the order of the log, because most of them are thrown away
-afterwards. What compaction took away cannot be counted, and a gap in the record offsets tells where
-that may be; the marker that ends a transaction is a gap as well, which no consumer can tell apart.
+Counted while records are read, in the order of the log, because most of them are dropped
+afterwards. Records that compaction removed cannot be counted; a gap in the record offsets shows
+where that may be. The marker that ends a transaction is a gap as well: consumers see no difference.
 """
 
 from __future__ import annotations
@@ -111,16 +111,20 @@ class Activity:
         self._last = int(offsets[-1]), int(hours[-1])
 
     def _completed(self, chunk: Chunk) -> Numbers:
-        """Return which records of classic groups tell a higher generation than the one before."""
+        """Return which records of classic groups have a higher generation than the one before."""
         rows = np.flatnonzero(chunk.is_of(CLASSIC_GROUP))
         rows = rows[chunk.key_groups[chunk.codes[rows]] != NO_GROUP]
         valued = chunk.valued[rows]
-        # A group that is made anew begins at 0.
-        generations, told = np.zeros(len(rows), np.int64), ~valued
-        generations[valued], told[valued] = _generations(
+        # A re-created group begins at generation 0.
+        generations, has_generation = np.zeros(len(rows), np.int64), ~valued
+        generations[valued], has_generation[valued] = _generations(
             chunk.records.values.take(pa.array(rows[valued]))
         )
-        rows, valued, generations = rows[told], valued[told], generations[told]
+        rows, valued, generations = (
+            rows[has_generation],
+            valued[has_generation],
+            generations[has_generation],
+        )
         groups = chunk.key_groups[chunk.codes[rows]]
         order = stable_order(groups)
         rows, valued, generations = rows[order], valued[order], generations[order]
@@ -129,7 +133,7 @@ class Activity:
         before = np.append(0, generations[:-1])[: len(groups)]
         names = chunk.names.take(pa.array(groups[is_first])).to_pylist()
         known = zip(names, generations[is_first].tolist(), strict=True)
-        before[is_first] = [self._generations.get(name, ours) for name, ours in known]
+        before[is_first] = [self._generations.get(name, generation) for name, generation in known]
         is_last = np.append(is_first[1:], True)[: len(groups)]
         self._generations.update(zip(names, generations[is_last].tolist(), strict=True))
         return rows[valued & (generations > before)]
@@ -137,13 +141,13 @@ class Activity:
 
 def _generations(values: Any) -> tuple[Numbers, Any]:
     """Return the generation in each GroupMetadataValue, and of which rows it can be read."""
-    held = column(values)
-    versions, type_at = held.int_at(held.starts, 2), held.starts + 4
-    type_end = type_at + held.int_at(held.starts + 2, 2)
-    fits = (held.lengths >= 8) & (versions >= 0) & (versions < FLEXIBLE_CLASSIC)
-    fits &= (type_end >= type_at) & (type_end + 4 <= held.ends)
-    fits &= texts(held.parts(type_at, type_end, fits))[1]
-    generations = held.int_at(type_end, 4)
+    records = column(values)
+    versions, type_at = records.int_at(records.starts, 2), records.starts + 4
+    type_end = type_at + records.int_at(records.starts + 2, 2)
+    fits = (records.lengths >= 8) & (versions >= 0) & (versions < FLEXIBLE_CLASSIC)
+    fits &= (type_end >= type_at) & (type_end + 4 <= records.ends)
+    fits &= texts(records.parts(type_at, type_end, fits))[1]
+    generations = records.int_at(type_end, 4)
     for row in np.flatnonzero(~fits).tolist():
         found = generation_of(values[row].as_py())
         if found is not None:

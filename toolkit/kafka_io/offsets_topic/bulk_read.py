@@ -96,17 +96,17 @@ def records_within(
         doing = reading(cluster, partition)
         raise BrokerRefused(f"{doing}: a record batch is corrupt: {exc}") from exc
     # The first batch may begin before the range, and the last one end behind it.
-    wanted = (records.offsets >= offsets.start) & (records.offsets < offsets.stop)
-    wanted &= records.keys.is_valid().to_numpy(zero_copy_only=False)
-    if wanted.all():
+    is_within = (records.offsets >= offsets.start) & (records.offsets < offsets.stop)
+    is_within &= records.keys.is_valid().to_numpy(zero_copy_only=False)
+    if is_within.all():
         return records
-    mask = pa.array(wanted)
+    mask = pa.array(is_within)
     return Records(
         records.partition,
         records.keys.filter(mask),
         records.values.filter(mask),
-        records.offsets[wanted],
-        records.written_ms[wanted],
+        records.offsets[is_within],
+        records.written_ms[is_within],
     )
 
 
@@ -117,14 +117,14 @@ def fetch_batches(
     Yield the batches of a partition from one offset up to another, as its leader sends them.
 
     The next response is under way while one is worked on. A leader that moved is looked up again.
-    Raises BrokerRefused, or ClusterUnreachable where no broker tells who leads the partition.
+    Raises BrokerRefused, or ClusterUnreachable where no broker reports the leader of the partition.
     """
     log = _Log(connection, partition, isolation)
     position, heard_at = offsets.start, time.monotonic()
-    asked = None
+    pending = None
     while position < offsets.stop:
-        answer = log.answer(asked or log.ask(position))
-        asked = None
+        answer = log.answer(pending or log.ask(position))
+        pending = None
         if answer is None:
             if time.monotonic() - heard_at > connection.cluster.timeout_s:
                 raise BrokerRefused(
@@ -137,7 +137,7 @@ def fetch_batches(
         except CorruptBatch as exc:
             raise BrokerRefused(f"{log.doing}: a record batch is corrupt: {exc}") from exc
         position = max(position, int(batches.last_offsets.max(initial=-1)) + 1)
-        asked = log.ask(position) if position < offsets.stop else None
+        pending = log.ask(position) if position < offsets.stop else None
         yield Fetched(batches, answer.aborted_transactions)
         heard_at = time.monotonic()
 
@@ -156,7 +156,7 @@ class _Log:
         """Ask for records from an offset on."""
         if self._is_lost:
             time.sleep(RETRY_PAUSE_S)
-            # While another broker takes over, nobody may know which it will be.
+            # While another broker takes over, the new leader may be unknown.
             with suppress(BrokerRefused, ClusterUnreachable):
                 self._leader, self._is_lost = self._look_up(), False
         topic = FetchRequest.FetchTopic
@@ -175,11 +175,11 @@ class _Log:
         )
         return self.connection.send_ahead(request, to=self._leader)
 
-    def answer(self, asked: Future[Any]) -> Any:
+    def answer(self, pending: Future[Any]) -> Any:
         """Wait for the answer; None: there are no records, and `why` says so if that is known."""
         self.why = ""
         try:
-            (answer,) = asked.result().responses[0].partitions
+            (answer,) = pending.result().responses[0].partitions
         except ClusterUnreachable as exc:
             self.why, self._is_lost = f": {exc.problem}", True
             return None

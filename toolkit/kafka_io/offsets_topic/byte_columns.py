@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Numbers = Any  # an array of numpy, int64 unless said
+Numbers = Any  # an array of numpy, int64 by default
 
 
 class ByteColumn(NamedTuple):
@@ -34,7 +34,7 @@ class ByteColumn(NamedTuple):
         count = len(self.data) - size + 1
         if count <= 0:
             return np.zeros(len(position), np.int64)
-        # A number at every byte, of which the wanted ones are taken.
+        # A number at every byte, from which those at the positions are taken.
         everywhere = np.ndarray((count,), f">i{size}", self.data, strides=(1,))
         return everywhere[_within(position, count)].astype(np.int64)
 
@@ -44,16 +44,16 @@ class ByteColumn(NamedTuple):
             return np.zeros(len(position), np.int64)
         return self.data[_within(position, len(self.data))].astype(np.int64)
 
-    def parts(self, starts: Numbers, ends: Numbers, wanted: Any, *, null: Any = None) -> Any:
+    def parts(self, starts: Numbers, ends: Numbers, rows: Any, *, null: Any = None) -> Any:
         """
-        Return the bytes between two positions of each wanted row, as binary.
+        Return the bytes between two positions of each row that `rows` marks, as binary.
 
         Other rows are b"", or null where `null` says so.
         """
         # Slots that follow each other over the same bytes: a part, what is up to the next, a part.
         bounds = np.empty((len(self.starts), 2), np.int32)
-        bounds[:, 0] = np.where(wanted, starts, self.starts)
-        bounds[:, 1] = np.where(wanted, ends, self.starts)
+        bounds[:, 0] = np.where(rows, starts, self.starts)
+        bounds[:, 1] = np.where(rows, ends, self.starts)
         slots = np.append(bounds.ravel(), bounds[-1:, 1])
         buffers = [None, pa.py_buffer(slots), pa.py_buffer(self.data)]
         every = pa.Array.from_buffers(pa.binary(), max(0, len(slots) - 1), buffers)
@@ -67,15 +67,15 @@ def _within(position: Numbers, count: int) -> Numbers:
 
 
 def column(array: Any) -> ByteColumn:
-    """Take an Arrow array or chunked array of binary; what the bytes of a null are is not said."""
+    """Take an Arrow array or chunked array of binary; the bytes of a null are undefined."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     _, bounds, data = array.buffers()
     count = len(array)
     edges = np.frombuffer(bounds, np.int32)[array.offset : array.offset + count + 1]
     edges = edges.astype(np.int64) if count else np.zeros(1, np.int64)
-    held = np.frombuffer(data, np.uint8) if data and data.size else np.zeros(0, np.uint8)
-    return ByteColumn(held, edges[:-1], edges[1:], array)
+    content = np.frombuffer(data, np.uint8) if data and data.size else np.zeros(0, np.uint8)
+    return ByteColumn(content, edges[:-1], edges[1:], array)
 
 
 def texts(parts: Any) -> tuple[Any, Any]:
@@ -84,7 +84,7 @@ def texts(parts: Any) -> tuple[Any, Any]:
     try:
         return parts.cast(pa.string()), valid
     except pa.ArrowInvalid:
-        # It does not say where; ASCII can be told row by row, which leaves few to be tried.
+        # It does not say where; ASCII can be detected by row, which leaves few to be tried.
         unchecked = pa.StringArray.from_buffers(len(parts), *parts.buffers()[1:])
         for row in np.flatnonzero(~pc.string_is_ascii(unchecked).to_numpy(zero_copy_only=False)):
             try:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column, texts
-from toolkit.kafka_io.offsets_topic.commit_columns import CommitScan, scan_commit_values
+from toolkit.kafka_io.offsets_topic.decode_commits import CommitScan, scan_commit_values
 from toolkit.kafka_io.offsets_topic.partitions import (
     KNOWN_TYPES,
     LEGACY_COMMIT,

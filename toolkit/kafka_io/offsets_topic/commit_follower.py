@@ -23,7 +23,7 @@ class NewCommit(NamedTuple):
 
 
 class CommitFollower:
-    """Reads on from the end that a group's partition of the offsets topic had."""
+    """Reads a group's partition of the offsets topic from where it ended before."""
 
     def __init__(self, connection: Connection, group_id: str) -> None:
         """Begin at the end of now; raises BrokerRefused where the topic may not be described."""

@@ -1,15 +1,15 @@
 """
 The records of committed offsets in `__consumer_offsets`, one at a time.
 
-This alone decides what is malformed; what decodes many at once (`commit_columns`) leaves to it
+This alone decides what is malformed; what decodes many at once (`decode_commits`) leaves to it
 every record that is not of the common shapes. It refuses some of what Kafka's own classes accept,
-because nobody can have meant it: negative partitions, text that is not UTF-8 (Java puts a
-replacement character there), bytes after the end, a topic id that is said to have another size
+because no client can have meant it: negative partitions, text that is not UTF-8 (Java puts a
+replacement character there), bytes after the end, a topic id with another size
 than 16 bytes, and a varint of more than 31 bits. Layout: Kafka's schemas OffsetCommitKey and
 OffsetCommitValue; version 4 (Kafka 4.1 and later) is flexible.
 
-Where only the time of a commit is asked for, the common shapes are taken apart at once, without
-decoding the rest.
+If only the time of a commit is needed, it is taken from the common shapes at once, without decoding
+the rest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CommitKey(NamedTuple):
 
 class CommitValue(NamedTuple):
     """
-    What was committed; `expire_time_ms` only where an old client asked for a retention.
+    What was committed; `expire_time_ms` only if an old client set a retention.
 
     Brokers store a negative offset, and answer with it as for a partition without a commit.
     """

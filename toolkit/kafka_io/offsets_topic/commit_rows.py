@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from toolkit.kafka_io.offsets_topic.byte_columns import column
-from toolkit.kafka_io.offsets_topic.commit_columns import (
+from toolkit.kafka_io.offsets_topic.decode_commits import (
     commit_keys,
     commit_values,
     scan_commit_values,
@@ -26,7 +26,7 @@ COMMITS = pa.schema(
         ("leader_epoch", pa.int64()),
         ("metadata", pa.string()),
         ("committed_at", TIME),  # null: a time that no calendar has
-        ("expire_at", TIME),  # only where an old client asked for a retention
+        ("expire_at", TIME),  # only if an old client set a retention
         ("topic_id", pa.string()),  # as Kafka's tools write it
         ("record_offset", pa.int64()),
         ("recent_at", pa.list_(TIME)),

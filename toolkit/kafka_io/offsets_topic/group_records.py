@@ -1,7 +1,7 @@
 """
 The records in `__consumer_offsets` that groups have of their own, one at a time.
 
-Only what is used is decoded; what stands before it has to fit. Raises UnknownRecord for bytes that
+Only what is used is decoded; the fields before it have to fit. Raises UnknownRecord for bytes that
 Kafka's own classes would not read. Layouts: the schemas of Kafka's group coordinator (4.3) that the
 functions name.
 """
@@ -175,7 +175,7 @@ def decode_consumer_member(value: bytes) -> ConsumerMemberRecord:
 
 
 def decode_current_assignment(value: bytes) -> CurrentAssignment:
-    """Decode epoch and state of a member; the assignment behind them is not looked at."""
+    """Decode epoch and state of a member; the assignment after them is not decoded."""
     fields = _flexible(value, "current assignment")
     epoch = fields.int32()
     fields.int32()  # the epoch before it

@@ -51,14 +51,14 @@ GROUPS = pa.schema(
         ("group", pa.string()),
         ("type", pa.string()),  # classic, consumer, streams, share
         ("protocol_type", pa.string()),  # null in a classic group: it never had a member
-        ("state", pa.string()),  # as far as the log tells: rebalances of classic groups it does not
+        ("state", pa.string()),  # as far as the log has it: not the rebalances of classic groups
         ("members", pa.int64()),
         ("epoch", pa.int64()),  # the generation of a classic group
         ("empty_since", TIME),
         ("changed_at", TIME),  # when the newest of its records was written
         ("subscribed", pa.list_(pa.string())),  # of all members; sorted
         ("unreadable", pa.string()),  # why the subscription is not fully known, "" where it is
-        ("is_held", pa.bool_()),  # a member of offsetbook is in it: its coordinator tells the rest
+        ("is_held", pa.bool_()),  # offsetbook has a member in it: its coordinator has the rest
     ]
 )
 
@@ -86,7 +86,7 @@ DAMAGED = "a record of the group could not be read"
 
 
 class _GroupDescription(NamedTuple):
-    """What the records of one type of group tell."""
+    """The facts in the records of one type of group."""
 
     members: int
     state: GroupState
@@ -129,12 +129,12 @@ def decode_groups(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
     StreamsGroup and ShareGroup of Kafka 4.3), as far as what is stored goes.
     """
     kinds = record_types(latest)
-    ours = np.isin(kinds, [*TYPE_OF_GROUP])
-    rows = latest.filter(pa.array(ours))
+    is_of_group = np.isin(kinds, [*TYPE_OF_GROUP])
+    rows = latest.filter(pa.array(is_of_group))
     groups: dict[str, _GroupRecords] = defaultdict(_GroupRecords)
     malformed: Counter[str] = Counter()
     columns = (
-        kinds[ours].tolist(),
+        kinds[is_of_group].tolist(),
         rows["key"].to_pylist(),
         rows["value"].to_pylist(),
         rows["record_offset"].to_pylist(),

@@ -2,9 +2,9 @@
 The newest record of every key of `__consumer_offsets`, with a short series of recent commits.
 
 This is the state that brokers rebuild from the topic (the highest record offset wins), and what is
-kept for the next read. Records that were just read and a state that was kept are the same thing
-here, *rows* of a part of the log, and `_condense` leaves one row of each key. So it does not matter
-into which parts a log was cut, and records that are told twice count once.
+stored for the next read. Records that were just read and a stored state are the same thing here,
+*rows* of a part of the log, and `_condense` leaves one row of each key. So it does not matter into
+which parts a log was cut, and records that are in two of them count once.
 
 Keys are given to reductions as *codes*: numbers from 0 on, one for each distinct key.
 """
@@ -130,30 +130,30 @@ def record_types(latest: pa.Table) -> Numbers:
 def _codes(rows: _LatestColumns) -> Any:
     codes = rows.keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     if rows.partitions.min(initial=NEVER) < rows.partitions.max(initial=NONE):
-        # The same key may lie in two partitions when the topic has been given more of them.
+        # The same key may be in two partitions after partitions were added to the topic.
         both = codes.astype(np.int64) << 32 | rows.partitions
         codes = np.unique(both, return_inverse=True)[1]
     return codes
 
 
 def _condense(rows: _LatestColumns, codes: Any, count: int) -> _LatestColumns:
-    """Return one row of each key, of which `codes` stand for."""
+    """Return one row of each key; `codes` are the keys of the rows."""
     gone_until = greatest(codes, rows.tombstones, count, at_least=NONE)
     highest = rows.max_committed
     if gone_until.max(initial=NONE) != NONE:
-        # What a row tells is of before the tombstone, or of after it, but never of both.
+        # A row is from before the tombstone, or from after it, but never from both.
         highest = np.where(rows.offsets > gone_until[codes], highest, NONE)
     top = greatest(codes, highest, count, at_least=NONE)
     first = (highest == top[codes]) & (highest != NONE) & (rows.highest_ms != NONE)
     since_ms = least(codes[first], rows.highest_ms[first], count, at_most=NEVER)
-    kept = _newest(codes, rows.offsets, count)
+    newest = _newest(codes, rows.offsets, count)
     return _LatestColumns(
-        rows.partitions[kept],
-        rows.keys.take(pa.array(kept)),
-        rows.values.take(pa.array(kept)),
-        rows.offsets[kept],
-        rows.written_ms[kept],
-        rows.is_commit[kept],
+        rows.partitions[newest],
+        rows.keys.take(pa.array(newest)),
+        rows.values.take(pa.array(newest)),
+        rows.offsets[newest],
+        rows.written_ms[newest],
+        rows.is_commit[newest],
         gone_until,
         top,
         np.where(since_ms == NEVER, NONE, since_ms),

@@ -14,7 +14,7 @@ from toolkit.model import LogOffsets, TopicPartition
 
 
 class OffsetsTopic(NamedTuple):
-    """The offsets topic as it is now."""
+    """The current state of the offsets topic."""
 
     partitions: int  # how many it has; 0: a cluster that never had a group has no such topic
     logs: dict[int, LogOffsets]  # of those that are not empty: where to start and end reading
@@ -27,8 +27,8 @@ def offsets_partitions(connection: Connection) -> OffsetsTopic:
     Raises BrokerRefused where the topic may not be described or a partition has no leader.
     """
     numbers = partition_numbers(connection, OFFSETS_TOPIC)
-    wanted = [TopicPartition(OFFSETS_TOPIC, number) for number in numbers]
-    logs, problems = read_log_offsets(connection, wanted)
+    partitions = [TopicPartition(OFFSETS_TOPIC, number) for number in numbers]
+    logs, problems = read_log_offsets(connection, partitions)
     if problems:
         raise BrokerRefused(
             f"reading {OFFSETS_TOPIC} of cluster {connection.cluster.name}: "
@@ -40,9 +40,9 @@ def offsets_partitions(connection: Connection) -> OffsetsTopic:
 
 def _stable_by_now(connection: Connection, logs: Mapping[int, LogOffsets]) -> dict[int, LogOffsets]:
     """
-    Return the logs of which the end was not stable yet, with how far it is now.
+    Return the logs whose end was not stable, with their current last stable offset.
 
-    The two ends are asked for one after the other: what was written in between is not held back.
+    The two ends are read one after the other: records written in between are not held back.
     """
     behind = [number for number, log in logs.items() if log.last_stable != log.log_end]
     again, _ = read_log_offsets(connection, [TopicPartition(OFFSETS_TOPIC, n) for n in behind])

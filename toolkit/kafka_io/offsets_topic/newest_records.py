@@ -1,8 +1,8 @@
 """
 The newest record of each key that some groups have in `__consumer_offsets`, in plain dictionaries.
 
-For the times of the groups that a command is about: nothing is decoded but what is asked for, no
-Arrow is loaded, and the next read goes on where this one ended. `reader` reads a whole cluster for
+For the times of the groups that a command is about: nothing else is decoded, no Arrow is loaded,
+and the next read continues where this one ended. `reader` reads a whole cluster for
 the fleet job, with its activity and its removals.
 """
 
@@ -42,7 +42,7 @@ SETTINGS = {
 }
 
 
-class OwnRecord(NamedTuple):
+class GroupMetadataRecord(NamedTuple):
     """A record that a group has of its own; no value: a tombstone."""
 
     offset: int
@@ -61,11 +61,13 @@ class NewestRecords:
 
     next_offset: int
     commits: dict[bytes, dict[bytes, bytes]]
-    own: dict[bytes, dict[bytes, OwnRecord]] = field(default_factory=lambda: defaultdict(dict))
+    own: dict[bytes, dict[bytes, GroupMetadataRecord]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
 
     @classmethod
     def of(cls, group_ids: Iterable[str], start: int) -> NewestRecords:
-        """Return those of groups of which nothing was read yet."""
+        """Return empty records for groups, before the first read."""
         return cls(start, {id_bytes(name): {} for name in group_ids})
 
     def knows(self, group_ids: Iterable[str]) -> bool:
@@ -80,7 +82,7 @@ class NewestRecords:
         if commits is None:
             return
         if key[:2] not in COMMIT_KINDS:
-            self.own[group][key] = OwnRecord(offset, written_ms, value)
+            self.own[group][key] = GroupMetadataRecord(offset, written_ms, value)
         elif value is None:
             commits.pop(key[end:], None)
         else:
@@ -88,11 +90,11 @@ class NewestRecords:
 
 
 def id_bytes(group_id: str) -> bytes:
-    """Return the id of a group as it is in keys."""
+    """Return the id of a group in the encoding of keys."""
     return group_id.encode("utf-8", "surrogatepass")
 
 
-def read_on(
+def read_to_ends(
     cluster: Cluster, known: Mapping[int, NewestRecords], ends: Mapping[int, int]
 ) -> dict[int, ToolkitError]:
     """
@@ -150,7 +152,7 @@ class _Reading:
                     del self.left[number]
 
     def _take_event(self, message: Any) -> None:
-        """Take what is no record: the end of a log as it is now, or an error."""
+        """Take an event: the current end of a log, or an error."""
         number, error = message.partition(), message.error()
         if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
             self._go_on(number, message.offset() + (error is None))

@@ -1,9 +1,9 @@
 """
 Read partitions of `__consumer_offsets` in bulk: what every group committed, and what groups did.
 
-Records are read with read_committed and the newest of each raw key is kept, which is the rule by
+Records are read with read_committed and the newest of each raw key counts, which is the rule by
 which the coordinator itself rebuilds its state. A transaction that stays open holds this view back;
-the reader says so, and `unstable_tail` tells what counts behind it.
+the reader reports it, and `unstable_tail` reads what counts behind it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OffsetsPartition(NamedTuple):
     """The newest committed offsets in one partition of the offsets topic, and group clocks."""
 
     commits: dict[CommitKey, CommitValue]
-    emptied: dict[str, datetime]  # since when a group has no members, as its own records tell
+    emptied: dict[str, datetime]  # since when a group has no members, from its own records
     malformed: Counter[str]  # records that should be understood and cannot be, by why
     pending: frozenset[CommitKey]  # what open transactions are about to commit
     tail_problem: str  # why it is not known what counts behind an open transaction
@@ -71,7 +71,7 @@ def read_offsets_log(
 
 
 class _Condensed:
-    """What is left of the records of a partition, of which there may be very many."""
+    """The reduced records of a partition, which may have had very many."""
 
     def __init__(self) -> None:
         self._latest = empty_latest()

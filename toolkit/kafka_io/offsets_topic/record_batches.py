@@ -81,7 +81,7 @@ class _Sections(NamedTuple):
 
 
 def batches_of(data: bytes) -> Batches:
-    """Look at the headers of the batches in a response, of which the last may be cut off."""
+    """Return the headers of the batches in a response; the last batch may be cut off."""
     starts, place = [], 0
     while place + FORMAT_AT < len(data):
         end = place + LENGTH_FROM + OFFSET_AND_LENGTH.unpack_from(data, place)[1]
@@ -92,23 +92,25 @@ def batches_of(data: bytes) -> Batches:
         starts.append(place)
         place = end
     at = np.array(starts, np.int64)
-    held = ByteColumn(np.frombuffer(data, np.uint8), at, np.append(at[1:], place)[: len(at)], None)
-    formats, base_offsets = held.byte_at(at + FORMAT_AT), held.int_at(at, 8)
+    column = ByteColumn(
+        np.frombuffer(data, np.uint8), at, np.append(at[1:], place)[: len(at)], None
+    )
+    formats, base_offsets = column.byte_at(at + FORMAT_AT), column.int_at(at, 8)
     is_current = formats == CURRENT_FORMAT
-    if np.any(is_current & (held.lengths < HEADER_BYTES)):
+    if np.any(is_current & (column.lengths < HEADER_BYTES)):
         raise CorruptBatch("its header is cut off")
     return Batches(
-        held.data,
+        column.data,
         at,
-        held.ends,
+        column.ends,
         formats,
-        np.where(is_current, held.int_at(at + 21, 2), 0),
+        np.where(is_current, column.int_at(at + 21, 2), 0),
         base_offsets,
-        base_offsets + np.where(is_current, held.int_at(at + 23, 4), 0),
-        held.int_at(at + 27, 8),
-        held.int_at(at + 35, 8),
-        held.int_at(at + 43, 8),
-        held.int_at(at + 57, 4),
+        base_offsets + np.where(is_current, column.int_at(at + 23, 4), 0),
+        column.int_at(at + 27, 8),
+        column.int_at(at + 35, 8),
+        column.int_at(at + 43, 8),
+        column.int_at(at + 57, 4),
     )
 
 
@@ -134,15 +136,17 @@ def _current(number: int, batches: Batches) -> Records:
     ends = np.empty_like(at)
     ends[:-1] = at[1:]
     ends[(np.cumsum(batches.counts) - 1)[batches.counts > 0]] = sections.ends[batches.counts > 0]
-    held = ByteColumn(sections.data, at, ends, None)
-    _, place = _varints(held.data, at)
-    late_ms, place = _varints(held.data, place + 1)  # a byte of attributes, of which none is used
-    ahead, place = _varints(held.data, place)
-    length, key_at = _varints(held.data, place)
+    records = ByteColumn(sections.data, at, ends, None)
+    _, place = _varints(records.data, at)
+    late_ms, place = _varints(
+        records.data, place + 1
+    )  # a byte of attributes, of which none is used
+    ahead, place = _varints(records.data, place)
+    length, key_at = _varints(records.data, place)
     key_end = key_at + np.maximum(length, 0)
-    value_length, value_at = _varints(held.data, key_end)
+    value_length, value_at = _varints(records.data, key_end)
     value_size = np.maximum(value_length, 0)
-    wrong = (held.lengths < SHORTEST_RECORD) | (length < -1) | (length > ends - key_at)
+    wrong = (records.lengths < SHORTEST_RECORD) | (length < -1) | (length > ends - key_at)
     # At least one byte follows, the number of headers.
     if np.any(wrong | (value_length < -1) | (value_size >= ends - value_at)):
         raise CorruptBatch("the length of a record is wrong")
@@ -152,8 +156,8 @@ def _current(number: int, batches: Batches) -> Records:
     base_ms = np.where(by_broker, batches.last_ms, batches.base_ms)
     return Records(
         number,
-        held.parts(key_at, key_end, length >= 0, null=length < 0),
-        held.parts(value_at, value_at + value_size, value_length >= 0, null=value_length < 0),
+        records.parts(key_at, key_end, length >= 0, null=length < 0),
+        records.parts(value_at, value_at + value_size, value_length >= 0, null=value_length < 0),
         np.repeat(batches.base_offsets, batches.counts) + ahead,
         np.repeat(base_ms, batches.counts) + late_ms,
     )
@@ -283,29 +287,29 @@ class CorruptBatch(ValueError):
     """Bytes that are no record batch, or that cannot be decompressed."""
 
 
-def decompress(codec: int, held: Any) -> Any:
+def decompress(codec: int, compressed: Any) -> Any:
     """Return the records of a batch, by the number of its codec; raises CorruptBatch."""
     try:
         if not codec:
-            return held
+            return compressed
         if CODECS[codec] == "snappy":
-            return b"".join(_snappy_blocks(held.to_pybytes()))
-        return pa.CompressedInputStream(pa.BufferReader(held), CODECS[codec]).read()
+            return b"".join(_snappy_blocks(compressed.to_pybytes()))
+        return pa.CompressedInputStream(pa.BufferReader(compressed), CODECS[codec]).read()
     except (KeyError, IndexError, struct.error, OSError, pa.ArrowException) as exc:
         raise CorruptBatch(f"it cannot be decompressed: {exc}") from exc
 
 
-def _snappy_blocks(held: bytes) -> Iterator[bytes]:
+def _snappy_blocks(compressed: bytes) -> Iterator[bytes]:
     """Yield the content of the blocks that Java writes, or of the only block of other clients."""
-    if not held.startswith(SNAPPY_STREAM):
-        yield _snappy_block(held)
+    if not compressed.startswith(SNAPPY_STREAM):
+        yield _snappy_block(compressed)
         return
     place = SNAPPY_HEADER_BYTES
-    while place < len(held):
-        (size,) = struct.unpack_from(">i", held, place)
+    while place < len(compressed):
+        (size,) = struct.unpack_from(">i", compressed, place)
         if size < 0:
             raise CorruptBatch("it cannot be decompressed: the length of a block is wrong")
-        yield _snappy_block(held[place + 4 : place + 4 + size])
+        yield _snappy_block(compressed[place + 4 : place + 4 + size])
         place += 4 + size
 
 

@@ -1,5 +1,5 @@
 """
-The fields of Kafka's messages, read one after the other from bytes that nobody has checked.
+The fields of Kafka's messages, read in sequence from unchecked bytes.
 
 Integers are big-endian. In plain messages a string has an int16 length and an array or a byte
 string an int32 length, -1 for null. Flexible messages write lengths as an unsigned varint, one too

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from toolkit.kafka_io.offsets_topic.byte_columns import Numbers
 from toolkit.kafka_io.offsets_topic.chunk import NO_GROUP, Chunk
-from toolkit.kafka_io.offsets_topic.commit_columns import (
+from toolkit.kafka_io.offsets_topic.decode_commits import (
     commit_keys,
     commit_values,
     scan_commit_values,
@@ -62,8 +62,8 @@ class Removals:
     def add(self, chunk: Chunk, latest: pa.Table) -> None:
         """Add the next records of the log; `latest` is of those before them."""
         removed = np.flatnonzero(chunk.is_commit & ~chunk.valued)
-        told = np.flatnonzero(chunk.is_of(*TYPE_OF_GROUP))
-        facts = self._follow(chunk, _worth_following(chunk, told, removed))
+        group_rows = np.flatnonzero(chunk.is_of(*TYPE_OF_GROUP))
+        facts = self._follow(chunk, _worth_following(chunk, group_rows, removed))
         if len(removed):
             before = _values_before(chunk, removed, latest)
             self._found.append(_removals(chunk, removed, before, facts))
@@ -98,10 +98,10 @@ class Removals:
                 self._classic.pop(group, None)
 
 
-def _worth_following(chunk: Chunk, told: Numbers, removed: Numbers) -> Numbers:
+def _worth_following(chunk: Chunk, group_rows: Numbers, removed: Numbers) -> Numbers:
     """Return the rows without those about a group that the next one, of the same key, replaces."""
-    told = told[chunk.key_groups[chunk.codes[told]] != NO_GROUP]
-    rows = np.sort(np.concatenate([told, removed]))
+    group_rows = group_rows[chunk.key_groups[chunk.codes[group_rows]] != NO_GROUP]
+    rows = np.sort(np.concatenate([group_rows, removed]))
     codes = chunk.codes[rows]
     order = stable_order(chunk.key_groups[codes] + 1)  # NO_GROUP is below 0
     codes = codes[order]

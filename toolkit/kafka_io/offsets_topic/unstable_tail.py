@@ -1,10 +1,10 @@
 """
 Read what follows the last stable offset of a partition of `__consumer_offsets`.
 
-A transaction that stays open ends the view of every read_committed reader, also on commits that are
-no part of it. Batches say whose they are, which no consumer API tells, so they are fetched as they
-are: records outside transactions count, and those of a transaction once its marker says so. That is
-the rule of the coordinator itself.
+A transaction that stays open hides all later records from a read_committed reader, also commits
+outside of it. Batches contain their producer, which no consumer API returns, so raw batches are
+fetched: records outside transactions count, and those of a transaction once its commit marker is
+there. That is the rule of the coordinator itself.
 """
 
 from __future__ import annotations

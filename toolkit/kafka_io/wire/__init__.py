@@ -1,1 +1,1 @@
-"""Protocol messages that the client lacks, each generated from the JSON schema beside this file."""
+"""Protocol messages that the client lacks, each generated from a JSON schema in this folder."""

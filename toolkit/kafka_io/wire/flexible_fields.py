@@ -17,7 +17,7 @@ NO_TAGS = b"\0"
 
 
 class FlexibleReader:
-    """Reads fields one after the other."""
+    """Reads fields in sequence."""
 
     def __init__(self, data: bytes) -> None:
         """Begin at the start."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Of two classes for a response the client takes the one that was made last: ours are after its own.
+# Of two classes for a response, the client uses the last one: these come after its own.
 import kafka.protocol.admin  # noqa: F401 -- see above
 from kafka.protocol.api_message import ApiMessage
 

@@ -96,7 +96,7 @@ class OffsetCommitColumns:
 
     @staticmethod
     def decode(data: Any) -> CommittedOffsets:
-        """Return the answer; raises ValueError for bytes that are none."""
+        """Return the response; raises ValueError for bytes that are none."""
         return read_whole(_CommitReader(data.read()), _CommitReader.offsets)
 
 

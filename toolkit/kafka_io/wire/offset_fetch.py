@@ -69,7 +69,7 @@ class OffsetFetchColumns:
 
     @staticmethod
     def decode(data: Any) -> FetchedOffsets:
-        """Return the answer; raises ValueError for bytes that are none."""
+        """Return the response; raises ValueError for bytes that are none."""
         return read_whole(_FetchReader(data.read()), _FetchReader.offsets)
 
 

@@ -1,9 +1,9 @@
 """
 The requests that change a group; `toolkit.operate` is the only caller.
 
-Each answer is what the broker said, which is not yet the truth: read back afterwards. A coordinator
-that moved or is loading has done nothing and is asked again, and so is the one that took over from
-a coordinator that does not answer; any other error is an answer.
+A broker's response is not proof of a change: the caller reads it back. If the coordinator moved or
+is loading, it has done nothing, and the request is sent again; so it is to the successor of a
+coordinator that does not answer. Any other error is a result.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ RECORD_BYTES = 100
 
 class WriteResult(NamedTuple):
     """
-    What a coordinator said: the group's own error, and the errors of single partitions.
+    The response of a coordinator: the group's own error, and the errors of single partitions.
 
-    Where it said nothing, `error` says so and `is_lost` is set: what was asked may yet be done.
+    Without a response, `error` says so and `is_lost` is set: the request may still take effect.
     """
 
     error: str = ""
@@ -73,7 +73,7 @@ class GroupWriter:
         self._coordinators: dict[str, int] = {}
 
     def look_up(self, group_ids: Iterable[str], *, refresh: bool = False) -> None:
-        """Find the coordinators of many groups in one go; those not found are asked for later."""
+        """Find the coordinators of many groups at once; those not found are looked up later."""
         for found in find_coordinators(
             self._connection, [*dict.fromkeys(group_ids)], refresh=refresh
         ):
@@ -92,16 +92,17 @@ class GroupWriter:
         return WriteResult("", refused)
 
     def commit_together(
-        self, wanted: Mapping[str, Mapping[TopicPartition, Position]]
+        self, by_group: Mapping[str, Mapping[TopicPartition, Position]]
     ) -> dict[str, WriteResult | ToolkitError]:
         """
         Commit offsets of many groups as `commit` does, and return what was answered.
 
-        A group is left out if nothing was sent to its coordinator, or if it did nothing and is to
-        be asked again: use `commit` for it. An error is of a request that may yet be carried out.
+        A group is left out if nothing was sent to its coordinator, or if that did nothing and the
+        request is to be repeated: use `commit` for it. After an error, the request may still take
+        effect.
         """
         asks = defaultdict(list)
-        for group_id, positions in wanted.items():
+        for group_id, positions in by_group.items():
             node_id, parts = self._coordinators.get(group_id), list(_chunks(group_id, positions))
             if node_id is not None and len(parts) == 1:
                 request = CommitOfIdleGroup(group_id, parts[0])
@@ -117,7 +118,7 @@ class GroupWriter:
             elif _commit_code(answer) not in ASK_AGAIN:
                 results[response.about] = _commit_result(answer)
         for group_id, (node_id, error) in lost.items():
-            # If the silent one did as it was asked, doing the same again changes nothing.
+            # If the silent coordinator carried out the request, repeating it changes nothing.
             with suppress(ToolkitError):
                 if self._has_moved(group_id, node_id):
                     continue
@@ -164,14 +165,14 @@ class GroupWriter:
             }
         return WriteResult("", refused)
 
-    def delete_group(self, group_id: str, held: Iterable[TopicPartition] = ()) -> WriteResult:
+    def delete_group(self, group_id: str, committed: Iterable[TopicPartition] = ()) -> WriteResult:
         """
-        Delete an idle group with everything it committed (KIP-229), `held`.
+        Delete an idle group with everything it committed (KIP-229), `committed`.
 
         The coordinator writes a tombstone for each offset, all in one batch. Where they are too
         many for that, all but the last of the offsets are deleted before.
         """
-        for chunk in list(_chunks(group_id, dict.fromkeys(held, NOTHING)))[:-1]:
+        for chunk in list(_chunks(group_id, dict.fromkeys(committed, NOTHING)))[:-1]:
             answered = self.delete_offsets(group_id, chunk)
             if answered.error or answered.partitions:
                 return answered
@@ -189,7 +190,7 @@ class GroupWriter:
             try:
                 answer = None if node_id is None else self._connection.send(request, to=node_id)
             except ClusterUnreachable:
-                # If the silent one did as it was asked, doing the same again changes nothing.
+                # If the silent coordinator carried out the request, repeating it changes nothing.
                 if not self._has_moved(group_id, node_id):
                     raise
                 continue

@@ -26,7 +26,7 @@ from toolkit.model.groups import STREAMS_PROTOCOL
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 
-# After this the coordinator removes a member of ours that could not leave; no broker by default
+# After this the coordinator removes offsetbook's member if it could not leave; no broker by default
 # takes less than 6 s.
 SESSION_TIMEOUT_MS = 10_000
 MEMBERS_VERSION = 3  # of LeaveGroup: before, its answer was of another shape
@@ -62,8 +62,8 @@ def reset_classic_retention(connection: Connection, group: Group) -> None:
 
     It takes as long as brokers delay a first rebalance: 3 s by default
     (`group.initial.rebalance.delay.ms`). Raises Blocked where the group is of another kind, is
-    gone, or has a member that is not ours; then we leave and the group is as its members make it.
-    Raises BrokerRefused for what a coordinator does not let us do.
+    gone, or has another member; then offsetbook's member leaves, and the group is as its members
+    make it. Raises BrokerRefused if the coordinator refuses a request.
     """
     if group.type is not GroupType.CLASSIC:
         raise Blocked(
@@ -96,13 +96,13 @@ def _cannot(group: Group) -> str:
 
 
 class _RejoiningMember:
-    """A member of ours, at the coordinator of one group."""
+    """A member of offsetbook, at the coordinator of one group."""
 
     def __init__(self, connection: Connection, group: Group) -> None:
         self._connection = connection
         self._group = group
         self._id = ""
-        self.company = False  # whether anybody else was seen in the group
+        self.company = False  # whether another member was seen in the group
 
     def check_alone(self) -> None:
         """Raise Blocked unless the group is there and Empty."""
@@ -145,7 +145,7 @@ class _RejoiningMember:
         return self._ask(request, lambda answer: answer.error_code)
 
     def leave(self) -> None:
-        """Leave, if we ever were a member; the session timeout does it where this fails."""
+        """Leave, if the join succeeded; if that fails, the session timeout removes the member."""
         if not self._id:
             return
         request = LeaveGroupRequest(

@@ -3,8 +3,8 @@ Commit offsets for a live group atomically, in a transaction.
 
 A coordinator takes offsets without a member id inside a transaction also while the group has
 members, which it refuses outside of one (error 25). While the transaction is open, members that
-load their positions wait (error 88); when whoever opened it is gone, its time runs out and nothing
-has happened. `toolkit.operate` is the only caller.
+load their positions wait (error 88); if its producer is gone, it times out and nothing has
+happened. `toolkit.operate` is the only caller.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from toolkit.model.names import shown_name
 from toolkit.plan import Position
 
 TRANSACTION_KEY = 1
-# Then the broker aborts what we left open; until then members that load offsets wait for it.
+# Then the broker aborts an open transaction; until then members that load offsets wait for it.
 TIMEOUT_MS = 30_000
 NO_PRODUCER = -1
 NO_KNOWN_EPOCH = -1
@@ -84,7 +84,7 @@ class OffsetsTransaction:
             self._end(committed=False)
 
     def add(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """Add offsets; those that were added before are added anew, newer in the log."""
+        """Add offsets; those that were added before are added again, newer in the log."""
 
         def code_of(answer: Any) -> int:
             codes = {p.error_code for topic in answer.topics for p in topic.partitions}

@@ -1,7 +1,7 @@
 """
 What is committed at an offset of a log: the leader epoch and the metadata that belong to it.
 
-Commit metadata belongs to its offset, and is kept only with it. Applications write there which
+Commit metadata belongs to its offset, and stays only with it. Applications write there which
 records after the offset are done, or how far stream time has come: with another offset they would
 leave out records that they have not processed.
 """
@@ -15,13 +15,13 @@ FIRST_EPOCH = 0
 METADATA_CLEARED = "commit metadata cleared"
 
 
-def moved_to(offset: int, held: Position | None, log: LogOffsets) -> tuple[Position, str]:
-    """Return what to commit at an offset that is not the one in `held`, and what is not kept."""
-    note = METADATA_CLEARED if held and held.metadata else ""
+def moved_to(offset: int, committed: Position | None, log: LogOffsets) -> tuple[Position, str]:
+    """Return what to commit at another offset than `committed`, and what is cleared."""
+    note = METADATA_CLEARED if committed and committed.metadata else ""
     return Position(offset, leader_epoch_at(log, offset)), note
 
 
-def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
+def clamp_to_log(requested: Position, log: LogOffsets) -> tuple[Position, str]:
     """
     Return the position in a log that is nearest to a saved one, and why it moved.
 
@@ -29,16 +29,16 @@ def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
     and end of the log must be known.
     """
     start, end = log.log_start or 0, log.log_end or 0
-    offset = min(max(wanted.offset, start), end)
-    if offset == wanted.offset:
-        if _can_have(wanted.leader_epoch, log):
-            return wanted, ""
-        why = f"the log has no leader epoch {wanted.leader_epoch}: the topic was re-created"
-    elif wanted.offset < start:
-        why = f"clamped to the log start offset {start}: {wanted.offset} is before it"
+    offset = min(max(requested.offset, start), end)
+    if offset == requested.offset:
+        if _can_have(requested.leader_epoch, log):
+            return requested, ""
+        why = f"the log has no leader epoch {requested.leader_epoch}: the topic was re-created"
+    elif requested.offset < start:
+        why = f"clamped to the log start offset {start}: {requested.offset} is before it"
     else:
-        why = f"clamped to the log end offset {end}: {wanted.offset} is past it"
-    position, cleared = moved_to(offset, wanted, log)
+        why = f"clamped to the log end offset {end}: {requested.offset} is past it"
+    position, cleared = moved_to(offset, requested, log)
     return position, "; ".join(filter(None, [why, cleared]))
 
 

@@ -60,8 +60,10 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
         yield from is_new(facts, target)
         committed = facts.commits(source)
         why = f"committed offset of {shown_name(source)}"
-        wanted = {p: (Position.of(committed[p]), why) for p in chosen.partitions if p in committed}
-        yield from commit_step(facts, target, wanted)
+        positions = {
+            p: (Position.of(committed[p]), why) for p in chosen.partitions if p in committed
+        }
+        yield from commit_step(facts, target, positions)
 
     what = ", ".join([f"copy {shown_name(source)} to {shown_name(target)}", *map(str, scopes)])
     allows = frozenset({NEW_GROUP})
@@ -98,8 +100,8 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
     if not committed or refusals:
         return
     why = f"committed offset of {shown_name(source)}"
-    wanted = {p: (Position.of(commit), why) for p, commit in committed.items()}
-    made = tuple(commit_step(facts, target, wanted))
+    positions = {p: (Position.of(commit), why) for p, commit in committed.items()}
+    made = tuple(commit_step(facts, target, positions))
     yield from about_source(facts, source, committed)
     yield from uncommitted(facts, source, target)
     yield from made

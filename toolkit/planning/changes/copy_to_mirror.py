@@ -26,7 +26,7 @@ from toolkit.errors import UsageError
 from toolkit.model import Commit, LogOffsets, Snapshot, TimedOffset, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Intent, Plan, Position
-from toolkit.planning.changes.clamp import land, leader_epoch_at, moved_to
+from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at, moved_to
 from toolkit.planning.changes.copy import about_source, is_new, uncommitted, why_no_source
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
@@ -69,7 +69,9 @@ class ByOffset:
 
     def place(self, both: MirroredCommit) -> tuple[Position | None, str]:
         """Return the same offset, clamped to the mirror's log."""
-        position, moved = land(Position(both.commit.offset, None, both.commit.metadata), both.log)
+        position, moved = clamp_to_log(
+            Position(both.commit.offset, None, both.commit.metadata), both.log
+        )
         epoch = leader_epoch_at(both.log, position.offset)
         why = f"the same offset; {moved}" if moved else "the same offset"
         return Position(position.offset, epoch, position.metadata), why
@@ -111,7 +113,7 @@ class ByTime:
         return self._at(both, spot.offset, why)
 
     def _at(self, both: MirroredCommit, offset: int | None, why: str) -> tuple[Position, str]:
-        landed, clamped = land(Position(offset or 0), both.log)
+        landed, clamped = clamp_to_log(Position(offset or 0), both.log)
         # An offset of another log, even where the number is the same.
         position, cleared = moved_to(landed.offset, Position.of(both.commit), both.log)
         return position, "; ".join(filter(None, [why, clamped, cleared]))
@@ -176,11 +178,11 @@ def _copied(
         return
     yield from is_new(there, pair.target)
     found = choose_partitions(
-        there.index, pair.target, scopes_of(mirrored), new_topics=True, asked_for=False
+        there.index, pair.target, scopes_of(mirrored), new_topics=True, named_by_operator=False
     )
     yield from found.findings
     here_logs, there_logs = here.index.snapshot.logs, there.index.snapshot.logs
-    wanted = {}
+    positions = {}
     for partition in found.partitions:
         origin = mirrored[partition]
         both = MirroredCommit(
@@ -190,8 +192,8 @@ def _copied(
         if position is None:
             yield block("unreadable", why, pair.target, partition)
         else:
-            wanted[partition] = (position, why)
-    yield from commit_step(there, pair.target, wanted)
+            positions[partition] = (position, why)
+    yield from commit_step(there, pair.target, positions)
 
 
 class _Dated(NamedTuple):

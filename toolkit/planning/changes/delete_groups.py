@@ -63,7 +63,7 @@ def plan_delete_groups(
 
 
 def why_not_deleted(group: Group, protected: Sequence[str]) -> str:
-    """Return why a group stays, as far as its state and the fleet file say so; "" if it may go."""
+    """Return why a group may not be deleted, by its state and the fleet file; "" if it may."""
     if group.is_live:
         return _live_text(group)
     entry = next((entry for entry in protected if matches(group.group_id, entry)), None)
@@ -77,7 +77,7 @@ def _live_text(group: Group) -> str:
 def _if_old_enough(
     facts: Facts, group: Group, unused: LastUse | None, empty_for: timedelta
 ) -> Iterator[Part]:
-    told = _age_text(unused, facts.index.snapshot.taken_at)
+    age = _age_text(unused, facts.index.snapshot.taken_at)
     if unused is None:
         why = (
             "unknown when the group became empty: no record in __consumer_offsets and no earlier "
@@ -85,10 +85,10 @@ def _if_old_enough(
         )
         yield note("age-unknown", why, group.group_id)
     elif facts.index.snapshot.taken_at - unused.since < empty_for:
-        yield note("too-young", f"{told}; required: {format_duration(empty_for)}", group.group_id)
+        yield note("too-young", f"{age}; required: {format_duration(empty_for)}", group.group_id)
     else:
-        yield note("empty-for", told, group.group_id)
-        yield from _deleted(facts, group, told)
+        yield note("empty-for", age, group.group_id)
+        yield from _deleted(facts, group, age)
 
 
 def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:

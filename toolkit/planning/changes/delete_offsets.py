@@ -85,7 +85,7 @@ class _MinimumAge:
         )
 
     def judge(self, group_id: str, topic: str, now: datetime) -> Finding | str:
-        """Return why a topic's offsets are kept or, if they may be deleted, what was observed."""
+        """Return why a topic's offsets are not deleted or, if they may be, what was observed."""
         if not str(self):
             return ""
         sighting = self.sightings.get((group_id, topic))
@@ -116,10 +116,10 @@ def plan_delete_unsubscribed(
 
     Groups with an unknown subscription are skipped, with a note if they have committed offsets.
     With `left_for` or `in_runs`, a topic not observed as unsubscribed for that long, or by that
-    many runs, is kept with a note. `sightings` are by group and topic, up to this snapshot.
+    many runs, is skipped with a note. `sightings` are by group and topic, up to this snapshot.
     """
     facts = Facts.of(snapshot)
-    wanted = _MinimumAge(left_for, in_runs, sightings or {})
+    minimum_age = _MinimumAge(left_for, in_runs, sightings or {})
 
     def parts() -> Iterator[Part]:
         chosen, findings = choose_groups(facts.index, groups)
@@ -127,12 +127,16 @@ def plan_delete_unsubscribed(
         for group in chosen:
             why = uncheckable_reason(group)
             if not why:
-                yield from _unsubscribed(facts, group, wanted)
+                yield from _unsubscribed(facts, group, minimum_age)
             elif facts.commits(group.group_id):
                 yield note("left-out", why, group.group_id)
 
-    asked = ("delete offsets of topics not subscribed to", list_names(groups), str(wanted))
-    request = ", ".join(filter(None, asked))
+    descriptions = (
+        "delete offsets of topics not subscribed to",
+        list_names(groups),
+        str(minimum_age),
+    )
+    request = ", ".join(filter(None, descriptions))
     return plan_of(snapshot, parts(), intent=Intent.DELETE_OFFSETS, request=request)
 
 
@@ -160,31 +164,31 @@ def _named(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator
     """Delete the offsets in the scopes, or all if there are none."""
     committed = facts.commits(group.group_id)
     meant = [p for p in committed if _is_meant(p, scopes)]
-    kept = {topic: deletion_refusal(group, topic) for topic in sorted({p.topic for p in meant})}
-    yield from dict.fromkeys(refusal for refusal in kept.values() if refusal)
+    refusals = {topic: deletion_refusal(group, topic) for topic in sorted({p.topic for p in meant})}
+    yield from dict.fromkeys(refusal for refusal in refusals.values() if refusal)
     for finding in facts.unreadable(group.group_id):
         at = TopicPartition(finding.topic or "", finding.partition or 0)
         if finding.topic is None or _is_meant(at, scopes):
             yield finding
     yield from _not_there(facts, group, scopes)
-    yield from _deleted(facts, group, {p: "" for p in meant if not kept[p.topic]})
+    yield from _deleted(facts, group, {p: "" for p in meant if not refusals[p.topic]})
 
 
 def _is_meant(partition: TopicPartition, scopes: Sequence[TopicScope]) -> bool:
     return not scopes or any(partition in scope for scope in scopes)
 
 
-def _unsubscribed(facts: Facts, group: Group, wanted: _MinimumAge = ANY_AGE) -> Iterator[Part]:
+def _unsubscribed(facts: Facts, group: Group, minimum_age: _MinimumAge = ANY_AGE) -> Iterator[Part]:
     """Delete the unsubscribed offsets of a live group."""
     name, now = group.group_id, facts.index.snapshot.taken_at
     yield from facts.unreadable(name)
-    kept = {p: deletion_refusal(group, p.topic) for p in facts.commits(name)}
+    refusals = {p: deletion_refusal(group, p.topic) for p in facts.commits(name)}
     yield from dict.fromkeys(
-        refusal for refusal in kept.values() if refusal and refusal.rule != "subscribed"
+        refusal for refusal in refusals.values() if refusal and refusal.rule != "subscribed"
     )
-    leftover = [partition for partition, refusal in kept.items() if not refusal]
+    leftover = [partition for partition, refusal in refusals.items() if not refusal]
     judged = {
-        topic: wanted.judge(name, topic, now) for topic in sorted({p.topic for p in leftover})
+        topic: minimum_age.judge(name, topic, now) for topic in sorted({p.topic for p in leftover})
     }
     yield from (found for found in judged.values() if isinstance(found, Finding))
     why = "no member subscribes to the topic"

@@ -32,7 +32,7 @@ from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import note
 
-BACKGROUND = HoldFacts()
+NO_HOLD_FACTS = HoldFacts()
 UNHELD = (
     "partitions of a Streams group cannot be paused (KIP-1071). Their owners are evicted, "
     "rejoin, and wait for the new offsets; on all their partitions, uncommitted records are "
@@ -60,7 +60,7 @@ class MoveRequest:
     topics: tuple[str, ...] = ()
     new_topics: bool = False
     prefer: CaptureMode = CaptureMode.LOSSLESS
-    beside: HoldFacts = field(default_factory=HoldFacts)
+    hold_facts: HoldFacts = field(default_factory=HoldFacts)
     commit_missing: str = ""
 
 
@@ -176,7 +176,7 @@ def is_holdable(snapshot: Snapshot, group_id: str) -> bool:
     return GroupType.STREAMS not in types
 
 
-def move_back(done: Plan, run_id: str, *, beside: HoldFacts = BACKGROUND) -> MoveRequest:
+def move_back(done: Plan, run_id: str, *, hold_facts: HoldFacts = NO_HOLD_FACTS) -> MoveRequest:
     """Return the move that restores the offsets of a live group from before a run."""
     (group,) = done.group_ids
     before: dict[tuple[str | None, TopicPartition], int | Position] = {
@@ -184,7 +184,7 @@ def move_back(done: Plan, run_id: str, *, beside: HoldFacts = BACKGROUND) -> Mov
     }
     source = f"as before run {run_id}"
     target = from_offsets(before, source=source, cluster_id=done.cluster_id)
-    return MoveRequest(target, group, beside=beside)
+    return MoveRequest(target, group, hold_facts=hold_facts)
 
 
 def _of_the_hold(
@@ -197,7 +197,7 @@ def _of_the_hold(
         return (note("move-unheld", UNHELD, request.group),)
     terms = HoldTerms(request.prefer, for_move=True, commit_missing=request.commit_missing)
     pause = plan_pause(
-        snapshot, group=request.group, topics=scopes, terms=terms, beside=request.beside
+        snapshot, group=request.group, topics=scopes, terms=terms, hold_facts=request.hold_facts
     )
     return (*pause.findings, note("watched", WATCHED, request.group))
 

@@ -55,15 +55,15 @@ class FromOffsets(Target):
         if self.cluster_id not in {None, index.snapshot.cluster_id}:
             why = f"these offsets are from another cluster, id {self.cluster_id!r}"
             yield Finding("other-cluster", Severity.BLOCK, why)
-        asked = {group.group_id for group in groups}
-        others = sorted(name for name in self.rows if name is not None and name not in asked)
+        selected = {group.group_id for group in groups}
+        others = sorted(name for name in self.rows if name is not None and name not in selected)
         if others:
             count = sum(len(self.rows[name]) for name in others)
             more = ", ..." if len(others) > 5 else ""
             names = f"{', '.join(map(shown_name, others[:5]))}{more}"
             why = f"{count:,} rows are for groups that are not selected: {names}; skipped"
             yield Finding("other-groups", Severity.NOTE, why)
-        for name in sorted(asked):
+        for name in sorted(selected):
             if not self.named(name):
                 yield Finding("no-row", Severity.BLOCK, "the input has no row for this group", name)
 

@@ -4,9 +4,9 @@ Plan to pause partitions of a live group, and to resume them (KIP-1249).
 Does not load pandas, so that the keeper process stays small. A partition that is already paused, or
 not paused, is a note and no change.
 
-Where a partition has no committed offset, a position is committed before it is paused: who gets the
-partition later would start according to auto.offset.reset, where `latest` skips every record that
-was produced during the pause. The position is that of the plan, so that nothing after it is
+Where a partition has no committed offset, a position is committed before it is paused: its next
+owner would start according to auto.offset.reset, where `latest` skips every record that was
+produced during the pause. The position is that of the plan, so that nothing after it is
 skipped; a position that the application commits itself is later, and wins.
 """
 
@@ -20,11 +20,11 @@ from toolkit.errors import UsageError
 from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position
-from toolkit.planning.changes.clamp import land, leader_epoch_at
+from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at
 from toolkit.planning.changes.targets import LARGEST_OFFSET
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
-from toolkit.planning.holds.hold_rules import CASE_RULES, GROUP_RULES, holders, is_ours
+from toolkit.planning.holds.hold_rules import CASE_RULES, GROUP_RULES, holders, is_own_hold
 from toolkit.planning.holds.hold_words import holder_in_words, in_short
 from toolkit.planning.selection.group_selection import no_such_group
 from toolkit.planning.selection.partition_selection import (
@@ -37,9 +37,9 @@ from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
-LEFT_BEHIND = "takes over the hold of a crashed keeper"
+TAKEN_OVER = "takes over the hold of a crashed keeper"
 HOLD_TERMS = HoldTerms()
-BACKGROUND = HoldFacts()
+NO_HOLD_FACTS = HoldFacts()
 
 
 def plan_pause(
@@ -48,7 +48,7 @@ def plan_pause(
     group: str,
     topics: Sequence[str],
     terms: HoldTerms = HOLD_TERMS,
-    beside: HoldFacts = BACKGROUND,
+    hold_facts: HoldFacts = NO_HOLD_FACTS,
 ) -> Plan:
     """
     Plan to pause partitions of one group.
@@ -73,15 +73,15 @@ def plan_pause(
             return
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from missing
-        left = [p for p in partitions if p in known.paused and p in beside.orphaned]
+        left = [p for p in partitions if p in known.paused and p in hold_facts.orphaned]
         yield from already_paused(known, [p for p in partitions if p not in left])
-        wanted = tuple(p for p in partitions if p not in known.paused)
-        case = HoldContext(facts.index, known, wanted, terms, beside)
-        if wanted:
+        unpaused = tuple(p for p in partitions if p not in known.paused)
+        case = HoldContext(facts.index, known, unpaused, terms, hold_facts)
+        if unpaused:
             yield from judge(case)
             yield from _first_commits(facts, case)
-        changes = [Change(p, None, None, _why_held(case, p)) for p in wanted]
-        changes += [Change(p, None, None, LEFT_BEHIND) for p in left]
+        changes = [Change(p, None, None, _why_held(case, p)) for p in unpaused]
+        changes += [Change(p, None, None, TAKEN_OVER) for p in left]
         if changes:
             yield facts.step(group, Action.HOLD, changes)
 
@@ -100,12 +100,12 @@ def _first_commits(facts: Facts, case: HoldContext) -> Iterator[Part]:
     yield from (one for one in found if isinstance(one, Finding))
     changes = [one for one in found if isinstance(one, Change)]
     if changes:
-        told = ", ".join(
+        listed = ", ".join(
             f"{c.partition.topic}:{c.partition.partition} at {c.after.offset}"
             for c in changes
             if c.after
         )
-        yield note("first-commits", f"committed before the pause: {told}", group.group_id)
+        yield note("first-commits", f"committed before the pause: {listed}", group.group_id)
         yield facts.step(group.group_id, Action.FIRST_COMMIT, changes)
 
 
@@ -128,7 +128,7 @@ def _commits_where_none(
         offset = {"earliest": log.log_start, "latest": stable}.get(words, -1)
         if offset < 0:
             offset = int(words)
-        position, clamped = land(Position(offset, leader_epoch_at(log, offset)), log)
+        position, clamped = clamp_to_log(Position(offset, leader_epoch_at(log, offset)), log)
         why = f"no committed offset: {position.offset} is committed first"
         yield Change(partition, None, position, f"{why}; {clamped}" if clamped else why)
 
@@ -248,7 +248,7 @@ def _of_others(
         if mine[True] and mine[False] and group.type is GroupType.STREAMS:
             why = f"{in_short(mine[False])} would be resumed as well; name no topic"
             yield block("releases-more", why, group.group_id)
-        if not mine[True] or is_ours(member, by):
+        if not mine[True] or is_own_hold(member, by):
             continue
         who = holder_in_words(member)
         why = (

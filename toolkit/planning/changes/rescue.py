@@ -57,7 +57,7 @@ def _why(retention_s: int | None) -> str:
 def _idle(facts: Facts, group: Group, why: str) -> Iterator[Part]:
     name = group.group_id
     yield from facts.unreadable(name)
-    kept = []
+    changes = []
     for partition, commit in facts.commits(name).items():
         if commit.pending:
             why = (
@@ -67,15 +67,15 @@ def _idle(facts: Facts, group: Group, why: str) -> Iterator[Part]:
             yield note("pending-transaction", why, name, partition)
         else:
             same = Position.of(commit)
-            kept.append(Change(partition, same, same, why))
+            changes.append(Change(partition, same, same, why))
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)
-    elif not kept:
+    elif not changes:
         yield note("no-commit", "no offsets that can expire", name)
     elif group.type in CLOCK_OF_EACH:
-        yield facts.step(name, Action.COMMIT, kept)
+        yield facts.step(name, Action.COMMIT, changes)
     else:
-        yield facts.step(name, Action.REJOIN, kept)
+        yield facts.step(name, Action.REJOIN, changes)
 
 
 def _live(facts: Facts, group: Group) -> Iterator[Part]:
@@ -86,8 +86,8 @@ def _live(facts: Facts, group: Group) -> Iterator[Part]:
     if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
         yield note("not-expiring", "no offset expires while the group is live", group.group_id)
     elif why := uncheckable_reason(group):
-        said = f"unknown which offsets may expire: {why}"
-        yield note("cannot-rescue", said, group.group_id)
+        text = f"unknown which offsets may expire: {why}"
+        yield note("cannot-rescue", text, group.group_id)
     elif topics := sorted({p.topic for p in committed} - group.subscribed_topics):
         why = (
             f"offsets of unsubscribed topics {', '.join(topics)} will expire; only a member of "

@@ -2,7 +2,7 @@
 Plan a reset of committed offsets: to the log start or end, an offset, a time, or given offsets.
 
 A target that is out of range is clamped to the log, and the change says so. Metadata and leader
-epoch are kept if the offset stays; `toolkit.planning.changes.clamp` says what a new offset gets.
+epoch stay if the offset stays; `toolkit.planning.changes.clamp` says what a new offset gets.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
-from toolkit.planning.changes.clamp import land, moved_to
+from toolkit.planning.changes.clamp import clamp_to_log, moved_to
 from toolkit.planning.changes.offsets_target import narrow
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace
 from toolkit.planning.selection.group_selection import (
@@ -89,23 +89,25 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
     if not is_plannable(index, group):
         yield from why_not_idle(index, group)
         return
-    partitions, said = _partitions(request, group_id)
+    partitions, findings = _partitions(request, group_id)
     commits = index.commits.get(group_id, {})
     changes = []
     for partition in partitions:
         place = _place(group, partition, commits.get(partition), index.snapshot.logs[partition])
         aim = request.target.aim(place, index)
-        said += _findings(aim, place)
+        findings += _findings(aim, place)
         if aim.to is not None:
-            held = Position.of(place.commit) if place.commit else None
-            after, note = _after(aim.to, place, held)
-            if after != held:
+            committed = Position.of(place.commit) if place.commit else None
+            after, note = _after(aim.to, place, committed)
+            if after != committed:
                 why = f"{aim.why}; {note}" if note else aim.why
-                changes.append(Change(partition, held, after, request.texts.setdefault(why, why)))
+                changes.append(
+                    Change(partition, committed, after, request.texts.setdefault(why, why))
+                )
     changed = [change.partition for change in changes]
     # Without changes, the selected partitions decide whether the group may be changed.
     yield from why_not_idle(index, group, changed or partitions)
-    yield from said
+    yield from findings
     if changes:
         yield request.facts.step(group_id, commit_action(group, changed), changes)
 
@@ -142,39 +144,39 @@ def _findings(aim: TargetOffset, place: TargetPlace) -> tuple[Finding, ...]:
     if aim.rule:
         about = (place.group.group_id, *place.partition)
         return (*found, Finding(aim.rule, aim.severity, aim.why, *about))
-    if aim.to is None or place.log_start <= (wanted := _offset(aim.to)) <= place.log_end:
+    if aim.to is None or place.log_start <= (offset := _offset(aim.to)) <= place.log_end:
         return found
-    return (*found, _out_of_range(wanted, place))
+    return (*found, _out_of_range(offset, place))
 
 
-def _out_of_range(wanted: int, place: TargetPlace) -> Finding:
+def _out_of_range(offset: int, place: TargetPlace) -> Finding:
     about = (place.group.group_id, *place.partition)
-    if max(0, wanted) < place.log_start:
+    if max(0, offset) < place.log_start:
         why = (
-            f"offset {wanted} is before the log start offset {place.log_start}: those "
+            f"offset {offset} is before the log start offset {place.log_start}: those "
             "records are deleted"
         )
         return Finding("before-log-start", Severity.NOTE, why, *about)
     edge, landed = (
-        ("log start", place.log_start) if wanted < place.log_start else ("log end", place.log_end)
+        ("log start", place.log_start) if offset < place.log_start else ("log end", place.log_end)
     )
-    why = f"requested offset {wanted}, effective offset {landed}: the {edge} offset"
+    why = f"requested offset {offset}, effective offset {landed}: the {edge} offset"
     return Finding("clamped", Severity.NOTE, why, *about)
 
 
 def _after(
-    wanted: int | Position, place: TargetPlace, held: Position | None
+    requested: int | Position, place: TargetPlace, committed: Position | None
 ) -> tuple[Position, str]:
-    """Return the position to commit, and why it differs from the wanted one."""
-    if isinstance(wanted, Position):
-        return land(wanted, place.log)
-    landed, clamped = land(Position(wanted), place.log)
-    if held and held.offset == landed.offset:
-        after, why = land(held, place.log)
+    """Return the position to commit, and why it differs from the requested one."""
+    if isinstance(requested, Position):
+        return clamp_to_log(requested, place.log)
+    landed, clamped = clamp_to_log(Position(requested), place.log)
+    if committed and committed.offset == landed.offset:
+        after, why = clamp_to_log(committed, place.log)
     else:
-        after, why = moved_to(landed.offset, held, place.log)
+        after, why = moved_to(landed.offset, committed, place.log)
     return after, "; ".join(filter(None, [clamped, why]))
 
 
-def _offset(wanted: int | Position) -> int:
-    return wanted.offset if isinstance(wanted, Position) else wanted
+def _offset(requested: int | Position) -> int:
+    return requested.offset if isinstance(requested, Position) else requested

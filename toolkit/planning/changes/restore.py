@@ -16,10 +16,10 @@ from toolkit.model import Commit, Snapshot, TopicPartition
 from toolkit.model.groups import names_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
-from toolkit.planning.changes.clamp import land
+from toolkit.planning.changes.clamp import clamp_to_log
 from toolkit.planning.changes.copy import is_new
 from toolkit.planning.changes.offsets_target import narrow
-from toolkit.planning.changes.topic_recreated import with_topics_made_anew
+from toolkit.planning.changes.topic_recreated import with_recreated_topics
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
     choose_partitions,
@@ -33,7 +33,7 @@ class SavedCommits(Protocol):
 
     @property
     def names_groups(self) -> bool:
-        """Whether each row says of which group it is."""
+        """Whether each row names its group."""
 
     @property
     def cluster(self) -> str | None:
@@ -69,7 +69,7 @@ def plan_restore(
 
     `groups` holds names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`); none means
     all saved offsets. A missing group is created. Offsets that are not in the backup stay. Offsets
-    of a topic that was re-created since block. A CSV file does not say of which cluster it is, nor
+    of a topic that was re-created since block. A CSV file does not name its cluster, nor
     has it metadata, which stays where the offset stays. Raises UsageError if a scope cannot be
     parsed, and if `into` would take several groups or is needed and missing.
     """
@@ -98,7 +98,7 @@ def plan_restore(
             if saved.cluster_id is None:  # offsets alone
                 positions = _as_committed(positions, facts.commits(target))
             restored = _restored(facts, target, positions, scopes)
-            yield from with_topics_made_anew(restored, then, snapshot)
+            yield from with_recreated_topics(restored, then, snapshot)
 
     taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC" if saved.taken_at else "a CSV file"
     which = " ".join(map(shown_name, groups)) or "all"
@@ -132,13 +132,15 @@ def _restored(
     if not inside:
         return
     yield from is_new(facts, group_id)
-    chosen = choose_partitions(facts.index, group_id, inside, new_topics=True, asked_for=False)
+    chosen = choose_partitions(
+        facts.index, group_id, inside, new_topics=True, named_by_operator=False
+    )
     yield from chosen.findings
-    wanted = {}
+    restored = {}
     for partition in chosen.partitions:
-        position, moved = land(positions[partition], facts.index.snapshot.logs[partition])
-        wanted[partition] = (position, f"as saved; {moved}" if moved else "as saved")
-    yield from commit_step(facts, group_id, wanted)
+        position, moved = clamp_to_log(positions[partition], facts.index.snapshot.logs[partition])
+        restored[partition] = (position, f"as saved; {moved}" if moved else "as saved")
+    yield from commit_step(facts, group_id, restored)
     others = facts.commits(group_id).keys() - positions.keys()
     if others and not scopes:
         topics = ", ".join(sorted({partition.topic for partition in others}))
@@ -150,13 +152,13 @@ def _restored(
 
 
 def _as_committed(
-    offsets: Mapping[TopicPartition, Position], committed: Mapping[TopicPartition, Commit]
+    offsets: Mapping[TopicPartition, Position], commits: Mapping[TopicPartition, Commit]
 ) -> dict[TopicPartition, Position]:
-    """Return offsets with the metadata that is committed beside the same offset now."""
-    held = {partition: Position.of(commit) for partition, commit in committed.items()}
+    """Return offsets with the metadata that is committed with the same offset now."""
+    positions = {partition: Position.of(commit) for partition, commit in commits.items()}
     return {
-        partition: held[partition]
-        if partition in held and held[partition].offset == position.offset
+        partition: positions[partition]
+        if partition in positions and positions[partition].offset == position.offset
         else position
         for partition, position in offsets.items()
     }
@@ -170,10 +172,10 @@ def _by_group(saved: SavedCommits) -> dict[str, dict[TopicPartition, Position]]:
     return by_group
 
 
-def _choose(saved: Collection[str], wanted: Sequence[str]) -> tuple[list[str], list[str]]:
+def _choose(saved: Collection[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the saved groups that match a name, and the names without a match."""
-    if not wanted:
+    if not names:
         return sorted(saved), []
-    matches = {name: names_meant(name, saved) for name in wanted}
+    matches = {name: names_meant(name, saved) for name in names}
     chosen = {one for found in matches.values() for one in found}
     return sorted(chosen), [name for name, found in matches.items() if not found]

@@ -1,5 +1,5 @@
 """
-Where a plan passes over offsets of which few may hold records: a look tells how many do.
+Find short ranges of offsets that a plan skips, of which few may hold records.
 
 Markers that end transactions, aborted records and what compaction removed leave offsets without a
 record that a consumer would get.

@@ -1,8 +1,8 @@
 """
 Reset targets: one class per reset mode, and how command lines and notebooks write them.
 
-The target from given offsets is in `offsets_target`. A target returns the wanted offset; the plan
-clamps it to the log, and says so.
+The target from given offsets is in `offsets_target`. A target returns the requested offset; the
+plan clamps it to the log, and says so.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TargetPlace(NamedTuple):
 
 
 class TargetOffset(NamedTuple):
-    """The wanted offset and the reason; or, with `to` None, why it stays, as a finding."""
+    """The requested offset and the reason; or, with `to` None, why it stays, as a finding."""
 
     to: int | Position | None
     why: str
@@ -53,7 +53,7 @@ class Target(Protocol):
         """The request as text, as on the command line."""
 
     def aim(self, place: TargetPlace, index: SnapshotIndex) -> TargetOffset:
-        """Return the wanted offset of one partition."""
+        """Return the requested offset of one partition."""
 
     def named(self, _group_id: str) -> Mapping[TopicPartition, int | Position] | None:
         """Return the partitions that the target itself names for a group; None: any."""
@@ -130,8 +130,8 @@ class ClearMetadata(Target):
         """Return the committed offset and leader epoch."""
         if place.commit is None:
             return TargetOffset(None, "no committed offset, so no metadata", "no-commit")
-        kept = Position(place.commit.offset, place.commit.leader_epoch)
-        return TargetOffset(kept, "the same offset, commit metadata cleared")
+        position = Position(place.commit.offset, place.commit.leader_epoch)
+        return TargetOffset(position, "the same offset, commit metadata cleared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,18 +195,18 @@ class ToDatetime(Target):
     """
     To the first record at or after an instant, from the snapshot's `at_time`.
 
-    `asked` is the request as given, such as "by-duration P1D".
+    `request` is the text of the request, such as "by-duration P1D".
     """
 
     at: datetime
     past_end: PastEnd = PastEnd.KEEP
-    asked: str = ""
+    request: str = ""
 
     @property
     def words(self) -> str:
         """The request as text, with the handling past the last record."""
-        asked = self.asked or f"to-datetime {_utc(self.at)}"
-        return f"{asked} (past the end: {self.past_end})"
+        request = self.request or f"to-datetime {_utc(self.at)}"
+        return f"{request} (past the end: {self.past_end})"
 
     def aim(self, place: TargetPlace, index: SnapshotIndex) -> TargetOffset:
         """Return the offset of the first record at or after the instant."""
@@ -282,7 +282,7 @@ def _by_time(mode: str, value: str, now: datetime, past_end: str) -> Target:
     if mode == "to-datetime":
         instant = parse_time(value)
         return ToDatetime(instant.at, PastEnd(past_end), f"to-datetime {instant}")
-    # To the second: a plan made again a moment later should be the same plan.
+    # To the second: the same request a moment later should give the same plan.
     at = (now - parse_duration(value)).replace(microsecond=0)
     # Without the time, which each change says: the same request has the same fingerprint.
     return ToDatetime(at, PastEnd(past_end), f"by-duration {value}")

@@ -23,7 +23,7 @@ def is_another_topic(then: Mapping[str, str], now: Mapping[str, str], topic: str
     return bool(before and after and before != after)
 
 
-def with_topics_made_anew(
+def with_recreated_topics(
     parts: Iterable[Part], then: Mapping[str, str], snapshot: Snapshot
 ) -> Iterator[Part]:
     """

@@ -64,7 +64,7 @@ def plan_undo(
         waits = any(isinstance(part, Step) and part.group_id == needs for part in parts)
         parts += [
             replace(part, needs=needs) if waits and isinstance(part, Step) else part
-            for part in topic_recreated.with_topics_made_anew(
+            for part in topic_recreated.with_recreated_topics(
                 _undo(step, facts, moved), then, snapshot
             )
         ]
@@ -84,10 +84,10 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
     """Plan to resume what a run paused, or to pause what it resumed."""
     (group,) = done.group_ids
     firsts = [step for step in done.steps if step.action is Action.FIRST_COMMIT]
-    held = [
+    partitions = [
         change.partition for step in done.steps if step not in firsts for change in step.changes
     ]
-    topics = [str(scope) for scope in scopes_of(held)]
+    topics = [str(scope) for scope in scopes_of(partitions)]
     if done.intent is Intent.RESUME:
         plan = plan_pause(snapshot, group=group, topics=topics)
     else:
@@ -168,19 +168,21 @@ def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change
         return block(
             "unreadable", f"committed offset could not be read: {why}", group_id, partition
         )
-    holds = facts.held(group_id, partition)
-    if before in {change.after, holds}:
+    committed = facts.committed_position(group_id, partition)
+    if before in {change.after, committed}:
         return None
     why = "as it was before"
-    if holds != change.after:
-        why = f"committed offset is {shown(holds)}, not {shown(change.after)} as left by this run"
+    if committed != change.after:
+        why = (
+            f"committed offset is {shown(committed)}, not {shown(change.after)} as left by this run"
+        )
         if moved is not IfMoved.RESTORE:
             return block("moved-since", why, group_id, partition)
     problem = facts.index.log_problem(partition)
     if before and problem and problem.why in MISSING_LOG:
         return block("missing-partition", problem.why, group_id, partition)
     outside = before and facts.outside_log(partition, before.offset)
-    return Change(partition, holds, before, f"{why}; {outside}" if outside else why)
+    return Change(partition, committed, before, f"{why}; {outside}" if outside else why)
 
 
 def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]:
@@ -191,8 +193,8 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
             "joins, retention counts from each offset's commit time"
         )
         yield note("comes-back-simple", why, step.group_id)
-    wanted = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
-    yield from commit_step(facts, step.group_id, wanted)
+    positions = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
+    yield from commit_step(facts, step.group_id, positions)
 
 
 def _removed(step: Step, facts: Facts, group: Group, changes: list[Change]) -> Iterator[Part]:
@@ -203,7 +205,7 @@ def _removed(step: Step, facts: Facts, group: Group, changes: list[Change]) -> I
         yield facts.step(step.group_id, Action.DELETE_GROUP, changes)
         return
     topics = sorted({change.partition.topic for change in changes})
-    kept = {topic: deletion_refusal(group, topic) for topic in topics}
-    yield from dict.fromkeys(refusal for refusal in kept.values() if refusal)
-    if deletable := [change for change in changes if not kept[change.partition.topic]]:
+    refusals = {topic: deletion_refusal(group, topic) for topic in topics}
+    yield from dict.fromkeys(refusal for refusal in refusals.values() if refusal)
+    if deletable := [change for change in changes if not refusals[change.partition.topic]]:
         yield facts.step(step.group_id, Action.DELETE_OFFSETS, deletable)

@@ -98,7 +98,7 @@ HEALTH = {
     Verdict.PROGRESSING: Health.BEHIND,
     Verdict.CAUGHT_UP: Health.OK,
 }
-# Verdicts of which the reason is what happened between the samples.
+# Verdicts whose reason is the change between the samples.
 SEEN_BETWEEN = {
     *(Verdict.STUCK, Verdict.POSSIBLY_STUCK, Verdict.TRANSACTION, Verdict.NO_MEMBERS),
     Verdict.PROGRESSING,
@@ -123,7 +123,7 @@ def doubtful_positions(first: Snapshot, second: Snapshot) -> list[tuple[TopicPar
     """
     Return committed offsets after which few offsets follow, perhaps without a record.
 
-    That is so after markers of transactions and aborted records, in a log that stands still.
+    That is so after markers of transactions and aborted records, in a log without new records.
     """
     commits = columns_of(second.commits)
     found: dict[tuple[TopicPartition, int], None] = {}

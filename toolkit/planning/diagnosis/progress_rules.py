@@ -1,5 +1,5 @@
 """
-The rules by which two samples of a group tell what a partition does.
+Classify the progress of a partition from two samples of its group.
 
 One sample cannot distinguish a stuck consumer from one that is about to commit. So the committed
 offset is compared over some seconds, and, where they are known, with the age of the oldest unread

@@ -110,9 +110,9 @@ def _texts(column: pd.Series[Any]) -> Texts:
     return np.where(missing, "", values) if missing.any() else values
 
 
-def _is_in(texts: Texts, wanted: tuple[str, ...]) -> Flags:
+def _is_in(texts: Texts, values: tuple[str, ...]) -> Flags:
     found = np.zeros(len(texts), dtype=bool)
-    for one in wanted:
+    for one in values:
         found |= np.equal(texts, one)
     return found
 

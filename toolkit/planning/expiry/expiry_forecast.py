@@ -60,7 +60,7 @@ def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     rows = rows.assign(
         _expiring=timed,
         _unknown=unknown,
-        _kept=~timed & ~unknown,
+        _not_expiring=~timed & ~unknown,
         _at_once=rows["expires_immediately_if_stopped"].fillna(value=False).astype(bool),
         _doubt=rows["expiry_confidence"].map(DOUBT).fillna(0).astype("int64"),
     )
@@ -71,7 +71,7 @@ def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
         state=("state", "first"),
         offsets=("committed", "size"),
         expiring=("_expiring", "sum"),
-        kept=("_kept", "sum"),
+        kept=("_not_expiring", "sum"),
         unknown=("_unknown", "sum"),
         first_at=("expires_at", "min"),
         last_at=("expires_at", "max"),

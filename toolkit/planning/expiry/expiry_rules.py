@@ -44,7 +44,7 @@ class Confidence(StrEnum):
     NONE = "none"  # unknown
 
 
-KEPT = (
+NOT_EXPIRING = (
     *(
         ExpiryRule.NO_COMMIT,
         ExpiryRule.SHARE_GROUP,
@@ -123,14 +123,14 @@ def expiry_if_stopped(facts: ExpiryFacts, clock: RetentionTimer, *, now: np.date
     has been running all the time (measured; KIP-211 and the documentation of
     offsets.retention.minutes differ). A group without members has already stopped.
     """
-    anew = later(np.full(len(facts.live), now), facts.retention)
-    own = np.where(facts.modern, _commit_clock(facts).expires_at, anew)
+    from_now = later(np.full(len(facts.live), now), facts.retention)
+    own = np.where(facts.modern, _commit_clock(facts).expires_at, from_now)
     own = np.where(np.isnat(facts.chosen_at), own, facts.chosen_at)
     alive = facts.live & (facts.modern | (facts.classic & (facts.of_consumers | facts.of_others)))
     after = np.where(np.isnat(own), NO_TIME, np.maximum(own, now))
-    held = facts.nothing | facts.share | facts.pending
+    not_expiring = facts.nothing | facts.share | facts.pending
     return np.select(
-        [facts.deleted & ~facts.nothing, held, alive, facts.simple | facts.empty],
+        [facts.deleted & ~facts.nothing, not_expiring, alive, facts.simple | facts.empty],
         [clock.expires_at, np.full_like(after, NO_TIME), after, clock.expires_at],
         NO_TIME,
     )
@@ -138,16 +138,16 @@ def expiry_if_stopped(facts: ExpiryFacts, clock: RetentionTimer, *, now: np.date
 
 def confidences_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
     """Return the confidence of each forecast."""
-    kept = np.isin(rules, KEPT)
+    not_expiring = np.isin(rules, NOT_EXPIRING)
     alone = facts.simple | facts.empty
     seen = np.equal(clock.basis, Basis.SEEN)
     # An unknown open transaction may keep the offset for longer.
     bound = (seen & alone) | ~facts.settled
     missed = np.equal(rules, ExpiryRule.TOPIC_DELETED)  # or it would no longer exist
     cases = [
-        ~kept & np.isnat(clock.expires_at),
+        ~not_expiring & np.isnat(clock.expires_at),
         (seen & ~alone) | np.equal(clock.basis, Basis.OLD_RECORD) | missed,
-        ~kept & bound,
+        ~not_expiring & bound,
     ]
     words = [Confidence.NONE, Confidence.LOW, Confidence.MEDIUM]
     return np.select(cases, words, Confidence.HIGH).astype(object)
@@ -163,7 +163,7 @@ def _commit_clock(facts: ExpiryFacts) -> RetentionTimer:
 def _group_clock(facts: ExpiryFacts) -> RetentionTimer:
     """Return the retention timer of a classic group that is Empty."""
     timed, of_commit = ~np.isnat(facts.empty_since), _commit_clock(facts)
-    told = np.equal(of_commit.basis, Basis.COMMIT)
-    basis = np.select([timed, told], [Basis.EMPTY, Basis.OLD_RECORD], of_commit.basis)
+    by_commit = np.equal(of_commit.basis, Basis.COMMIT)
+    basis = np.select([timed, by_commit], [Basis.EMPTY, Basis.OLD_RECORD], of_commit.basis)
     since = np.where(timed, facts.empty_since, of_commit.since)
     return RetentionTimer(basis.astype(object), since, later(since, facts.retention))

@@ -20,7 +20,7 @@ from pandas.arrays import DatetimeArray
 from toolkit.model.times import format_duration
 from toolkit.planning.expiry.expiry_facts import NO_TIME, ExpiryFacts, Texts, Times, later
 from toolkit.planning.expiry.expiry_rules import (
-    KEPT,
+    NOT_EXPIRING,
     Basis,
     ExpiryRule,
     RetentionTimer,
@@ -32,7 +32,7 @@ from toolkit.planning.expiry.expiry_rules import (
 from toolkit.planning.frames.row_slices import assign_by_slices
 
 NOBODY_THERE, NOBODY_SUBSCRIBES = "group has no members", "no member subscribes"
-SAID = {
+RULE_TEXTS = {
     ExpiryRule.NO_COMMIT: "no committed offset",
     ExpiryRule.TOPIC_DELETED: ("topic does not exist; brokers normally delete its offsets with it"),
     ExpiryRule.SHARE_GROUP: "a share group has no committed offsets that could expire",
@@ -102,10 +102,10 @@ def _column(times: Times) -> DatetimeArray:
 
 
 def _reasons_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
-    """Return why each offset expires when it does, is kept, or has no forecast."""
+    """Return why each offset expires when it does, does not expire, or has no forecast."""
     lacks = _lacks(facts, rules, clock)
     timed = ~np.isnat(clock.expires_at) & ~np.equal(rules, ExpiryRule.TOPIC_DELETED)
-    said = pd.DataFrame(
+    parts = pd.DataFrame(
         {
             "head": _heads(facts, rules),
             "basis": np.where(timed, clock.basis, ""),
@@ -115,9 +115,9 @@ def _reasons_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Text
         }
     )
     # Many offsets have the same reason: each is formatted once.
-    of = said.groupby(list(said.columns), sort=False).ngroup().to_numpy()
+    of = parts.groupby(list(parts.columns), sort=False).ngroup().to_numpy()
     words = [
-        _reason_text(*row) for row in said.drop_duplicates().itertuples(index=False, name=None)
+        _reason_text(*row) for row in parts.drop_duplicates().itertuples(index=False, name=None)
     ]
     return np.array([*words, ""], dtype=object)[of]
 
@@ -136,7 +136,7 @@ def _reason_text(head: str, basis: str, length_ms: int, since_min: int, lacks: s
 def _heads(facts: ExpiryFacts, rules: Texts) -> Texts:
     alone = facts.simple | facts.empty
     head = np.where(alone, NOBODY_THERE, NOBODY_SUBSCRIBES).astype(object)
-    for rule, words in SAID.items():
+    for rule, words in RULE_TEXTS.items():
         head[np.equal(rules, rule)] = words
     head[np.equal(rules, ExpiryRule.UNKNOWN)] = ""
     return head
@@ -147,7 +147,7 @@ def _lacks(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
     unknown = np.equal(rules, ExpiryRule.UNKNOWN)
     a_kind = facts.simple | facts.classic | facts.modern
     a_state = facts.empty | facts.live
-    waiting = np.isnat(clock.expires_at) & ~np.isin(rules, KEPT) & ~unknown
+    waiting = np.isnat(clock.expires_at) & ~np.isin(rules, NOT_EXPIRING) & ~unknown
     no_start = waiting & np.isnat(clock.since)
     unread = unknown & a_kind & a_state & (facts.unreadable != "")
     cases = [
@@ -159,7 +159,7 @@ def _lacks(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
         (waiting & np.isnat(facts.retention), "offsets.retention.minutes unknown"),
         (waiting, "the date is out of range"),
     ]
-    found = np.select([where for where, _ in cases], [said for _, said in cases], "")
+    found = np.select([where for where, _ in cases], [text for _, text in cases], "")
     words = found.astype(object)
     words[unread] += ": " + facts.unreadable[unread]
     return words

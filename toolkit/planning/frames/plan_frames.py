@@ -1,4 +1,4 @@
-"""A plan as frames: its changes and findings for review, and what became of them."""
+"""A plan as frames: its changes and findings for review, and their results."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def outcome_frame(outcome: Outcome | None) -> pd.DataFrame:
 
 def outcome_reasons(outcome: Outcome) -> list[str]:
     """Return why steps were not done: one line per reason, with the group or a count."""
-    told: dict[str, set[str]] = defaultdict(set)
+    groups_by_reason: dict[str, set[str]] = defaultdict(set)
     for step in outcome.steps:
         if step.why:
-            told[f"{step.status}: {step.why}"].add(step.group_id)
+            groups_by_reason[f"{step.status}: {step.why}"].add(step.group_id)
     return [
         f"{shown_name(min(groups)) if len(groups) == 1 else f'{len(groups):,} groups'}: {why}"
-        for why, groups in told.items()
+        for why, groups in groups_by_reason.items()
     ]
 
 

@@ -27,11 +27,11 @@ def summary(plan: Plan) -> str:
         (first, "newly committed"),
         (removed, "removed"),
     ]
-    told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
+    text = ", ".join(f"{number:,} {words}" for number, words in parts if number)
     if not plan.steps:
         return "no changes"
     partitions, groups = (
         counted(sum(len(step.changes) for step in plan.steps), "partition"),
         counted(len(plan.group_ids), "group"),
     )
-    return f"{partitions} of {groups}" + (f": {told}" if told else "")
+    return f"{partitions} of {groups}" + (f": {text}" if text else "")

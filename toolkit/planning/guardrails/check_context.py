@@ -46,7 +46,7 @@ class FactsMissing(Exception):
         """
         Raise it where anything is unknown; name the first few.
 
-        A rule does so after its objections: whoever overrides it is to see those too.
+        A rule does so after its objections, so that an operator who overrides it sees those too.
         """
         if unknown:
             more = len(unknown) - SHOWN_UNKNOWN
@@ -68,7 +68,7 @@ class OffsetMove(NamedTuple):
 
     group_id: str
     partition: TopicPartition
-    wanted: int
+    offset: int
     start: int
     end: int
 
@@ -94,14 +94,14 @@ class EarlierSightings:
 @dataclass(frozen=True)
 class CheckContext:
     """
-    What rules judge: a plan, the facts of now, the policy, and who wants it why.
+    What rules judge: a plan, the current facts, the policy, and the reason.
 
     While a plan is only being made or reviewed, `applying` is False and `facts` are those it was
     made from. `finishing` says that an earlier run of the same plan was cut off, so that a part of
-    it may be done already. `watch` is how far apart two looks at an idle group must be. `limits`
-    are those of a standing approval, and `seen` is what they may need to be judged by. `beside` is
-    what else is known of each group of which partitions are to be held; it is read again only when
-    a plan is applied, because planning a hold has judged the same facts already.
+    it may be done already. `watch` is the minimum time between two reads of an idle group. `limits`
+    are those of a standing approval, and `seen` are the sightings that they are judged by.
+    `hold_facts` are by group, for groups with partitions to hold; they are read again only when a
+    plan is applied, because planning a hold has judged the same facts already.
     """
 
     plan: Plan
@@ -114,7 +114,7 @@ class CheckContext:
     watch: timedelta = WATCH
     limits: Limits | None = None
     seen: EarlierSightings = EarlierSightings()
-    beside: Mapping[str, HoldFacts] = field(default_factory=dict)
+    hold_facts: Mapping[str, HoldFacts] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -154,7 +154,7 @@ class CheckContext:
             for partition, before, after, _ in step.changes:
                 if after is None:
                     continue
-                log, wanted = logs.get(partition), after.offset
+                log, offset = logs.get(partition), after.offset
                 if log is None or log.log_start is None or log.log_end is None:
                     topic, number = partition
                     moves.unknown.append(
@@ -162,35 +162,35 @@ class CheckContext:
                     )
                     continue
                 start, end = log.log_start, log.log_end
-                if not start <= wanted <= end:
-                    moves.outside.append(OffsetMove(step.group_id, partition, wanted, start, end))
+                if not start <= offset <= end:
+                    moves.outside.append(OffsetMove(step.group_id, partition, offset, start, end))
                 if before is not None:
-                    skipped += self._records(partition, max(start, before.offset), min(wanted, end))
-                    moves.repeated += max(0, min(before.offset, end) - max(wanted, start))
+                    skipped += self._records(partition, max(start, before.offset), min(offset, end))
+                    moves.repeated += max(0, min(before.offset, end) - max(offset, start))
                 elif self.plan.intent in NEW_OFFSETS:
                     # Where a copy or a restore fills a group in, nothing is known to be unread.
-                    skipped += max(0, min(wanted, end) - start)
+                    skipped += max(0, min(offset, end) - start)
             if skipped:
                 moves.skipped[step.group_id] += skipped
         return moves
 
     def _records(self, partition: TopicPartition, start: int, end: int) -> int:
-        """Return how many records there are at most in a range; a look tells where they begin."""
+        """Return the maximum number of records in a range, from its first record if known."""
         first = self.facts.first_records.get((partition, start), start)
         return max(0, end - first) if first is not None else 0
 
     @cached_property
     def holds(self) -> tuple[HoldContext, ...]:
-        """What is still to be held, of groups of which is known what there is beside the facts."""
+        """The holds that are still to be made, of groups with known `hold_facts`."""
         found = []
         for step in self._of(Action.HOLD):
             group = self.groups.get(step.group_id)
-            if group is None or step.group_id not in self.beside:
+            if group is None or step.group_id not in self.hold_facts:
                 continue
-            wanted = tuple(c.partition for c in step.changes if c.partition not in group.paused)
-            if wanted:
-                terms, beside = HoldTerms.of(self.plan), self.beside[step.group_id]
-                found.append(HoldContext(self.index, group, wanted, terms, beside))
+            partitions = tuple(c.partition for c in step.changes if c.partition not in group.paused)
+            if partitions:
+                terms, hold_facts = HoldTerms.of(self.plan), self.hold_facts[step.group_id]
+                found.append(HoldContext(self.index, group, partitions, terms, hold_facts))
         return tuple(found)
 
     def missing(self, needs: Needs) -> list[str]:
@@ -207,7 +207,7 @@ class CheckContext:
                     unknown.append(f"what {shown_name(group.group_id)} subscribes to: {why}")
         if Needs.HOLD_FACTS in needs and self.applying:
             held = {step.group_id for step in self._of(Action.HOLD)}
-            unread = sorted(held - self.beside.keys())
+            unread = sorted(held - self.hold_facts.keys())
             unknown += [f"the settings of {shown_name(name)}" for name in unread]
         return unknown
 

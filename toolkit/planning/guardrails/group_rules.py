@@ -32,7 +32,7 @@ from toolkit.planning.selection.group_selection import NO_OFFSETS, is_held, why_
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import PENDING, out_of_range
 
-# A group whose last commit is younger is looked at twice; a broker's clock may be behind ours.
+# A group whose last commit is younger is read twice; the broker's clock may be behind this one.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
 # Intents that say nothing is to be done where nothing is committed.
 OF_COMMITS = NEW_OFFSETS | {
@@ -113,7 +113,7 @@ def pending_transaction(case: CheckContext) -> Iterator[Objection]:
 
 
 def topic_never_used(case: CheckContext) -> Iterator[Objection]:
-    """A reset adds no topic to a group that never committed it, unless that was asked for."""
+    """A reset adds no topic to a group that never committed it, unless new topics are allowed."""
     if case.plan.intent not in NEW_OFFSETS or NEW_TOPICS in case.plan.allows:
         return
     for step in case.plan.steps:
@@ -130,14 +130,14 @@ def facts_moved(case: CheckContext) -> Iterator[Objection]:
     """Every change starts from what the plan says it starts from."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
-        if why := _became(case, step, group):
+        if why := _group_difference(case, step, group):
             yield Objection(why, step.group_id)
         elif step.action not in HOLD_ACTIONS and not _is_read_on(case, step, group):
-            yield from _moved(case, step)
+            yield from _commit_differences(case, step)
 
 
 def _is_read_on(case: CheckContext, step: Step, group: Group | None) -> bool:
-    """Whether members read on, and commit, until the very moment of the change."""
+    """Whether members consume, and commit, until the change itself."""
     if step.action is not Action.MOVE:
         return False
     # A live group that is moved by terms is planned again while its partitions are held.
@@ -157,11 +157,11 @@ def topic_recreated(case: CheckContext) -> Iterator[Objection]:
 
 
 def _may_be_part_done(case: CheckContext) -> bool:
-    """While a plan is reviewed, nobody has looked yet whether a run of it was cut off."""
+    """Whether a run may have done a part; while a plan is reviewed, that is not checked yet."""
     return case.finishing or not case.applying
 
 
-def _became(case: CheckContext, step: Step, group: Group | None) -> str:
+def _group_difference(case: CheckContext, step: Step, group: Group | None) -> str:
     """Say how a group is another thing than the plan was made for; "" where it is not."""
     if (group is None) != (step.state is None):
         begun = any(is_done(case, step, change) for change in step.changes) or not step.changes
@@ -173,14 +173,14 @@ def _became(case: CheckContext, step: Step, group: Group | None) -> str:
     return ""
 
 
-def _moved(case: CheckContext, step: Step) -> Iterator[Objection]:
+def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
     committed = case.committed(step.group_id)
     for change in step.changes:
         commit = committed.get(change.partition)
         if is_at(commit, change.before):
             continue
         if not (_may_be_part_done(case) and is_at(commit, change.after)):
-            yield Objection(moved(change, commit), step.group_id, *change.partition)
+            yield Objection(_difference_text(change, commit), step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
         for partition in committed:
@@ -189,10 +189,10 @@ def _moved(case: CheckContext, step: Step) -> Iterator[Objection]:
                 yield Objection(why, step.group_id, *partition)
 
 
-def moved(change: Change, commit: Commit | None) -> str:
+def _difference_text(change: Change, commit: Commit | None) -> str:
     """Say how what is committed differs from what the change starts from."""
-    holds = Position.of(commit) if commit else None
-    return f"committed offset is {_shown(holds)}, but the plan expects {_shown(change.before)}"
+    committed = Position.of(commit) if commit else None
+    return f"committed offset is {_shown(committed)}, but the plan expects {_shown(change.before)}"
 
 
 def is_done(case: CheckContext, step: Step, change: Change) -> bool:
@@ -205,7 +205,7 @@ def _shown(position: Position | None) -> str:
 
 
 def keeps_committing(case: CheckContext) -> Iterator[Objection]:
-    """A group that calls itself Empty and yet commits has an assign() consumer, which goes on."""
+    """Block an Empty group that still commits: it has an assign() consumer."""
     if not case.applying:
         return
     watched = case.facts.taken_at - case.plan.made_at >= case.watch
@@ -237,24 +237,24 @@ def _commit_times(case: CheckContext, step: Step) -> list[datetime | None]:
 
 
 def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
-    """Whether nobody committed lately; a commit that moved on while it was read has no time."""
+    """Whether all commits are old; one that changed while it was read has no time."""
     known = [at for at in times if at]
     return len(known) == len(times) > 0 and now - max(known) > QUIET_AFTER
 
 
 def unreadable(case: CheckContext) -> Iterator[Objection]:
     """Block plans whose groups or partitions could not be read completely."""
-    # What is resumed is not moved: whatever is committed or in the logs, it may be let go.
+    # A resume moves no offset: it needs neither committed offsets nor logs.
     steps = [step for step in case.plan.steps if step.action is not Action.RELEASE]
     groups, logs = {step.group_id for step in steps}, _needed_logs(case)
-    said = set()
+    reported = set()
     for problem in case.facts.problems:
         about = (problem.group_id, problem.topic, problem.partition)
         # An unknown epoch is left out of the commit, which is always safe.
         if problem.what in {"leader epochs", NO_SUCH_GROUP}:
             continue
         if problem.group_id in groups or about in logs:
-            said.add(problem.group_id)
+            reported.add(problem.group_id)
             yield Objection(f"{problem.what}: {problem.why}", *about)
     yield from _hidden_commits(case)
     unlisted = case.facts.listing_problem
@@ -262,12 +262,12 @@ def unreadable(case: CheckContext) -> Iterator[Objection]:
         group = case.groups.get(name)
         if group is None and unlisted:
             yield Objection(f"unknown whether the group exists: {unlisted}", name)
-        elif group and not group.described and name not in said:
+        elif group and not group.described and name not in reported:
             yield Objection("its members are not known", name)
 
 
 def _hidden_commits(case: CheckContext) -> Iterator[Objection]:
-    """Yield the groups of which nothing is known to be committed because that may be hidden."""
+    """Yield the groups without known commits, because these may be hidden."""
     if case.plan.intent not in OF_COMMITS:
         return
     hidden = [problem for problem in case.facts.problems if problem.what == HIDDEN_COMMITS]
@@ -291,12 +291,12 @@ def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
 
 
 def before_log_start(case: CheckContext) -> Iterator[Objection]:
-    """Where records that were asked for are gone, or will be outside the log, that is said."""
+    """Report new offsets before the log start, or outside the log."""
     for found in case.plan.findings:
         if found.rule == "before-log-start":
             yield Objection(found.why, found.group_id, found.topic, found.partition)
-    for group_id, partition, wanted, start, end in case.moves.outside:
-        yield Objection(out_of_range(wanted, start, end), group_id, *partition)
+    for group_id, partition, offset, start, end in case.moves.outside:
+        yield Objection(out_of_range(offset, start, end), group_id, *partition)
 
 
 def last_offsets(case: CheckContext) -> Iterator[Objection]:
@@ -306,8 +306,8 @@ def last_offsets(case: CheckContext) -> Iterator[Objection]:
         if step.action is Action.DELETE_OFFSETS:
             gone[step.group_id].update(change.partition for change in step.changes)
     for group_id, partitions in gone.items():
-        held = case.committed(group_id)
-        if held and held.keys() <= partitions:
+        committed = case.committed(group_id)
+        if committed and committed.keys() <= partitions:
             yield Objection(
                 "these are the group's last committed offsets; afterwards its consumers start "
                 "according to auto.offset.reset",
@@ -326,10 +326,10 @@ def not_undoable(case: CheckContext) -> Iterator[Objection]:
 
 def hidden_offsets(case: CheckContext) -> Iterator[Objection]:
     """
-    What nobody has seen is not deleted along with a group.
+    Block the deletion of a group with committed offsets that were not shown.
 
-    A coordinator does not show offsets of topics that we may not describe, and deletes them all the
-    same; only the offsets topic tells of them.
+    A coordinator does not return offsets of topics that this user may not describe, but deletes
+    them as well; only the offsets topic has them.
     """
     for step in case.plan.steps:
         if step.action is Action.DELETE_GROUP and step.group_id in case.groups:

@@ -1,8 +1,8 @@
 """
 Rules about who may change what, and how much at once: by the fleet file, or a standing approval.
 
-Nobody reviews a plan that is applied under a standing approval, so what the approval says holds
-always: no override passes it, and a missing fact blocks the plan.
+A plan that is applied under a standing approval is not reviewed, so the limits of the approval
+always apply: they cannot be overridden, and a missing fact blocks the plan.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing
 from toolkit.planning.selection.last_use import last_use_of
 
 MAX_PLAN_AGE = timedelta(hours=1)
-CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between the hosts of those who plan and who apply
+CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between the hosts that plan and apply
 DAY = timedelta(days=1)
 # A series is evidence of what was so until it was last seen: the run itself has to have looked.
 SEEN_WITHIN = MAX_PLAN_AGE
@@ -77,7 +77,7 @@ def too_many_records(case: CheckContext) -> Iterator[Objection]:
 
 
 def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
-    """A standing approval for some groups is none for others."""
+    """Block groups that the standing approval does not cover."""
     allowed = case.limits.groups if case.limits else ()
     names = {*allowed, *map(named, allowed)}
     # The others are names of groups.
@@ -85,12 +85,12 @@ def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     for name in case.plan.group_ids if allowed else ():
         if name not in names and not any(fnmatchcase(name, pattern) for pattern in patterns):
             entries = ", ".join(map(shown_name, allowed))
-            told = f"not covered by the standing approval, which allows {entries}"
-            yield Objection(told, name)
+            why = f"not covered by the standing approval, which allows {entries}"
+            yield Objection(why, name)
 
 
 def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
-    """A group is left alone until nobody has used it for as long as the approval says."""
+    """Block a group that was unused for less than the approval requires."""
     days = case.limits.empty_for_days if case.limits else None
     if days is None:
         return
@@ -103,9 +103,9 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
         if unused is None:
             unknown.append(f"when {shown_name(name)} was last used")
         elif case.now - unused.since < days * DAY:
-            told = f"{(case.now - unused.since) / DAY:.1f} days by {unused.source}"
+            age = f"{(case.now - unused.since) / DAY:.1f} days by {unused.source}"
             yield Objection(
-                f"unused for only {told}; the limit empty_for_days requires {days}", name
+                f"unused for only {age}; the limit empty_for_days requires {days}", name
             )
     FactsMissing.where(unknown)
 

@@ -60,11 +60,11 @@ def check(case: CheckContext) -> tuple[Finding, ...]:
     """
     Return what every rule objects to and what the planning found, the blocking ones first.
 
-    Where a rule objects, what the planning found by it about the same is not said again.
+    Where a rule objects, the planner's finding by the same rule on the same subject is left out.
     """
     judged = list(_judged(case))
-    said = {_subject(finding) for finding in judged}
-    planned = (finding for finding in case.plan.findings if _subject(finding) not in said)
+    subjects = {_subject(finding) for finding in judged}
+    planned = (finding for finding in case.plan.findings if _subject(finding) not in subjects)
     findings = dict.fromkeys((*judged, *planned))
     return tuple(sorted(findings, key=lambda finding: finding.severity is not Severity.BLOCK))
 
@@ -95,7 +95,7 @@ def blocking(
     """
     Return the findings that stop the plan, after those that an operator overrides.
 
-    Where a plan has no steps, an override leaves out all that was asked for, so none counts.
+    If a plan has no steps, overrides would leave out everything requested, so none counts.
     """
     overridden = OVERRIDABLE & set(overrides) if plan.steps else frozenset()
     return tuple(
@@ -106,7 +106,7 @@ def blocking(
 
 
 def alternatives(rules: Iterable[str]) -> tuple[str, ...]:
-    """Return what does what was asked, where rules block that cannot be overridden."""
+    """Return other ways to the same result, for blocking rules that cannot be overridden."""
     return tuple(dict.fromkeys(RULES[rule].instead for rule in rules if RULES[rule].instead))
 
 

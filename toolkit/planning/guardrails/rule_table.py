@@ -29,7 +29,7 @@ from toolkit.planning.holds.hold_context import HoldContext
 
 ANY = frozenset(Intent)
 NOTHING = Needs(0)
-OF_OFFSETS = ANY - {Intent.PAUSE, Intent.RESUME}  # those two only change who reads
+OF_OFFSETS = ANY - {Intent.PAUSE, Intent.RESUME}  # these two only change the assignment
 OFFSETS_GO = frozenset({Intent.DELETE_OFFSETS, Intent.UNDO})
 GROUPS_GO = frozenset({Intent.DELETE_GROUPS, Intent.RENAME, Intent.UNDO})
 HELD = frozenset({Intent.PAUSE, Intent.MOVE})
@@ -42,7 +42,7 @@ Judge = Callable[[CheckContext], Iterable[Objection]]
 
 
 class Override(StrEnum):
-    """Whether an operator may go on although a rule blocks, by naming it."""
+    """Whether an operator may override a rule that blocks, by naming it."""
 
     ALLOWED = "allowed"
     NEVER = "never"
@@ -57,7 +57,7 @@ class Rule:
     `judges` says in one sentence what holds where it does not block. `by` is the function that
     judges it; None where only planning can find it. Where a fact of `needs` is not known, the rule
     blocks. `intents` are those of the plans that it can block: for others, an override has no
-    effect. `instead` is what does what was asked where an override cannot: it would only leave that
+    effect. `instead` is another way to the same result, where an override would only leave that
     out. `only_standing`: it judges only what is applied under a standing approval. `lasting`: a
     new plan is blocked as well.
     """
@@ -287,7 +287,7 @@ def _by_group(why_not: Callable[[Group], str]) -> Judge:
 
 
 def _by_hold(rule: Callable[[HoldContext], Iterator[Finding]]) -> Judge:
-    """Return what judges what every step holds; what only informs was said when it was planned."""
+    """Return the judge of every hold of a plan by a rule; notes were reported by the planner."""
 
     def judge(case: CheckContext) -> Iterator[Objection]:
         for hold in case.holds:

@@ -43,14 +43,14 @@ class Subscriber:
     topics: frozenset[str]
     owned: frozenset[TopicPartition] = frozenset()
     generation: int = -1  # of its claim: the newer of two claims counts
-    had: frozenset[TopicPartition] = frozenset()  # before it let go of all, or was removed
+    had: frozenset[TopicPartition] = frozenset()  # before it revoked all, or was removed
     paused: frozenset[TopicPartition] = frozenset()  # what it would have of what is paused
     instance_id: str = ""  # of a static member
     former_id: str = ""  # under which it was known before it was removed and came back
 
     @property
     def place(self) -> tuple[bool, str]:
-        """Where it stands among the members: static ones first, as in Kafka's assignors."""
+        """Its sort key among the members: static ones first, as in Kafka's assignors."""
         if self.instance_id:
             return False, self.instance_id
         return True, self.former_id or self.member_id
@@ -158,7 +158,7 @@ def _sticky(
 ) -> dict[str, set[TopicPartition]]:
     """Let members keep what they have, give away the rest, and balance."""
     ordered = sorted(members, key=lambda member: member.member_id)
-    shares = _kept(ordered, counts, paused)
+    shares = _retained(ordered, counts, paused)
     _give_away(ordered, shares, _unowned(shares, counts, paused))
     _balance(ordered, shares, paused)
     return shares
@@ -168,7 +168,7 @@ def _sticky(
 ASSIGNORS = {"range": _range, "roundrobin": _round_robin, "RoundRobinAssigner": _round_robin}
 
 
-def _kept(
+def _retained(
     members: list[Subscriber], counts: Mapping[str, int], paused: AbstractSet[TopicPartition]
 ) -> dict[str, set[TopicPartition]]:
     """Return the partitions that members may keep."""
@@ -218,7 +218,7 @@ def _balance(
     while move := _move(readers, shares):
         giver, taker = move
         movable = (one for one in shares[giver] if taker in readers[one.topic])
-        # Paused ones are moved last, as who takes them has nothing to do with them. Before that,
+        # Paused ones are moved last, as their owner does not consume them. Before that,
         # partitions that the giver did not own before are moved first: no owner changes.
         partition = min(movable, key=lambda one: (one in paused, one in owned[giver], one))
         shares[giver].remove(partition)

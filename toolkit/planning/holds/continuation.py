@@ -1,10 +1,10 @@
 """
 Judge from a group's commits whether it continues from the offset that a partition was moved to.
 
-A consumer that had a record in its hands when it lost the partition may commit it later, over the
-moved offset. Who gets the partition next then continues from there. Commits are all that can be
-seen from outside, so the question is which of them only a consumer can make that fetched the moved
-offset. Where none is seen the answer is that it is not confirmed.
+A consumer that was processing a record when it lost the partition may commit it later, over the
+moved offset. The next owner of the partition then continues from there. Only commits are visible
+from outside, so the question is which of them only a consumer can make that fetched the moved
+offset. Without such a commit the move is not confirmed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 
 # No client reads faster: a commit beyond that did not start at the new offset.
 MOST_PER_S = 200_000.0
-# A consumer fetches its offset as soon as it has the partition. Whoever commits later than this,
+# A consumer fetches its offset as soon as it has the partition. One that commits later than this,
 # with the moved offset in place until then, has fetched that.
 FETCHED_AFTER_S = 3.0
 COMMITS_TO_COMPARE = 3  # further commits that show how far apart those of the application are
@@ -70,8 +70,8 @@ class Continuation:
         """
         Whether further commits are not expected to change what is known.
 
-        Commits beyond all that could be read at first tell nothing about the distances, and one
-        that was late is soon followed by a lower one of who reads now.
+        Commits past `readable_to` show nothing about the distances, and a late commit is soon
+        followed by a lower one of the new owner.
         """
         if self.evidence is not MoveEvidence.UNCLEAR:
             return self.evidence is not MoveEvidence.WAITING
@@ -122,8 +122,8 @@ class Continuation:
         """
         Compare how far the first commit is from the moved offset with those after it.
 
-        Who has read all there is commits what comes in, however far apart its commits were before:
-        only commits with more to read behind them tell how the application commits.
+        A caught-up consumer commits as records come in, however far apart its commits were before:
+        only commits with more unread records show how the application commits.
         """
         if self.readable_to is None:
             return self.evidence

@@ -74,12 +74,12 @@ class HoldTerms:
 
     def as_terms(self) -> dict[str, str]:
         """Return the terms as stored in a plan."""
-        told = {"prefer": str(self.prefer)}
+        terms = {"prefer": str(self.prefer)}
         if self.pause_for is not None:
-            told["for"] = short_duration(self.pause_for)
+            terms["for"] = short_duration(self.pause_for)
         if self.commit_missing:
-            told["commit_missing"] = self.commit_missing
-        return {**told, "within": "move"} if self.for_move else told
+            terms["commit_missing"] = self.commit_missing
+        return {**terms, "within": "move"} if self.for_move else terms
 
     @property
     def words(self) -> str:
@@ -92,12 +92,12 @@ class HoldTerms:
 @dataclass(frozen=True, slots=True)
 class HoldFacts:
     """
-    Facts beside the snapshot.
+    Facts about one group that a hold needs and its snapshot does not have.
 
     `earlier` is an earlier snapshot, from which the rates are computed. `by` is the user and host
-    of the hold; None: unknown. `orphaned` are the partitions of a crashed keeper of theirs,
+    of the hold; None: unknown. `orphaned` are the partitions of a crashed keeper of this user,
     which another keeper takes over. `unread` has the first unread record of each partition that had
-    lag before the snapshot; None: nobody has looked.
+    lag before the snapshot; None: not read.
     """
 
     settings: HoldSettings = HoldSettings()
@@ -112,14 +112,14 @@ class HoldContext:
     """
     A group with partitions to hold, and the facts about it.
 
-    `wanted` are the partitions that exist and are not yet paused.
+    `partitions` are those to hold: they exist and are not paused yet.
     """
 
     index: SnapshotIndex
     group: Group
-    wanted: tuple[TopicPartition, ...]
+    partitions: tuple[TopicPartition, ...]
     terms: HoldTerms = HoldTerms()
-    beside: HoldFacts = HoldFacts()
+    hold_facts: HoldFacts = HoldFacts()
 
     @property
     def recipe(self) -> Recipe | None:
@@ -151,7 +151,7 @@ class HoldContext:
     def heartbeat_s(self) -> float:
         """Heartbeat interval of the members in seconds."""
         default = 3.0 if self.group.type is GroupType.CLASSIC else 5.0
-        return self.beside.settings.heartbeat_s or default
+        return self.hold_facts.settings.heartbeat_s or default
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, Member]:
@@ -161,7 +161,7 @@ class HoldContext:
     @cached_property
     def stopped(self) -> tuple[TopicPartition, ...]:
         """The other partitions that may be interrupted."""
-        topics = {partition.topic for partition in self.wanted}
+        topics = {partition.topic for partition in self.partitions}
         match self.recipe:
             case Recipe.LOSSLESS:
                 found = {p for p in self.owners if p.topic in topics}
@@ -176,14 +176,14 @@ class HoldContext:
                 found = set(self.owners)
             case _:
                 found = set()
-        return tuple(sorted(found - set(self.wanted)))
+        return tuple(sorted(found - set(self.partitions)))
 
     @cached_property
     def evicted(self) -> tuple[Member, ...]:
         """The members that may be evicted before they have committed."""
         match self.recipe:
             case Recipe.QUIET | Recipe.FAST:
-                owners = {m.member_id: m for p, m in self.owners.items() if p in self.wanted}
+                owners = {m.member_id: m for p, m in self.owners.items() if p in self.partitions}
                 return tuple(owners[name] for name in sorted(owners))
             case Recipe.CLAIMS | Recipe.COOPERATIVE | Recipe.STREAMS | Recipe.APPLICATION:
                 return self.group.readers  # the leader, which is unknown from outside; or all
@@ -197,11 +197,11 @@ class HoldContext:
         """
         The members with lag that have not committed for longer than the capture waits for them.
 
-        A member lets go in its next poll. While it processes one record it sends heartbeats, so the
+        A member revokes in its next poll. While it processes one record it sends heartbeats, so the
         group is Stable, and nothing else shows it. A lossless capture waits for readers of its
         topics only, one of a classic group for all members.
         """
-        topics = {partition.topic for partition in self.wanted}
+        topics = {partition.topic for partition in self.partitions}
         if self.recipe in {Recipe.EAGER, Recipe.CLAIMS}:
             topics = {partition.topic for partition in self.owners}
         waited = (m for m in self.group.readers if topics & {p.topic for p in m.assignment})
@@ -218,7 +218,7 @@ class HoldContext:
 
         A member of a topic that rests commits nothing, and is not slow when a record has just come.
         """
-        if (unread := self.beside.unread) is None:
+        if (unread := self.hold_facts.unread) is None:
             return True
         waits_since = self.index.snapshot.taken_at - WAITS_FOR
         found = [unread[place] for place in member.assignment if place in unread]
@@ -249,11 +249,11 @@ class HoldContext:
         A move commits those that it holds. Kafka Streams reads its internal topics from the
         beginning.
         """
-        taken = {*self.wanted, *self.stopped, *self.at_risk}
+        taken = {*self.partitions, *self.stopped, *self.at_risk}
         if self.recipe in APPLICATIONS:
             taken = {p for p in taken if not is_internal_topic(p.topic, self.group.group_id)}
         if self.terms.for_move:
-            taken -= {*self.wanted}
+            taken -= {*self.partitions}
         return tuple(sorted(taken - self.commits.keys()))
 
     @property
@@ -270,7 +270,7 @@ class HoldContext:
 
     def rate(self, partition: TopicPartition) -> float | None:
         """Return the larger of production and consumption rate in offsets/s; None if unknown."""
-        earlier, now = self.beside.earlier, self.index.snapshot
+        earlier, now = self.hold_facts.earlier, self.index.snapshot
         if earlier is None:
             return None
         seconds = (now.taken_at - earlier.taken_at).total_seconds()
@@ -284,7 +284,7 @@ class HoldContext:
 
     @cached_property
     def _earlier_offsets(self) -> Mapping[TopicPartition, int]:
-        commits = self.beside.earlier.commits if self.beside.earlier else ()
+        commits = self.hold_facts.earlier.commits if self.hold_facts.earlier else ()
         return {
             TopicPartition(c.topic, c.partition): c.offset
             for c in commits

@@ -29,7 +29,7 @@ from toolkit.planning.selection.plan_parts import note
 
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
 CLASSIC_WAIT = 1.1  # heartbeat intervals until a classic group has stopped
-LET_GO_S = 1.0  # how long members of an eager group are given to commit and let go
+LET_GO_S = 1.0  # how long members of an eager group have to commit and revoke
 STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
 
 ALTERNATIVES = {
@@ -77,10 +77,13 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
         Recipe.FAST: (beat + ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.EAGER: (stopped_s + 2, stopped_s + 2),
         Recipe.CLAIMS: (CLASSIC_WAIT * beat + 4, 4.0),
-        Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
+        Recipe.COOPERATIVE: (
+            case.hold_facts.settings.commit_interval_s + CLASSIC_WAIT * beat + 3,
+            1.0,
+        ),
         Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.APPLICATION: (beat + ASSIGNING_S, 0.0),
-        # Cooperative members let go in one rebalance, and have let go in the next.
+        # Cooperative members revoke in one rebalance, and have revoked in the next.
         Recipe.SHARED: (2 * CLASSIC_WAIT * beat, CLASSIC_WAIT * beat),
     }[recipe]
     # The delay before a coordinator assigns tasks cannot be ended early.
@@ -90,8 +93,8 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
         others_stop_s=others,
         resumed_within_s=delay_s + beat + ASSIGNING_S,
         repeats=_repeats(case, recipe),
-        # Some tasks are assigned to our dead member then.
-        survives_s=delay_s + case.beside.settings.survives_s,
+        # Some tasks are assigned to the dead holding member then.
+        survives_s=delay_s + case.hold_facts.settings.survives_s,
     )
 
 
@@ -109,7 +112,7 @@ def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
             if rate is None:
                 return None
             while_joining += rate * case.heartbeat_s
-            unread = case.beside.settings.commit_interval_s
+            unread = case.hold_facts.settings.commit_interval_s
             if recipe in APPLICATIONS:
                 unread = STREAMS_COMMIT_S
             if commit and commit.committed_at and case.lag(partition):
@@ -126,7 +129,7 @@ def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
 def cost_notes(case: HoldContext) -> Iterator[Finding]:
     """Yield the cost of a hold, one note each, such as `stops`, `repeats` and `survives`."""
     recipe, group_id = case.recipe, case.group.group_id
-    if recipe is None or not case.wanted:
+    if recipe is None or not case.partitions:
         return
     found = costs(case, recipe)
     yield note("stops", _stops(case, found), group_id)
@@ -139,22 +142,22 @@ def cost_notes(case: HoldContext) -> Iterator[Finding]:
 
 
 def _stops(case: HoldContext, found: Costs) -> str:
-    told = f"{in_short(list(case.wanted))}: paused within about {found.paused_within_s:g} s"
+    text = f"{in_short(list(case.partitions))}: paused within about {found.paused_within_s:g} s"
     if case.stopped:
-        told += (
+        text += (
             f"; during that time {len(case.stopped):,} other partitions stop for up to about "
             f"{found.others_stop_s:g} s"
         )
     else:
-        told += "; no other partition stops for longer than a second"
-    return f"{told}; consumed again within about {found.resumed_within_s:g} s after resume"
+        text += "; no other partition stops for longer than a second"
+    return f"{text}; consumed again within about {found.resumed_within_s:g} s after resume"
 
 
 def _repeated(case: HoldContext, found: Costs) -> str:
     if found.repeats == 0 or case.recipe in WAITING:
         besides = " besides those that the move repeats" if case.terms.for_move else ""
-        told = f"no redelivered records{besides}, provided consumers commit on revoke"
-        return told + (_seldom_polled(case, found) if case.recipe in WAITING else "")
+        text = f"no redelivered records{besides}, provided consumers commit on revoke"
+        return text + (_seldom_polled(case, found) if case.recipe in WAITING else "")
     where = in_short(list(case.at_risk))
     by_whom = ""
     if case.recipe is Recipe.CLAIMS:
@@ -171,17 +174,17 @@ def _repeated(case: HoldContext, found: Costs) -> str:
 
 
 def _seldom_polled(case: HoldContext, found: Costs) -> str:
-    """Say what members read again that poll less often than they are waited for."""
-    told = f" and poll at least every {format_duration(WAITS_FOR)}"
+    """Say what is redelivered to members that poll more rarely than the capture waits."""
+    text = f" and poll at least every {format_duration(WAITS_FOR)}"
     if not case.evicted:
-        return told
+        return text
     most = "their lag" if found.repeats is None else f"their lag of {found.repeats:,} offsets"
     names, where = name_members(case.evicted), in_short(list(case.at_risk))
-    return f"{told}; of those that may not, {names}, at most {most} of {where}"
+    return f"{text}; of those that may not, {names}, at most {most} of {where}"
 
 
 def _disturbs(case: HoldContext, recipe: Recipe) -> str:
-    touched = {*case.wanted, *case.stopped}
+    touched = {*case.partitions, *case.stopped}
     members = [m for m in case.group.readers if touched & set(m.assignment)]
     everybody = name_members(case.group.readers)
     by_the_leader = {
@@ -203,11 +206,11 @@ def _disturbs(case: HoldContext, recipe: Recipe) -> str:
         return by_the_leader[recipe]
     if case.evicted and recipe is not Recipe.LOSSLESS:
         return f"evicted once, and rejoin automatically: {name_members(case.evicted)}"
-    told = f"partitions are revoked from {name_members(members) or 'no member'}"
+    text = f"partitions are revoked from {name_members(members) or 'no member'}"
     if case.evicted:
         late = format_duration(WAITS_FOR)
-        return f"{told}; evicted if they revoke nothing for {late}: {name_members(case.evicted)}"
-    return f"no member is evicted; {told}"
+        return f"{text}; evicted if they revoke nothing for {late}: {name_members(case.evicted)}"
+    return f"no member is evicted; {text}"
 
 
 def _survives(case: HoldContext, found: Costs) -> str:

@@ -115,7 +115,7 @@ def whole_application(case: HoldContext) -> Iterator[Finding]:
     all_ = {
         TopicPartition(topic, n) for topic in group.subscribed_topics for n in known.get(topic, ())
     }
-    if also := sorted(all_ - {*case.wanted, *group.paused}):
+    if also := sorted(all_ - {*case.partitions, *group.paused}):
         why = (
             "Streams groups (KIP-1071) cannot be paused per partition, only as a whole: "
             f"{in_short(also)} would stop as well. Name no topic, or use 'offsetbook move'"
@@ -126,18 +126,18 @@ def whole_application(case: HoldContext) -> Iterator[Finding]:
 def not_subscribed(case: HoldContext) -> Iterator[Finding]:
     """Block partitions of topics that no member subscribes to."""
     subscribed = {topic for m in case.group.readers for topic in m.subscription.topics}
-    for topic in sorted({partition.topic for partition in case.wanted} - subscribed):
+    for topic in sorted({partition.topic for partition in case.partitions} - subscribed):
         why = "no member subscribes to it"
         yield Finding("not-subscribed", Severity.BLOCK, why, case.group.group_id, topic)
 
 
 def nothing_assigned(case: HoldContext) -> Iterator[Finding]:
     """Report partitions without an owner; block if there are no others."""
-    unread = [partition for partition in case.wanted if partition not in case.owners]
+    unread = [partition for partition in case.partitions if partition not in case.owners]
     if not unread:
         return
     why = f"{in_short(unread)} is not assigned to any member now"
-    if len(unread) == len(case.wanted):
+    if len(unread) == len(case.partitions):
         yield block("nothing-assigned", f"{why}: there is nothing to pause", case.group.group_id)
     else:
         yield note(
@@ -151,7 +151,7 @@ def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
     """
     Block partitions without a committed offset: their next owner starts at auto.offset.reset.
 
-    With `latest` it never reads what is produced while nobody has the partition. The Java client
+    With `latest` it never reads what is produced while the partition has no owner. The Java client
     commits its position when it loses a partition; librdkafka does not if it has read nothing.
     """
     if case.uncommitted and not case.terms.commit_missing:
@@ -166,7 +166,7 @@ def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
 def old_commit(case: HoldContext) -> Iterator[Finding]:
     """Report old commits: records that an evicted member read since then are redelivered."""
     now = case.index.snapshot.taken_at
-    for partition in () if case.recipe in WAITING else case.at_risk:  # slow-member tells it
+    for partition in () if case.recipe in WAITING else case.at_risk:  # slow-member reports it
         commit = case.commits.get(partition)
         if commit is None or commit.committed_at is None or not case.lag(partition):
             continue
@@ -207,11 +207,11 @@ def hold_too_long(case: HoldContext) -> Iterator[Finding]:
 
 def retention(case: HoldContext) -> Iterator[Finding]:
     """Report that offsets can expire: holding members have no subscription (KIP-848)."""
-    kept = case.beside.settings.retention
-    if case.recipe not in CONSUMER_RECIPES or kept is None:
+    retention_time = case.hold_facts.settings.retention
+    if case.recipe not in CONSUMER_RECIPES or retention_time is None:
         return
-    if case.terms.pause_for is None or case.terms.pause_for > kept:
-        lasts = format_duration(kept)
+    if case.terms.pause_for is None or case.terms.pause_for > retention_time:
+        lasts = format_duration(retention_time)
         why = (
             f"if all consumers leave, the group's offsets expire after {lasts}, even during the "
             "pause"
@@ -222,15 +222,15 @@ def retention(case: HoldContext) -> Iterator[Finding]:
 
 def group_size(case: HoldContext) -> Iterator[Finding]:
     """Block if the temporary members exceed the group's maximum size (one per partition)."""
-    largest = case.beside.settings.max_size
+    largest = case.hold_facts.settings.max_size
     if largest is None or case.recipe is None:
         return
-    ours = CLASSIC_EXTRA_MEMBERS + (len(case.claimed) if case.recipe is Recipe.CLAIMS else 0)
+    own_members = CLASSIC_EXTRA_MEMBERS + (len(case.claimed) if case.recipe is Recipe.CLAIMS else 0)
     if case.recipe in CONSUMER_RECIPES:
-        topics = {partition.topic for partition in case.wanted}
+        topics = {partition.topic for partition in case.partitions}
         counts = [len(case.index.partitions.get(topic, ())) for topic in topics]
-        ours = max(counts, default=0) + len(case.wanted)
-    needed = len(case.group.members) + ours
+        own_members = max(counts, default=0) + len(case.partitions)
+    needed = len(case.group.members) + own_members
     if needed > largest:
         why = f"needs {needed:,} members temporarily; the group's maximum size is {largest:,}"
         yield block("group-size", why, case.group.group_id)
@@ -239,15 +239,15 @@ def group_size(case: HoldContext) -> Iterator[Finding]:
 def another_hold(case: HoldContext) -> Iterator[Finding]:
     """Report what others hold; block a second hold of a Kafka Streams application."""
     for member in holders(case.group):
-        if not is_ours(member, case.beside.by):
-            told = f"{holder_in_words(member)} has already paused {in_short(list(member.holds))}"
+        if not is_own_hold(member, case.hold_facts.by):
+            text = f"{holder_in_words(member)} has already paused {in_short(list(member.holds))}"
             if case.recipe in APPLICATIONS:
                 why = (
-                    f"{told}. Pause these partitions from there as well, or resume that pause first"
+                    f"{text}. Pause these partitions from there as well, or resume that pause first"
                 )
                 yield block("another-hold", why, case.group.group_id)
             else:
-                yield note("another-hold", told, case.group.group_id)
+                yield note("another-hold", text, case.group.group_id)
 
 
 def other_end(case: HoldContext) -> Iterator[Finding]:
@@ -255,13 +255,15 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
     if case.terms.for_move:
         return
     now, pause_for = case.index.snapshot.taken_at, case.terms.pause_for
-    wanted = now + pause_for if pause_for else None
+    requested_end = now + pause_for if pause_for else None
     for member in holders(case.group):
         note_ = member.hold_note
-        if note_ is None or not is_ours(member, case.beside.by):
+        if note_ is None or not is_own_hold(member, case.hold_facts.by):
             continue
         until = note_.until
-        is_same = until is wanted or (until and wanted and abs(until - wanted) <= ALIKE)
+        is_same = until is requested_end or (
+            until and requested_end and abs(until - requested_end) <= ALIKE
+        )
         if not is_same:
             ends = f"at {until:%Y-%m-%d %H:%M:%S} UTC" if until else "when resumed"
             why = (
@@ -339,7 +341,7 @@ def holders(group: Group) -> list[Member]:
     return sorted(found, key=lambda member: member.member_id)
 
 
-def is_ours(member: Member, by: tuple[str, str] | None) -> bool:
+def is_own_hold(member: Member, by: tuple[str, str] | None) -> bool:
     """Return whether a hold belongs to this user on this host; True if `by` is None."""
-    told = member.hold_note
-    return by is None or (told is not None and (told.who, told.host) == by)
+    note_ = member.hold_note
+    return by is None or (note_ is not None and (note_.who, note_.host) == by)

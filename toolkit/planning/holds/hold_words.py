@@ -1,4 +1,4 @@
-"""Partitions and those who hold them, in words."""
+"""Partitions and their holders as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def in_short(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> s
 
 
 def owner_names(group: Group) -> dict[TopicPartition, str]:
-    """Return who has each partition: "client-id @ host" of a member, "paused by USER @ HOST"."""
+    """Return the owner of each partition: "client-id @ host", or "paused by USER @ HOST"."""
     names = {place: one.display_name for one in group.members for place in one.assignment}
     paused = {place: f"paused by {_holder(one)}" for place, one in group.paused.items()}
     return names | paused
@@ -21,19 +21,19 @@ def owner_names(group: Group) -> dict[TopicPartition, str]:
 
 def holder_in_words(member: Member) -> str:
     """Return the holder from the hold's note, or else its client id and host."""
-    told = member.hold_note
-    if not told or not told.who or not told.since:
+    note = member.hold_note
+    if not note or not note.who or not note.since:
         return _holder(member)
-    return f"{_holder(member)} since {told.since:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{_holder(member)} since {note.since:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _holder(member: Member) -> str:
-    told = member.hold_note
-    return f"{told.who} @ {told.host}" if told and told.who else name_members([member])
+    note = member.hold_note
+    return f"{note.who} @ {note.host}" if note and note.who else name_members([member])
 
 
 def hold_in_words(member: Member) -> str:
-    """Return who holds partitions since when, and until when, if that was said."""
+    """Return the holder of partitions, since when, and until when, if that is known."""
     until = member.hold_note.until if member.hold_note else None
     ends = f", until {until:%Y-%m-%d %H:%M:%S} UTC" if until else ""
     return holder_in_words(member) + ends

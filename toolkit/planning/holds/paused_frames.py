@@ -18,14 +18,17 @@ LAGGING_FROM = 20  # offsets; fewer are normal in a busy partition
 
 
 def paused_frame(
-    snapshot: Snapshot, *, by: tuple[str, str] | None = None, kept: Collection[str] = ()
+    snapshot: Snapshot,
+    *,
+    by: tuple[str, str] | None = None,
+    groups_with_keeper: Collection[str] = (),
 ) -> pd.DataFrame:
     """
     Return `paused_rows` as a frame.
 
     partition is Int64, survives_keeper_s Float64; unknown times are null.
     """
-    rows = list(paused_rows(snapshot, by=by, kept=kept).rows)
+    rows = list(paused_rows(snapshot, by=by, groups_with_keeper=groups_with_keeper).rows)
     frame = pd.DataFrame(rows, columns=list(PAUSED_COLUMNS))
     times = "datetime64[ms, UTC]"
     kinds = {"partition": "Int64", "survives_keeper_s": "Float64"}
@@ -67,5 +70,5 @@ def tiles_frame(
     state = state.mask(rows["lag"].isna(), TileState.UNKNOWN).mask(
         rows["paused_by"].notna(), TileState.PAUSED
     )
-    told = rows.assign(state=state.map(str), no_progress=still.astype("bool"))
-    return told.sort_values(keys)[list(TILE_COLUMNS)].reset_index(drop=True)
+    tiles = rows.assign(state=state.map(str), no_progress=still.astype("bool"))
+    return tiles.sort_values(keys)[list(TILE_COLUMNS)].reset_index(drop=True)

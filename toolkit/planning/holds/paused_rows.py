@@ -33,21 +33,24 @@ class HoldOwnership(StrEnum):
 
 
 def paused_rows(
-    snapshot: Snapshot, *, by: tuple[str, str] | None = None, kept: Collection[str] = ()
+    snapshot: Snapshot,
+    *,
+    by: tuple[str, str] | None = None,
+    groups_with_keeper: Collection[str] = (),
 ) -> Rows:
     """
     Return a row for each paused partition of each group, as reported by the brokers.
 
-    `by` is the user and host that asks; `kept` are the groups whose keeper of theirs is running.
-    Columns: cluster, group, topic, partition, paused_by, host, paused_since, paused_until (UTC,
-    None if unknown), reason, survives_keeper_s (how long it lasts without its keeper), hold_status
-    (see `HoldOwnership`).
+    `by` is this user and host; `groups_with_keeper` are the groups for which a keeper of this user
+    is running. Columns: cluster, group, topic, partition, paused_by, host, paused_since,
+    paused_until (UTC, None if unknown), reason, survives_keeper_s (how long it lasts without its
+    keeper), hold_status (see `HoldOwnership`).
     """
     rows = [
         (
             *(snapshot.cluster, group.group_id, *partition),
-            *_told(member),
-            str(_ownership(member, by, has_live_keeper=group.group_id in kept)),
+            *_holder_cells(member),
+            str(_ownership(member, by, has_live_keeper=group.group_id in groups_with_keeper)),
         )
         for group in snapshot.groups
         for partition, member in sorted(group.paused.items())
@@ -55,7 +58,7 @@ def paused_rows(
     return Rows(PAUSED_COLUMNS, rows)
 
 
-def _told(member: Member) -> tuple[Any, ...]:
+def _holder_cells(member: Member) -> tuple[Any, ...]:
     """Return user, host, start, end and reason; client id and host if there is no note."""
     note = member.hold_note
     if note is None or not note.who:

@@ -14,7 +14,7 @@ COOPERATIVE = "cooperative-sticky"
 EAGER = frozenset({"range", "roundrobin", "sticky", "RoundRobinAssigner"})
 KNOWN = EAGER | {COOPERATIVE, STREAMS_PROTOCOL}
 # How long a capture waits for members that are busy with what they polled, while all others wait.
-# Three times auto.commit.interval.ms: who has lag and commits less often may be busy for longer.
+# Three times auto.commit.interval.ms: a member that has lag and commits less often may be busy.
 WAITS_FOR = timedelta(seconds=15)
 # The delay before the coordinator of a paused Streams application (KIP-1071) assigns tasks; it is
 # begun again and again. No multiple of the members' heartbeat interval, 5 s: the member that came
@@ -50,7 +50,7 @@ RECIPES = {
     CaptureMode.FAST: Recipe.FAST,
 }
 CONSUMER_RECIPES = frozenset(RECIPES.values())
-WAITING = frozenset({Recipe.LOSSLESS, Recipe.EAGER})  # they evict only who lets nothing go in time
+WAITING = frozenset({Recipe.LOSSLESS, Recipe.EAGER})  # they evict only members that revoke too late
 APPLICATIONS = frozenset({Recipe.STREAMS, Recipe.APPLICATION})  # of Kafka Streams
 
 
@@ -63,10 +63,10 @@ def partitions_to_claim(
     subscriptions: Collection[frozenset[str]], counts: Mapping[str, int]
 ) -> tuple[TopicPartition, ...]:
     """
-    Return all partitions of a group's topics, sorted, if members of ours can own one each.
+    Return all partitions of a group's topics, sorted, if holding members can own one each.
 
-    A cooperative leader lets each member keep what it says it owns, up to an equal share. So if
-    there is a member of ours for each partition, which says that it owns that one, none is left
+    A cooperative leader lets each member keep the partitions that its subscription claims to own,
+    up to an equal share. So if one holding member for each partition claims that one, none is left
     for others.
 
     `subscriptions` are the topics of each member, `counts` the partitions of each topic. Return ()

@@ -51,13 +51,13 @@ class CommitSeries:
         If a list is missing, or the two do not match, the commit in committed_at and committed is
         the series.
         """
-        told = cls.of_lists(partitions["recent_at"], partitions["recent_offset"], now=now)
+        series = cls.of_lists(partitions["recent_at"], partitions["recent_offset"], now=now)
         committed = partitions["committed"].astype("Int64")
         last_age = age_s(partitions["committed_at"], now)
-        alone = ~told.known.any(axis=1) & ~np.isnan(last_age) & committed.notna().to_numpy(bool)
-        told.age_s[alone, -1] = np.maximum(last_age[alone], 0)
-        told.offset[alone, -1] = committed[alone].to_numpy(dtype="int64")
-        return told
+        alone = ~series.known.any(axis=1) & ~np.isnan(last_age) & committed.notna().to_numpy(bool)
+        series.age_s[alone, -1] = np.maximum(last_age[alone], 0)
+        series.offset[alone, -1] = committed[alone].to_numpy(dtype="int64")
+        return series
 
     @classmethod
     def of_lists(
@@ -93,7 +93,7 @@ class CommitSeries:
         """
         The usual time between two commits: the median, NaN for fewer than two commits.
 
-        How long before a commit that moved back there was another tells nothing: most are resets.
+        The time before a commit that moved back does not count: most of them are resets.
         """
         gaps = np.where(self.moves_back, np.nan, self.age_s[:, :-1] - self.age_s[:, 1:])
         gaps = np.sort(gaps, axis=1)  # NaN come last
@@ -167,8 +167,8 @@ def _aligned(rows: int, row: Whole, ages: Floats, offsets: Whole) -> tuple[Float
     lengths = np.bincount(row, minlength=rows)
     width = int(np.clip(lengths.max(initial=0), 2, WIDEST))
     if lengths.max(initial=0) > width:
-        kept = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(row)) <= width
-        ages, offsets = ages[kept], offsets[kept]
+        is_recent = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(row)) <= width
+        ages, offsets = ages[is_recent], offsets[is_recent]
     there = np.arange(width) >= width - lengths[:, None]  # aligned to the right
     age, offset = np.full((rows, width), np.nan), np.zeros((rows, width), dtype="int64")
     age[there], offset[there] = np.maximum(ages, 0), offsets

@@ -58,7 +58,7 @@ def partition_rows(snapshot: Snapshot, *, largest_first: bool = False) -> Rows:
             for index in range(len(part.partitions))
         )
         return Rows(PARTITION_COLUMNS, rows)
-    # Large clusters have a million rows: what is kept of each until all are ordered is numbers.
+    # Large clusters have a million rows: until all are ordered, only numbers of each are in memory.
     lags = array("q", (UNKNOWN if one[0] is None else one[0] for p in parts for one in p.lags))
     part_of = array("i", (n for n, p in enumerate(parts) for _ in p.partitions))
     index_of = array("i", (n for p in parts for n in range(len(p.partitions))))

@@ -4,7 +4,7 @@ Compute the status of each partition, with Burrow's status values.
 The values have the same meaning as in Burrow. The rules differ where Burrow's were measured to be
 wrong; they use more facts: earlier log end offsets, the age of unread records, the highest offset
 ever committed, and whether the group has members. In Burrow, REWIND comes first, while one of the
-last commits went back, and hides that nobody reads on; here, STOP and STALL come before it, and it
+last commits went back, and hides a stuck group; here, STOP and STALL come before it, and it
 lasts until the earlier maximum is reached.
 
 | status | |

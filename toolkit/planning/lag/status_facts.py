@@ -72,7 +72,7 @@ class StatusFacts:
     last_age_s: Floats
     moved_s: Floats
     patience_s: Floats
-    wait_told: Flags  # from the time lag, else bounded by the earlier log end
+    wait_known: Flags  # from the time lag, else bounded by the earlier log end
     waited_s: Floats  # minimum age of the oldest unread record
     waited_at_most_s: Floats
     pace: Pace
@@ -95,7 +95,7 @@ class StatusFacts:
         committed, committed_known = whole(partitions["committed"])
         earlier = EarlierLogEnds.of(partitions, reading.stretch_s(rules), now=now)
         highest_s = age_s(partitions["max_committed_at"], now)
-        wait_told, at_least_s, at_most_s = _waited(partitions, earlier, highest_s)
+        wait_known, at_least_s, at_most_s = _waited(partitions, earlier, highest_s)
         return cls(
             committed=committed,
             no_commit=~committed_known,
@@ -123,7 +123,7 @@ class StatusFacts:
             last_age_s=reading.last_age_s,
             moved_s=np.maximum(series.moved_age_s(highest, highest_s) - unseen_s, 0),
             patience_s=reading.patience_s,
-            wait_told=wait_told,
+            wait_known=wait_known,
             waited_s=at_least_s - unseen_s,
             waited_at_most_s=at_most_s - unseen_s,
             pace=pace_of(partitions, reading, earlier, rules),
@@ -147,7 +147,7 @@ class StatusFacts:
     @property
     def perhaps_stuck(self) -> Flags:
         """Where it may be stuck: time without progress or age of unread records unknown."""
-        decided = self.wait_told & ~np.isnan(self.moved_s)
+        decided = self.wait_known & ~np.isnan(self.moved_s)
         moves = self.moved_s <= self.patience_s
         fresh = self.waited_at_most_s <= self.patience_s
         return ~(decided | moves | fresh | self.no_lag | self.is_stalled)
@@ -158,7 +158,7 @@ class StatusFacts:
         # Without a time, use lag divided by the production rate.
         rate = self.pace.produced_per_s
         guess_s = np.divide(self.lag, rate, out=np.zeros(len(rate)), where=rate > 0)
-        waited_s = np.where(self.wait_told, self.waited_s, np.fmax(self.waited_s, guess_s))
+        waited_s = np.where(self.wait_known, self.waited_s, np.fmax(self.waited_s, guess_s))
         falls: Flags = self.pace.trend == FALLING_BEHIND
         return falls & (waited_s > self.patience_s)
 
@@ -208,10 +208,10 @@ def _time_lag_s(partitions: pd.DataFrame) -> Floats:
     """Return the lower bound of the time lag, NaN if unknown."""
     if "time_lag_s" not in partitions:
         return np.full(len(partitions), np.nan)
-    told = _floats(partitions["time_lag_s"])
+    time_lag_s = _floats(partitions["time_lag_s"])
     if "time_lag_error_s" in partitions:
-        told = told - np.nan_to_num(_floats(partitions["time_lag_error_s"]))
-    least: Floats = np.maximum(told, 0.0)
+        time_lag_s = time_lag_s - np.nan_to_num(_floats(partitions["time_lag_error_s"]))
+    least: Floats = np.maximum(time_lag_s, 0.0)
     return least
 
 

@@ -80,10 +80,10 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     record, nothing_left = _by_record(partitions)
     look_up = _by_look_up(partitions, unread, now_ms)
     history = _by_history(partitions, unread, now_ms)
-    usable = [_is_told(span, now_ms) & behind for span in (record, look_up, history)]
+    usable = [_is_known(span, now_ms) & behind for span in (record, look_up, history)]
     is_future = [~np.isnan(span.earliest) for span in (record, look_up, history)]
     span = record.where(usable[0], look_up.where(usable[1], history))
-    told = np.logical_or.reduce(usable)
+    is_known = np.logical_or.reduce(usable)
     idle = (partitions["lag"] == 0).fillna(value=False).to_numpy(bool) | (behind & nothing_left)
     # Times after now are clock differences: no age is negative.
     least, likely, most = (np.maximum(now_ms - at, 0) for at in reversed(span))
@@ -91,13 +91,13 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     method = np.select(
         [idle, *usable], [NOTHING_TO_READ, BY_RECORD, BY_LOOK_UP, BY_HISTORY], default=""
     ).astype(object)
-    method[~(idle | told)] = None
+    method[~(idle | is_known)] = None
     return partitions.assign(
-        time_lag_s=_seconds(likely, idle, told, partitions.index),
-        time_lag_error_s=_seconds(bound, idle, told, partitions.index),
+        time_lag_s=_seconds(likely, idle, is_known, partitions.index),
+        time_lag_error_s=_seconds(bound, idle, is_known, partitions.index),
         time_lag_method=pd.Series(method, index=partitions.index, dtype="object"),
         time_lag_why=np.select(
-            [idle | told, ~behind, np.logical_or.reduce(is_future), _is_undated(partitions)],
+            [idle | is_known, ~behind, np.logical_or.reduce(is_future), _is_undated(partitions)],
             ["", NO_LAG, IN_THE_FUTURE, NO_TIMESTAMP],
             default=NOT_READ,
         ),
@@ -112,10 +112,10 @@ def earlier_ends(points: pd.Series, log_ends: pd.Series, *, at: datetime) -> pd.
     without a record at or after the instant already ended there. Records with earlier producer
     timestamps count as if they had existed.
     """
-    wanted = _ms([at])[0]
+    instant = _ms([at])[0]
     flat = _flat(points)
     found = pd.Series(pd.NA, index=range(len(points)), dtype="Int64")
-    hits = flat.asked == wanted
+    hits = flat.timestamp == instant
     rows, offsets = flat.row[hits], flat.offset[hits]
     ends = log_ends.reset_index(drop=True).astype("Int64")
     none = offsets == LAST_OFFSET
@@ -130,7 +130,7 @@ def _first_unread(partitions: pd.DataFrame) -> Whole:
     return np.asarray(np.maximum(*places))
 
 
-def _is_told(span: _Span, now_ms: float) -> NDArray[np.bool_]:
+def _is_known(span: _Span, now_ms: float) -> NDArray[np.bool_]:
     return np.asarray(span.earliest <= now_ms + CLOCKS_APART_MS)  # False for NaN
 
 
@@ -157,7 +157,7 @@ class _Flat(NamedTuple):
     """The points of all rows in one table, row by row and ordered by offset."""
 
     row: Whole
-    asked: Whole
+    timestamp: Whole
     offset: Whole
     time: Whole
 
@@ -180,7 +180,7 @@ def _by_look_up(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
     is_near_end &= (after >= 0) & (flat.offset[after] != LAST_OFFSET)
     high = np.where(is_last | is_near_end, np.maximum(now_ms, low), high)
     exact = (before >= 0) & (flat.offset[before] == unread)
-    likely = (low + np.clip(flat.asked[after] - 1, low, high)) / 2
+    likely = (low + np.clip(flat.timestamp[after] - 1, low, high)) / 2
     likely = np.where(exact | is_last, low, likely)
     unknown = np.isnan(low) | np.isnan(high)
     low, likely, high = (np.where(unknown, np.nan, at) for at in (low, likely, high))
@@ -193,19 +193,19 @@ def _by_history(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
     ends = partitions["log_end"].fillna(-1).to_numpy(np.int64)
     rows, at, end = _past_ends(partitions)
     # A log that was longer then was truncated or re-created since: ignore earlier samples.
-    made_anew = np.full(count, -np.inf)
-    np.maximum.at(made_anew, rows[end > ends[rows]], at[end > ends[rows]])
-    kept = at > made_anew[rows]
-    row = np.concatenate((rows[kept], np.arange(count)))
-    at = np.concatenate((at[kept], np.full(count, now_ms)))
-    end = np.concatenate((end[kept], ends))
+    recreated_at = np.full(count, -np.inf)
+    np.maximum.at(recreated_at, rows[end > ends[rows]], at[end > ends[rows]])
+    is_current = at > recreated_at[rows]
+    row = np.concatenate((rows[is_current], np.arange(count)))
+    at = np.concatenate((at[is_current], np.full(count, now_ms)))
+    end = np.concatenate((end[is_current], ends))
     order = np.lexsort((at, end, row))
     row, at, end = row[order], at[order], end[order]
     before, after = _neighbours(row, end, unread)
-    is_told = (before >= 0) & (after >= 0)
-    low, high = np.where(is_told, at[before], np.nan), np.where(is_told, at[after], np.nan)
-    length = np.where(is_told, end[after] - end[before], 1)
-    done = np.where(is_told, unread - end[before], 0)
+    is_bounded = (before >= 0) & (after >= 0)
+    low, high = np.where(is_bounded, at[before], np.nan), np.where(is_bounded, at[after], np.nan)
+    length = np.where(is_bounded, end[after] - end[before], 1)
+    done = np.where(is_bounded, unread - end[before], 0)
     return _Span(low, low + (high - low) * (done / length), high)
 
 
@@ -228,16 +228,16 @@ def _past_ends(partitions: pd.DataFrame) -> tuple[Whole, NDArray[Any], Whole]:
     return np.array(rows, np.int64), _ms(times), np.array(ends, np.int64)
 
 
-def _neighbours(row: Whole, offset: Whole, wanted: Whole) -> tuple[Whole, Whole]:
+def _neighbours(row: Whole, offset: Whole, unread: Whole) -> tuple[Whole, Whole]:
     """
-    Return, per row, the index of its last offset at or before the wanted one, and of the next.
+    Return, per row, the index of its last offset at or before the unread one, and of the next.
 
     Both are -1 if there is none. `row` and `offset` are in order.
     """
-    count = len(wanted)
+    count = len(unread)
     begin = np.searchsorted(row, np.arange(count), side="left")
     end = np.searchsorted(row, np.arange(count), side="right")
-    below = np.bincount(row[offset <= wanted[row]], minlength=count)
+    below = np.bincount(row[offset <= unread[row]], minlength=count)
     before, after = begin + below - 1, begin + below
     return np.where(below > 0, before, -1), np.where(after < end, after, -1)
 
@@ -253,10 +253,10 @@ def _flat(points: Iterable[Any]) -> _Flat:
     listed = [known[id(cell)] for cell in cells]
     row = np.repeat(np.arange(len(cells)), [len(one) for one in listed])
     every = [point for one in listed for point in one]
-    asked, at = _ms(point[0] for point in every), _ms(point[2] for point in every)
+    timestamp, at = _ms(point[0] for point in every), _ms(point[2] for point in every)
     offset = np.array([LAST_OFFSET if p[1] is None else p[1] for p in every], np.int64)
-    order = np.lexsort((asked, offset, row))
-    return _Flat(row[order], asked[order], offset[order], at[order])
+    order = np.lexsort((timestamp, offset, row))
+    return _Flat(row[order], timestamp[order], offset[order], at[order])
 
 
 def _fields(point: Any) -> Any:
@@ -280,7 +280,7 @@ def _ms(times: Iterable[Any]) -> Whole:
 
 
 def _seconds(
-    ms: Real, zero: NDArray[np.bool_], told: NDArray[np.bool_], index: pd.Index[Any]
+    ms: Real, zero: NDArray[np.bool_], known: NDArray[np.bool_], index: pd.Index[Any]
 ) -> pd.Series[float]:
     values = np.where(zero, 0.0, ms / 1000)
-    return pd.Series(values, index=index).astype("Float64").where(zero | told)
+    return pd.Series(values, index=index).astype("Float64").where(zero | known)

@@ -92,7 +92,7 @@ class EarlierLogEnds:
     end: Whole
 
     @classmethod
-    def of(cls, partitions: pd.DataFrame, wanted_s: Floats, *, now: datetime) -> EarlierLogEnds:
+    def of(cls, partitions: pd.DataFrame, stretch_s: Floats, *, now: datetime) -> EarlierLogEnds:
         """
         Return, per row, the sample of the oldest instant that commits reach back to.
 
@@ -100,8 +100,8 @@ class EarlierLogEnds:
         past the current log end, or not in the past, is ignored.
         """
         log_end, known = whole(partitions["log_end"])
-        end, told = whole(partitions["earlier_end"])
-        age = np.where(told, age_s(partitions["earlier_at"], now), np.nan)[:, None]
+        end, has_end = whole(partitions["earlier_end"])
+        age = np.where(has_end, age_s(partitions["earlier_at"], now), np.nan)[:, None]
         ends = end[:, None]
         if "past_at" in partitions:
             past = CommitSeries.of_lists(partitions["past_at"], partitions["past_end"], now=now)
@@ -109,8 +109,8 @@ class EarlierLogEnds:
         usable = known[:, None] & (age > 0) & (ends >= 0) & (ends <= log_end[:, None])
         age = np.where(usable, age, np.nan)
         # The oldest instant that commits reach back to, else the nearest one.
-        reached = age <= wanted_s[:, None]
-        merit = np.where(reached | np.isnan(wanted_s)[:, None], age, -age)
+        reached = age <= stretch_s[:, None]
+        merit = np.where(reached | np.isnan(stretch_s)[:, None], age, -age)
         nearest = np.where(usable, merit, -np.inf).argmax(axis=1)[:, None]
         return cls(
             np.take_along_axis(age, nearest, axis=1)[:, 0],

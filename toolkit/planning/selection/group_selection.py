@@ -71,13 +71,13 @@ def is_held(group: Group, changed: Collection[TopicPartition]) -> bool:
 
 def why_live(group: Group, action: Action, changed: Collection[TopicPartition] = ()) -> str:
     """Return that a group is live, and the alternatives."""
-    told = f"group is {group.state}; members: {members_of(group)}"
+    why = f"group is {group.state}; members: {members_of(group)}"
     if action not in {Action.COMMIT, Action.MOVE}:
-        return told
+        return why
     free = scopes_of(partition for partition in changed if partition not in group.paused)
     if free and group.paused:
-        told += f"; {' '.join(map(str, free))} is not paused"
-    return f"{told}. Pause these partitions, or use 'offsetbook move' (live in a notebook)"
+        why += f"; {' '.join(map(str, free))} is not paused"
+    return f"{why}. Pause these partitions, or use 'offsetbook move' (live in a notebook)"
 
 
 def why_not_idle(

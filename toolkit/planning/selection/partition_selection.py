@@ -119,13 +119,13 @@ def choose_partitions(
     scopes: Sequence[TopicScope] = (),
     *,
     new_topics: bool = False,
-    asked_for: bool = True,
+    named_by_operator: bool = True,
 ) -> ChosenPartitions:
     """
     Return the selected partitions of a group, by the rules at the top of this file.
 
-    `asked_for`: an operator has named the scopes, so one that does not exist is a mistake; else
-    they come from a saved file or another cluster.
+    `named_by_operator`: an operator has named the scopes, so one that does not exist is a mistake;
+    else they come from a saved file or another cluster.
     """
     committed = index.commits.get(group_id, {})
     unread = index.unread.get(group_id, {})
@@ -149,7 +149,7 @@ def choose_partitions(
         if partition not in unread and (log := logs.get(partition)) and log.is_known:
             known.append(partition)
             continue
-        is_mistake = asked_for and partition not in committed and partition not in unread
+        is_mistake = named_by_operator and partition not in committed and partition not in unread
         findings.append(_fault(index, group_id, partition, is_mistake=is_mistake))
     return ChosenPartitions(tuple(known), tuple(findings))
 
@@ -202,7 +202,7 @@ def why_missing(
 
 
 def missing_topic(index: SnapshotIndex, group_id: str, topic: str) -> Finding:
-    """Return what blocks where nothing is known of the partitions of a topic that is asked for."""
+    """Return the finding for a requested topic whose partitions are unknown."""
     problem = index.about_log.get((topic, None))
     why = problem.why if problem else "this topic was not read"
     found = _unknown_log(why, group_id, topic, is_mistake=True)
@@ -222,7 +222,7 @@ def missing_partition(
 def _unknown_log(
     why: str, group_id: str, topic: str, partition: int | None = None, *, is_mistake: bool
 ) -> Finding:
-    """Return what blocks where a log could not be read, by the words in which reading said why."""
+    """Return the finding for a log that could not be read, by the text of the read error."""
     about = (Severity.BLOCK, why, group_id, topic, partition)
     if why in MISSING_LOG:
         return Finding("no-such-partition" if is_mistake else "missing-partition", *about)

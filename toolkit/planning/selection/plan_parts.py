@@ -41,7 +41,7 @@ class Facts:
         """Return the commits of a group."""
         return self.index.commits.get(group_id, {})
 
-    def held(self, group_id: str, partition: TopicPartition) -> Position | None:
+    def committed_position(self, group_id: str, partition: TopicPartition) -> Position | None:
         """Return a group's committed position; None if there is none."""
         commit = self.commits(group_id).get(partition)
         return Position.of(commit) if commit else None
@@ -93,7 +93,7 @@ class Facts:
 
 
 def commit_step(
-    facts: Facts, group_id: str, wanted: Mapping[TopicPartition, tuple[Position, str]]
+    facts: Facts, group_id: str, positions: Mapping[TopicPartition, tuple[Position, str]]
 ) -> Iterator[Part]:
     """
     Yield the step that commits positions, each with its reason, and what blocks it.
@@ -107,14 +107,14 @@ def commit_step(
         return
     unread = facts.index.unread.get(group_id, {})
     changes = [
-        Change(partition, facts.held(group_id, partition), position, why)
-        for partition, (position, why) in wanted.items()
-        if partition not in unread and facts.held(group_id, partition) != position
+        Change(partition, facts.committed_position(group_id, partition), position, why)
+        for partition, (position, why) in positions.items()
+        if partition not in unread and facts.committed_position(group_id, partition) != position
     ]
     changed = [change.partition for change in changes]
     if group:
         yield from why_not_idle(facts.index, group, changed)
-    for partition in wanted.keys() & unread.keys():
+    for partition in positions.keys() & unread.keys():
         why = f"committed offset could not be read: {unread[partition]}"
         yield block("unreadable", why, group_id, partition)
     if changes and (group is None or is_plannable(facts.index, group)):

@@ -65,8 +65,8 @@ def with_removal_kinds(
     conditions = [removals["committed"].isna(), has_own, is_empty]
     rules = np.select(conditions, [NOTHING_KNOWN, OWN_TIME, AFTER_EMPTY], AFTER_COMMIT)
     judged = [_judged(*row) for row in zip(late, interval, rules, strict=True)]
-    told = pd.DataFrame(judged, index=index, columns=["kind", "why"], dtype="object")
-    return removals.assign(kind=told["kind"], why=told["why"])
+    results = pd.DataFrame(judged, index=index, columns=["kind", "why"], dtype="object")
+    return removals.assign(kind=results["kind"], why=results["why"])
 
 
 def activity_by_group(
@@ -112,9 +112,9 @@ def activity_by_group(
     )
     known = commits if commits is not None else pd.DataFrame(columns=KEYS)
     partitions = known.groupby(KEYS).size().reindex(table.index, fill_value=0)
-    told = [_hot(*row) for row in zip(rate, partitions, table["complete"], strict=True)]
-    table["commits_too_often"] = pd.array([hot for hot, _ in told], dtype="boolean")
-    table["why"] = pd.Series([why for _, why in told], table.index, dtype="object")
+    verdicts = [_hot(*row) for row in zip(rate, partitions, table["complete"], strict=True)]
+    table["commits_too_often"] = pd.array([hot for hot, _ in verdicts], dtype="boolean")
+    table["why"] = pd.Series([why for _, why in verdicts], table.index, dtype="object")
     busiest = table.reset_index().sort_values("commits", ascending=False, kind="stable")
     return busiest[ACTIVITY_COLUMNS].reset_index(drop=True)
 
@@ -138,16 +138,16 @@ def _judged(late_s: float, interval_s: float, rule: str) -> tuple[str, str]:
 def _hot(rate: float, partitions: int, complete: Any) -> tuple[bool | None, str]:
     """Return whether a group commits too often for its number of partitions, and why."""
     each = rate / partitions if partitions else rate
-    told = f"{_rate_text(each)} per partition"
+    each_text = f"{_rate_text(each)} per partition"
     if each > HOT_COMMITS_PER_S:
         if not partitions:
             return None, "number of committed partitions unknown"
         return True, (
-            f"{told}; {HOT_COMMITS_PER_S:g} is already ten times the default rate of clients"
+            f"{each_text}; {HOT_COMMITS_PER_S:g} is already ten times the default rate of clients"
         )
     if pd.isna(complete) or not complete:
-        return None, f"at least {told}; some of its records may be compacted away"
-    return False, told if partitions else f"{_rate_text(rate)} in total"
+        return None, f"at least {each_text}; some of its records may be compacted away"
+    return False, each_text if partitions else f"{_rate_text(rate)} in total"
 
 
 def _rate_text(per_s: float) -> str:

@@ -25,14 +25,14 @@ def group_facts(logged: pd.DataFrame, listed: pd.DataFrame, *, complete: bool) -
     `listed`: group, type, state, protocol_type; `complete`: all groups could be listed. A group
     that is missing from a complete list is Dead; from an incomplete one, Unknown.
     """
-    told = listed.set_index("group")
+    by_group = listed.set_index("group")
     groups = logged.drop_duplicates("group").set_index("group", drop=False)
-    state = groups.index.to_series().map(told["state"])
+    state = groups.index.to_series().map(by_group["state"])
     state = state.fillna(str(GroupState.DEAD if complete else GroupState.UNKNOWN))
     live = ~state.isin([*GONE, GroupState.UNKNOWN])
-    type_ = groups.index.to_series().map(told["type"])
+    type_ = groups.index.to_series().map(by_group["type"])
     type_ = type_.where(type_.notna() & (type_ != GroupType.UNKNOWN), groups["type"])
-    protocol = groups.index.to_series().map(told["protocol_type"])
+    protocol = groups.index.to_series().map(by_group["protocol_type"])
     protocol = protocol.where(protocol.notna(), groups["protocol_type"])
     unreadable = _unreadable(groups, type_, state, protocol)
     known = live & (unreadable == "")

@@ -87,8 +87,8 @@ def _unsubscribed(partitions: pd.DataFrame) -> pd.DataFrame:
     judged = [not why[kind] for kind in kinds]
     rows = rows[np.array(judged, bool)]
     members = rows["members"].astype("Int64")
-    told = members.astype("object").map(_no_member_subscribes)
-    return rows.assign(kind=UNSUBSCRIBED, since=_no_time(rows), source=BY_MEMBERS, why=told)
+    reasons = members.astype("object").map(_no_member_subscribes)
+    return rows.assign(kind=UNSUBSCRIBED, since=_no_time(rows), source=BY_MEMBERS, why=reasons)
 
 
 def _no_member_subscribes(members: Any) -> str:
@@ -160,7 +160,7 @@ def _with_sightings(table: pd.DataFrame, sightings: pd.DataFrame | None) -> pd.D
 def _why_empty(
     source: pd.Series, is_younger: pd.Series, is_bound: pd.Series, seen: pd.Series
 ) -> pd.Series:
-    told = source.map(
+    reasons = source.map(
         {
             OWN_RECORD: "no members since then",
             LAST_COMMIT: "simple group (no members by design): last use is the latest commit",
@@ -169,9 +169,9 @@ def _why_empty(
     by_readings = (
         "every reading since then found the group Empty with unchanged commits; readings: "
     ) + seen.astype("int64").astype("str")
-    told = told.mask(source == OUR_READINGS, by_readings)
-    told = told.mask(is_bound, "Empty now; the last member may have left later")
-    return told.mask(is_younger, "no members, but a later commit (assign() or an admin client)")
+    reasons = reasons.mask(source == OUR_READINGS, by_readings)
+    reasons = reasons.mask(is_bound, "Empty now; the last member may have left later")
+    return reasons.mask(is_younger, "no members, but a later commit (assign() or an admin client)")
 
 
 def _no_time(rows: pd.DataFrame) -> pd.Series:

@@ -153,7 +153,7 @@ class _Walk:
     doubtful: list[int] = field(default_factory=list)  # lines since then that do not hold
 
     def torn(self) -> Iterator[str]:
-        """Say that the doubtful lines are no entries: the chain goes on around them."""
+        """Report that the doubtful lines are no entries: the chain continues around them."""
         for number in self.doubtful:
             yield TornLine(f"line {number} is incomplete: its writer was killed; no entry is lost")
         self.doubtful.clear()
@@ -168,7 +168,7 @@ class _Walk:
             yield f"{missing} of the entries {self.last.seq + 1} to {until} are missing {where}"
 
     def step(self, line: SealedLine, number: int) -> Iterator[str]:
-        """Go on to a line that holds, and say what is wrong with its place."""
+        """Continue with a valid line, and report what is wrong with its place."""
         if line.follows(self.last):
             yield from self.torn()
         elif line.link.seq <= self.last.seq:

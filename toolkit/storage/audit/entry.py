@@ -65,7 +65,7 @@ class AuditStep:
     why: str = ""
 
 
-class MadeSteps(Sequence[AuditStep]):
+class LazySteps(Sequence[AuditStep]):
     """Steps that are made each time they are read: those of a large plan take much memory."""
 
     def __init__(self, count: int, make: Callable[[], Iterator[AuditStep]]) -> None:
@@ -124,7 +124,7 @@ def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
         intent=plan.intent,
         request=plan.request,
         fingerprint=plan.fingerprint,
-        steps=MadeSteps(len(plan.steps), lambda: map(_planned, plan.steps)),
+        steps=LazySteps(len(plan.steps), lambda: map(_planned, plan.steps)),
         allows=tuple(sorted(plan.allows)),
     )
 
@@ -141,7 +141,7 @@ def outcome_entry(intent: AuditEntry, outcome: Outcome) -> AuditEntry:
         intent,
         event=Event.OUTCOME,
         at=outcome.finished_at,
-        steps=MadeSteps(len(intent.steps), steps),
+        steps=LazySteps(len(intent.steps), steps),
         interrupted=outcome.interrupted,
         seq=0,
     )

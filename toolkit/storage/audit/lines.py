@@ -28,7 +28,7 @@ HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted", "who"
 
 
 class RunHead(NamedTuple):
-    """What the start of a line tells, without its steps, which may be many."""
+    """The start of a line, without its steps, which may be many."""
 
     run_id: str
     event: str

@@ -42,7 +42,7 @@ def append(state: Path, entry: AuditEntry) -> None:
 
     It is written step by step, so that a large one is never in memory as a whole. An intent also
     reserves the room that the outcome of its run will need. Raises StateFileError where either
-    cannot be had; the log is then as it was.
+    cannot be had; the log is then unchanged.
     """
     with exclusively(make_folder(state) / LOCK, within_s=PATIENCE_S), _opened(state / LOG) as log:
         size = os.fstat(log).st_size
@@ -85,10 +85,10 @@ def _opened(path: Path) -> Iterator[int]:
 
 def _end(log: int, size: int, head: LogHead | None) -> ChainPosition:
     """
-    Return the place after which to go on: the last whole line, or what the head says of it.
+    Return the place after which to append: the last whole line, or its place in the head.
 
     A killed writer may have left a line that the head does not know. Lines that the head knows and
-    the log lacks were removed: going on after the head leaves the gap for `verify` to find.
+    the log lacks were removed: appending after the head leaves the gap for `verify` to find.
     """
     known, link = (head.size, head.link) if head else (0, START)
     unknown = os.pread(log, size - known, known) if size > known else b""

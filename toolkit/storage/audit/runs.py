@@ -1,4 +1,4 @@
-"""What the audit log tells of runs: all entries, those without an end, and the last ones."""
+"""Read runs from the audit log: all entries, unfinished runs, and the last ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class EarlierRun(NamedTuple):
-    """How a run ended, without what became of each change."""
+    """How a run ended, without the result of each change."""
 
     head: RunHead
     intent: Intent
@@ -53,9 +53,9 @@ def read(state: Path) -> Iterator[AuditEntry]:
 
 def unfinished(state: Path) -> list[AuditEntry]:
     """
-    Return the intents of runs of which nobody recorded how they ended, oldest first.
+    Return the intents of runs without a recorded end, oldest first.
 
-    Such a run was cut off or is still going on: only who holds the cluster's lock can tell.
+    Such a run was cut off or is still going on: only the holder of the cluster's lock can decide.
     """
     return _read_lines(state, RunIndex.open_runs, partial(_entry, state))
 

@@ -24,7 +24,7 @@ def write_whole(
     """
     Put a file in place in one piece, on the disk before this returns.
 
-    `text` may come in parts, which are not all kept in memory. `errors` is what becomes of a lone
+    `text` may come in parts, not all in memory at once. `errors` is what becomes of a lone
     surrogate, as in `str.encode`. `private` files are for whom the folder is for (`private_files`);
     others keep the permissions of the file that they replace, and a new one is for whom the umask
     lets. Raises StateFileError that names the file; what was there before then stays. Only a

@@ -31,7 +31,7 @@ def lock_file(path: Path) -> Iterator[int]:
 
 
 def try_lock(descriptor: int, *, shared: bool = False) -> bool:
-    """Take the lock unless somebody else has it; raises OSError where there are no locks."""
+    """Take the lock unless another process has it; raises OSError where there are no locks."""
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -40,7 +40,7 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def wait_for_lock(descriptor: int) -> None:
-    """Take the lock, as soon as nobody else has it."""
+    """Take the lock, as soon as no other process has it."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
@@ -52,7 +52,7 @@ def exclusively(
     within_s: float | None = None,
 ) -> Iterator[None]:
     """
-    Hold the lock file `path`; calls `on_wait` before it waits for who has it.
+    Hold the lock file `path`; calls `on_wait` before it waits for another process.
 
     Waits as long as that work takes; with `within_s`, raises StateFileError after that time.
     """
@@ -80,9 +80,9 @@ def _wait_for(descriptor: int, path: Path, within_s: float | None, *, shared: bo
 @contextmanager
 def undisturbed(path: Path) -> Iterator[None]:
     """
-    Keep who takes the lock file `path` waiting, where it exists; the right to read suffices.
+    Make processes that take the lock file `path` wait, if it exists; needs only read permission.
 
-    Raises StateFileError if somebody has it for long.
+    Raises StateFileError if another process has it for long.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -101,7 +101,7 @@ def only_one_in(folder: Path) -> Iterator[None]:
     """
     Hold the lock of a folder, which leaves no lock file among the files that people wrote.
 
-    Raises StateFileError if somebody has it for long.
+    Raises StateFileError if another process has it for long.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -186,9 +186,9 @@ class JsonFields:
         for index, value in enumerate(values):
             yield JsonFields.of(value, f"{self.place}.{name}[{index}]", names)
 
-    def _refuse(self, name: str, wanted: str) -> NoReturn:
+    def _refuse(self, name: str, expected: str) -> NoReturn:
         raise UsageError(
-            f"{self.place}.{name} must be {wanted}, not {_short(self.values[name])}", hint=HINT
+            f"{self.place}.{name} must be {expected}, not {_short(self.values[name])}", hint=HINT
         )
 
 

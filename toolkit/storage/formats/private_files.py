@@ -35,7 +35,7 @@ def make_private(folder: Path) -> None:
 def folder_for_sockets() -> str:
     """Return the folder for temporary files, or `/tmp` where paths of sockets would be too long."""
     folder = tempfile.gettempdir()
-    return folder if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER else "/tmp"  # noqa: S108 - who uses it makes a private folder in it
+    return folder if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER else "/tmp"  # noqa: S108 - its users make a private folder in it
 
 
 def open_private(path: Path | str, flags: int) -> int:
@@ -54,7 +54,7 @@ def open_to_everybody(folder: Path) -> Iterator[Path]:
         return
     if folder.stat().st_mode & stat.S_IRWXO:
         yield folder
-    if folder.stat().st_mode & stat.S_IXOTH:  # nobody gets through a folder without it
+    if folder.stat().st_mode & stat.S_IXOTH:  # no user gets through a folder without it
         inside = sorted(path for path in folder.iterdir() if not path.is_symlink())
         for path in inside:
             if path.is_dir():

@@ -1,4 +1,4 @@
-"""Folders of the user who runs this, who may have no home: a container under a bare number."""
+"""Folders of the current user, who may have no home: a container under a bare number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "offsetbook"
 
 
 def expanded(path: str | Path) -> Path:
-    """Return a path with `~` and `~user` replaced; raises UsageError where nobody has that home."""
+    """Return a path with `~` and `~user` replaced; raises UsageError if there is no such home."""
     try:
         return Path(path).expanduser()
     except RuntimeError as exc:
@@ -32,7 +32,7 @@ def config_folder() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Return where what can be fetched again is kept: of the user, or for temporary files."""
+    """Return the folder for what can be fetched again: the user's, or one for temporary files."""
     try:
         return Path(platformdirs.user_cache_dir(NAME))
     except RuntimeError:
@@ -40,7 +40,7 @@ def cache_folder() -> Path:
 
 
 def state_folder() -> Path | None:
-    """Return where the user's records are kept; None where the user has no home."""
+    """Return the folder of the user's records; None if the user has no home."""
     try:
         return Path(platformdirs.user_state_dir(NAME))
     except RuntimeError:

@@ -17,7 +17,7 @@ MOST_BYTES = 2**20  # people write these; one of this size takes seconds to pars
 
 @dataclass(frozen=True, slots=True)
 class YamlFile:
-    """A file that people write, what it is called, and the error that tells of mistakes in it."""
+    """A file that people write, its name, and the error for mistakes in it."""
 
     path: Path
     what: str  # such as "fleet file"
@@ -50,8 +50,8 @@ class YamlFile:
             before = text[: exc.position].split("\n")
             line, column = len(before) - 1, len(before[-1])
             mark = yaml.Mark(str(self.path), exc.position, line, column, buffer=None, pointer=0)
-            said = f"character U+{exc.character:04X} is not allowed in YAML"
-            raise self._at(mark, said) from exc
+            why = f"character U+{exc.character:04X} is not allowed in YAML"
+            raise self._at(mark, why) from exc
         except (ValueError, OverflowError, RecursionError) as exc:  # no such character; too deep
             problem = f"{self.what} {self.path} is not valid YAML: {exc}"
             raise self.error(problem, hint="compare it with the one in the documentation") from exc
@@ -79,7 +79,7 @@ class YamlFile:
         """
         Return one value or a list of them as the texts of a parameter; null is "".
 
-        A list of fewer than two has an empty text at its end, by which it is told from one value
+        A list of fewer than two has an empty text at its end, which distinguishes it from one value
         with commas.
         """
         is_list = isinstance(node, yaml.SequenceNode)

@@ -1,9 +1,9 @@
 """
 Record since when each group has been Empty with unchanged commits, from earlier reads.
 
-Brokers tell since when a group is Empty only in the offsets topic. Where that may not be read, our
-own readings are the witness: `sightings/<cluster id>.json` in the state folder has, for each group,
-the unbroken series of readings that saw it Empty with the same commits.
+Only the offsets topic has the time since when a group is Empty. If it may not be read, offsetbook's
+own reads are the evidence: `sightings/<cluster id>.json` in the state folder has, for each group,
+the unbroken series of reads that found it Empty with the same commits.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def record(state: Path, snapshot: Snapshot) -> None:
     """
     Add a reading of a whole cluster; one that is not newer than the last one changes nothing.
 
-    A group that is gone, live or moved loses its series. One that could not be read keeps it as it
-    was: not to have looked is no evidence. Raises StateFileError where it cannot be kept.
+    A group that is gone, live or moved loses its series. One that could not be read keeps it
+    unchanged: a missing read is no evidence. Raises StateFileError if it cannot be written.
     """
     file = _file(state, snapshot.cluster_id)
     make_folder(file.path.parent)
@@ -59,7 +59,7 @@ def _continued(known: Mapping[str, Streak], snapshot: Snapshot) -> dict[str, Str
         commits[commit.group_id].append(commit)
     groups = {group.group_id: group for group in snapshot.groups}
     unread = _unread(known, groups, snapshot)
-    kept = {group_id: known[group_id] for group_id in unread if group_id in known}
+    unchanged = {group_id: known[group_id] for group_id in unread if group_id in known}
     seen = {
         group_id: extend_streak(
             known.get(group_id),
@@ -70,13 +70,13 @@ def _continued(known: Mapping[str, Streak], snapshot: Snapshot) -> dict[str, Str
         for group_id, group in groups.items()
         if group.state is GroupState.EMPTY and group_id not in unread
     }
-    return kept | seen
+    return unchanged | seen
 
 
 def _unread(
     known: Iterable[str], groups: Mapping[str, Group], snapshot: Snapshot
 ) -> frozenset[str]:
-    """Return the groups of which this reading tells nothing for certain."""
+    """Return the groups whose state is not certain in this read."""
     unread = {problem.group_id for problem in snapshot.problems if problem.group_id is not None}
     unread |= {name for name, group in groups.items() if group.state is GroupState.UNKNOWN}
     if snapshot.listing_problem:

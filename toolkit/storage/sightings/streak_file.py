@@ -1,7 +1,7 @@
 """
 Store streaks: consecutive reads that found the same state.
 
-Brokers do not tell since when something is as it is; an unbroken series of our own readings does.
+Brokers do not record since when a state holds; an unbroken series of offsetbook's reads does.
 The streaks of a cluster are one file, in the folder `sightings` of the state folder.
 """
 
@@ -103,10 +103,10 @@ def extend_streak(
     stirred: Iterable[datetime | None] = (),
 ) -> Streak:
     """
-    Return a streak with one more read; a new one where the commits are not the same.
+    Return a streak with one more read; a new one if the commits have changed.
 
-    It is a new one too where a commit was made again since the old one began, or something else
-    `stirred`.
+    It is also a new one if an offset was committed again since the old one began, or one of the
+    times `stirred` is later.
     """
     digest = _digest(commits)
     times = [*(commit.committed_at for commit in commits), *stirred]

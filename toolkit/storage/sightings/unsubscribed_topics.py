@@ -1,9 +1,9 @@
 """
 Record since when each unsubscribed offset has been seen, from earlier reads.
 
-No broker tells since when a group has not subscribed to a topic; the last commit is only earlier
-than that. `sightings/<cluster id>.unsubscribed.json` in the state folder has, for each group and
-topic, the unbroken series of readings that found it left behind with the same commits.
+Kafka does not record since when a group has not subscribed to a topic; the last commit is earlier.
+`sightings/<cluster id>.unsubscribed.json` in the state folder has, for each group and topic, the
+unbroken series of reads that found it unsubscribed with the same commits.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def record(state: Path, snapshot: Snapshot, left: Mapping[str, Collection[str]])
     Add a reading; one that is not newer than the last one changes nothing.
 
     `left` has the topics that each group was found to have left behind, none where there are none.
-    Groups that are not in it keep their series: not to have looked is no evidence, and neither is
-    a group without members. Raises StateFileError where it cannot be kept.
+    Groups that are not in it keep their series: a missing read is no evidence, and neither is a
+    group without members. Raises StateFileError if it cannot be written.
     """
     file = _file(state, snapshot.cluster_id)
     make_folder(file.path.parent)
@@ -38,13 +38,13 @@ def record(state: Path, snapshot: Snapshot, left: Mapping[str, Collection[str]])
         known = file.read()
         if known.taken_at is not None and known.taken_at >= snapshot.taken_at:
             return
-        kept = {key: one for key, one in known.streaks.items() if key[0] not in left}
+        unchanged = {key: one for key, one in known.streaks.items() if key[0] not in left}
         keys = ((group_id, topic) for group_id, topics in left.items() for topic in topics)
         seen = {
             key: extend_streak(known.streaks.get(key), commits[key], now=snapshot.taken_at)
             for key in keys
         }
-        file.write(snapshot.taken_at, kept | seen)
+        file.write(snapshot.taken_at, unchanged | seen)
 
 
 def since(state: Path, cluster_id: str) -> dict[tuple[str, str], Sighting]:

@@ -154,7 +154,10 @@ def _shape(values: ByteColumn) -> _Shape:
     if not flexible.any():
         return _plain_shape(values, versions)
     two = _plain_shape(values, versions)[2:], _flexible_shape(values, versions)[2:]
-    parts = (np.where(flexible, ours, other) for other, ours in zip(*two, strict=True))
+    parts = (
+        np.where(flexible, flexible_part, plain_part)
+        for plain_part, flexible_part in zip(*two, strict=True)
+    )
     return _Shape(values, versions, *parts)
 
 
@@ -195,8 +198,8 @@ def _one_by_one(
     """Decode some rows by the decoder that knows every shape."""
     found: dict[int, Decoded] = {}
     malformed: Counter[str] = Counter()
-    wanted = np.flatnonzero(rows)
-    for row, data in zip(wanted.tolist(), array.take(pa.array(wanted)).to_pylist(), strict=True):
+    indices = np.flatnonzero(rows)
+    for row, data in zip(indices.tolist(), array.take(pa.array(indices)).to_pylist(), strict=True):
         try:
             found[row] = decode(data)
         except UnknownRecord as exc:

@@ -22,7 +22,7 @@ RAN_AGAIN = "a cell above was run again"
 
 
 @dataclass(frozen=True, eq=False)
-class AskedParameters:
+class NotebookParameters:
     """
     The parameters of the notebook in this kernel.
 
@@ -50,22 +50,26 @@ class AskedParameters:
         edited = {name: value for name, value in values if value != self.defaults[name]}
         return {name: None if value in ("", [], ()) else value for name, value in edited.items()}
 
-    def chosen_below(self, asked: Mapping[str, object]) -> dict[str, object]:
-        """Return what a plan was asked with other than the parameters cell has it."""
-        plain = {n: typed_names(v) if isinstance(v, tuple) else v for n, v in asked.items() if v}
+    def chosen_below(self, parameters: Mapping[str, object]) -> dict[str, object]:
+        """Return the parameters of a plan that differ from the parameters cell."""
+        plain = {
+            n: typed_names(v) if isinstance(v, tuple) else v for n, v in parameters.items() if v
+        }
         return {n: v for n, v in plain.items() if n in self.given and v != self.given[n]}
 
 
-class MadeFrom:
+class PlanInputs:
     """The cells that ran until now, and the parameters now; `outdated` says what changed since."""
 
-    def __init__(self, asked: AskedParameters | None, *, without: Collection[str] = ()) -> None:
+    def __init__(
+        self, parameters: NotebookParameters | None, *, without: Collection[str] = ()
+    ) -> None:
         """Note the cells and the parameters, except those that the plan does not depend on."""
-        self._asked = asked
-        self._values = _copied(asked, without)
+        self._parameters = parameters
+        self._values = _copied(parameters, without)
         self._why = ""
-        self._told: list[Callable[[str], object]] = []
-        self.names = frozenset(asked.defaults if asked else ())
+        self._listeners: list[Callable[[str], object]] = []
+        self.names = frozenset(parameters.defaults if parameters else ())
         self.cells: frozenset[str] = frozenset()
         if watch := _watch():
             self.cells = frozenset(watch.ran)
@@ -78,14 +82,14 @@ class MadeFrom:
         return self._why
 
     def on_outdated(self, tell: Callable[[str], object]) -> None:
-        """Call `tell` with the reason once this is out of date, which it may be already."""
-        self._told.append(tell)
+        """Call `tell` with the reason once this is out of date; at once, if it is already."""
+        self._listeners.append(tell)
         if self._why:
             tell(self._why)
 
     def compare(self) -> None:
         """Compare the parameters with those of then."""
-        now = self._asked.values if self._asked else {}
+        now = self._parameters.values if self._parameters else {}
         changed = [name for name, then in self._values.items() if now.get(name) != then]
         if changed:
             self.end(f"{', '.join(changed)} changed")
@@ -95,7 +99,7 @@ class MadeFrom:
         if self._why:
             return
         self._why = why
-        for tell in self._told:
+        for tell in self._listeners:
             tell(why)
 
 
@@ -105,7 +109,7 @@ class CellWatch:
     def __init__(self, shell: Any) -> None:
         """Register with IPython."""
         self.ran: list[str] = []  # ids, in the order in which they ran last
-        self.made: WeakSet[MadeFrom] = WeakSet()
+        self.made: WeakSet[PlanInputs] = WeakSet()
         shell.events.register("pre_run_cell", self._begin)
         shell.events.register("post_run_cell", self._compare)
 
@@ -140,7 +144,7 @@ def end_plans(why: str = RAN_AGAIN) -> None:
 
 
 def _watch() -> CellWatch | None:
-    # Who runs no notebook does not load IPython for this.
+    # Outside notebooks, IPython is not loaded for this.
     jupyter = sys.modules.get("IPython")
     shell = jupyter.get_ipython() if jupyter else None
     if shell is not None and shell not in _watches:
@@ -148,8 +152,8 @@ def _watch() -> CellWatch | None:
     return _watches.get(shell) if shell is not None else None
 
 
-def _copied(asked: AskedParameters | None, without: Collection[str]) -> dict[str, object]:
-    values = asked.values if asked else {}
+def _copied(parameters: NotebookParameters | None, without: Collection[str]) -> dict[str, object]:
+    values = parameters.values if parameters else {}
     return {name: deepcopy(value) for name, value in values.items() if name not in without}
 
 

@@ -7,54 +7,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
+from frame_rows import ROW, typed_frame
 
 from toolkit.planning.lag.lag import with_lag
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
-WHOLE = (
-    "committed",
-    "max_committed",
-    "log_start",
-    "log_end",
-    "last_stable",
-    "earlier_end",
-    "members",
-)
-TIMES = ("committed_at", "expire_at", "max_committed_at", "empty_since", "earlier_at")
-FLAGS = ("subscribed", "pending")
+# A partition of a live classic group, without commits.
 FACTS: dict[str, Any] = {
-    "cluster": "eu",
-    "group": "g",
-    "topic": "t",
-    "partition": 0,
-    "source": "offsets topic",
+    **ROW,
     "type": "classic",
     "state": "Stable",
     "protocol_type": "consumer",
     "members": 1,
-    "empty_since": None,
     "subscribed": True,
-    "unreadable": "",
-    "pending": False,
     "committed": None,
-    "committed_at": None,
-    "expire_at": None,
-    "recent_at": None,
-    "recent_offset": None,
-    "max_committed": None,
-    "max_committed_at": None,
+    **dict.fromkeys(("recent_at", "recent_offset", "max_committed", "max_committed_at")),
     "log_start": 0,
-    "log_end": None,
-    "last_stable": None,
-    "log_problem": "",
-    "earlier_at": None,
-    "earlier_end": None,
-    "time_lag_s": None,
-    "time_lag_error_s": None,
-    "time_lag_method": None,
-    "hold": None,
-    "hold_unread": None,
+    **dict.fromkeys(("log_end", "last_stable", "earlier_at", "earlier_end")),
+    **dict.fromkeys(("time_lag_s", "time_lag_error_s", "time_lag_method", "hold", "hold_unread")),
 }
 
 
@@ -93,12 +64,4 @@ def steps(
 
 def frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Return partitions with lag; what a row does not say is usual for a live group."""
-    told = [{"last_stable": row.get("log_end"), **row} for row in rows]
-    table = pd.DataFrame([{**FACTS, **row} for row in told], columns=list(FACTS), dtype="object")
-    types = {
-        **dict.fromkeys(WHOLE, "Int64"),
-        **dict.fromkeys(TIMES, "datetime64[ms, UTC]"),
-        **dict.fromkeys(FLAGS, "boolean"),
-        **dict.fromkeys(("time_lag_s", "time_lag_error_s"), "Float64"),
-    }
-    return with_lag(table.astype(types))
+    return with_lag(typed_frame(({"last_stable": r.get("log_end"), **r} for r in rows), FACTS))

@@ -6,32 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
+from frame_rows import ROW, TIMES, typed_frame
 
+from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, select_expiring
+from toolkit.planning.expiry.with_expiry import with_expiry
+
+HOUR_S = 3600
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
-TIMES = ("committed_at", "expire_at", "empty_since", "seen_since")
-TYPES = {
-    **dict.fromkeys(TIMES, "datetime64[ms, UTC]"),
-    **dict.fromkeys(("subscribed", "pending"), "boolean"),
-    **dict.fromkeys(("committed", "retention_s", "check_interval_s"), "Int64"),
-}
 # A simple group on a broker that keeps offsets for a minute and looks every second.
 FACTS: dict[str, Any] = {
-    "cluster": "eu",
-    "group": "g",
-    "topic": "t",
-    "partition": 0,
-    "committed": 7,
-    "type": "simple",
-    "state": "Empty",
-    "protocol_type": None,
-    "subscribed": False,
-    "unreadable": "",
-    "pending": False,
-    "log_problem": "",
-    "source": "offsets topic",
+    **ROW,
     "committed_at": 0,
-    "expire_at": None,
-    "empty_since": None,
     "seen_since": None,
     "retention_s": 60,
     "check_interval_s": 1,
@@ -45,8 +30,22 @@ def at(seconds: float | None) -> datetime | None:
 
 def frame(*rows: dict[str, Any]) -> pd.DataFrame:
     """Return rows of facts: what each says, and for all else a simple group."""
-    told = [{k: at(v) if k in TIMES else v for k, v in {**FACTS, **row}.items()} for row in rows]
-    return pd.DataFrame(told, columns=[*FACTS], dtype="object").astype(TYPES)
+    usual = {name: at(value) if name in TIMES else value for name, value in FACTS.items()}
+    moved = ({k: at(v) if k in TIMES else v for k, v in row.items()} for row in rows)
+    return typed_frame(moved, usual)
+
+
+def forecast(*rows: dict[str, Any], now_s: float = 40) -> pd.DataFrame:
+    """Return the forecast of rows that are told apart by their partition."""
+    numbered = [{"partition": number, **row} for number, row in enumerate(rows)]
+    return with_expiry(frame(*numbered), now=T0 + timedelta(seconds=now_s))
+
+
+def forecast_of_days(*rows: dict[str, Any], within_s: float = 48 * HOUR_S) -> ExpiryForecast:
+    """Return what expires after an hour, of offsets that are kept for a day, and is at risk."""
+    long = [{"retention_s": 24 * HOUR_S, "check_interval_s": 600, **row} for row in rows]
+    now = T0 + timedelta(seconds=HOUR_S)
+    return select_expiring(forecast(*long, now_s=HOUR_S), now=now, within_s=within_s)
 
 
 CLASSIC = {"type": "classic", "state": "Stable", "protocol_type": "consumer"}

@@ -39,35 +39,35 @@ def change(before: int | None = 10, after: int | None = 5, at: TopicPartition = 
 
 def step(*changes: Change, action: Action = Action.COMMIT, **fields: object) -> Step:
     """Return a step about the idle group, planned on what the facts say, with fields changed."""
-    kept = {
+    usual = {
         "group_id": "g",
         "type": GroupType.CLASSIC,
         "state": GroupState.EMPTY,
         "last_commit_at": NOON - 3600 * SECOND,
         **fields,
     }
-    return Step(action=action, changes=changes, **kept)  # type: ignore[arg-type] # named by tests
+    return Step(action=action, changes=changes, **usual)  # type: ignore[arg-type] # named by tests
 
 
 def plan(*steps: Step, intent: Intent = Intent.RESET, **fields: object) -> Plan:
     """Return a plan of ten seconds ago."""
-    kept = Plan(intent, "as asked", "eu", "id", NOON - 10 * SECOND, steps)
-    return replace(kept, **fields)  # type: ignore[arg-type] # a test names the fields it means
+    usual = Plan(intent, "as asked", "eu", "id", NOON - 10 * SECOND, steps)
+    return replace(usual, **fields)  # type: ignore[arg-type] # a test names the fields it means
 
 
 def facts(*groups: Group, commits: tuple[Commit, ...] = (commit(),), **fields: object) -> Snapshot:
     """Return the facts of noon: the idle group with its commit, unless others are given."""
-    kept = snapshot(*(groups or (IDLE,)), commits=commits, logs=LOGS)
-    return replace(kept, **fields)  # type: ignore[arg-type] # a test names the fields it means
+    usual = snapshot(*(groups or (IDLE,)), commits=commits, logs=LOGS)
+    return replace(usual, **fields)  # type: ignore[arg-type] # a test names the fields it means
 
 
 def case(made: Plan | None = None, now: Snapshot | None = None, **fields: object) -> CheckContext:
     """Return the case of applying a plan at noon, with a reason, within default limits."""
-    kept = CheckContext(
+    usual = CheckContext(
         made or plan(step(change())), now or facts(), Policy(), NOON, "why", applying=True
     )
-    beside = {name: HoldFacts() for name in kept.plan.group_ids}
-    return replace(kept, **{"hold_facts": beside, **fields})  # type: ignore[arg-type] # a test names the fields it means
+    beside = {name: HoldFacts() for name in usual.plan.group_ids}
+    return replace(usual, **{"hold_facts": beside, **fields})  # type: ignore[arg-type] # a test names the fields it means
 
 
 def found(rule: str, about: CheckContext) -> list[Finding]:

@@ -18,7 +18,7 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
-from toolkit.plan import Plan, Severity
+from toolkit.plan import Plan
 
 PARTITIONS = tuple(TopicPartition("orders", number) for number in range(4))
 ALICE = ("alice", "desk")
@@ -41,8 +41,8 @@ def holder(*holds: int, note: HoldNote | None = NOTE, name: str = "!h") -> Membe
 
 def group(*members: Member, assignor: str = "uniform", **fields: object) -> Group:
     """Return a KIP-848 group of two readers, or of the members given, with fields changed."""
-    kept = {"type": GroupType.CONSUMER, "assignor": assignor, **fields}
-    return live("g", *(members or (reader("a", 0, 1), reader("b", 2, 3))), **kept)
+    fields = {"type": GroupType.CONSUMER, "assignor": assignor, **fields}
+    return live("g", *(members or (reader("a", 0, 1), reader("b", 2, 3))), **fields)
 
 
 def classic(*members: Member, assignor: str = "range", **fields: object) -> Group:
@@ -59,23 +59,22 @@ def facts(of: Group, *, committed: int = 10, end: int = 20, age_s: float = 1.0) 
 
 def without_commits(about: Snapshot, *numbers: int) -> Snapshot:
     """Return facts in which some partitions were never committed."""
-    kept = tuple(c for c in about.commits if c.partition not in numbers)
-    return replace(about, commits=kept)
+    return replace(about, commits=tuple(c for c in about.commits if c.partition not in numbers))
 
 
-def told(plan: Plan, rule: str) -> str:
-    """Return what is said by one rule; "" for nothing."""
+def reason(plan: Plan, rule: str) -> str:
+    """Return the reasons of one rule's findings; "" without a finding."""
     return "; ".join(finding.why for finding in plan.findings if finding.rule == rule)
 
 
 def blocks(plan: Plan) -> list[str]:
     """Return the rules that block."""
-    return [finding.rule for finding in plan.findings if finding.severity is Severity.BLOCK]
+    return [finding.rule for finding in plan.findings if finding.blocks]
 
 
 def notes(plan: Plan) -> list[str]:
     """Return the rules that only tell."""
-    return [finding.rule for finding in plan.findings if finding.severity is Severity.NOTE]
+    return [finding.rule for finding in plan.findings if not finding.blocks]
 
 
 def numbers(plan: Plan) -> list[int]:

@@ -15,6 +15,16 @@ class Shown(list[dict[str, Any]]):
         figure: dict[str, Any] = output["data"]["application/vnd.plotly.v1+json"]
         return figure
 
+    @property
+    def html(self) -> str:
+        """The HTML of the last thing shown."""
+        return str(self[-1]["data"]["text/html"])
+
+    @property
+    def text(self) -> str:
+        """The text of the last thing shown."""
+        return str(self[-1]["data"]["text/plain"])
+
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:

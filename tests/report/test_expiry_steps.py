@@ -6,13 +6,12 @@ from datetime import timedelta
 from typing import cast
 
 import pandas as pd
-from expiry_facts import T0, frame
+from expiry_facts import T0, forecast
 from pyspark.sql import SparkSession
 
 from toolkit.journeys.expiry import ExpiryReport
 from toolkit.journeys.fleet import FleetReport
 from toolkit.planning.expiry.expiry_forecast import select_expiring
-from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.spark.fleet_lag import FleetFrames
 
 
@@ -20,20 +19,15 @@ def test_the_groups_that_are_counted_are_those_of_the_plan() -> None:
     """A step names its groups, so that a later forecast does not plan for others."""
     now = T0 + timedelta(seconds=1)
     names = [("eu", "b"), ("eu", "b"), ("eu", "a*"), ("us", "c")]
-    rows = [
-        {"cluster": cluster, "group": group, "partition": n}
-        for n, (cluster, group) in enumerate(names)
-    ]
-    partitions = with_expiry(frame(*rows), now=now)
-    none = pd.DataFrame()
+    rows = ({"cluster": cluster, "group": group} for cluster, group in names)
+    partitions, none = forecast(*rows, now_s=1), pd.DataFrame()
     frames = FleetFrames(partitions, none, none, none, none)
     fleet = FleetReport(("eu", "us"), now, frames, cast("SparkSession", None))
     found = select_expiring(partitions, now=now, within_s=60)
 
     steps = {step.title: step.parameters for step in ExpiryReport(fleet, found, "60s").steps}
 
-    assert {
-        "Rescue 2 groups on eu": ['"a*"', "b"],
-        "Rescue 1 group on us": ["c"],
-    } == {title: given["groups"] for title, given in steps.items()}
+    assert {"Rescue 2 groups on eu": ['"a*"', "b"], "Rescue 1 group on us": ["c"]} == {
+        title: given["groups"] for title, given in steps.items()
+    }
     assert all(given["rescue"] for given in steps.values())

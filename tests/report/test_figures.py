@@ -59,5 +59,5 @@ def test_what_every_figure_has(shown: Any) -> None:
     layout = shown.figure["layout"]
     assert layout["height"] == 200
     assert layout["template"]["layout"]["colorway"][0] == "#0072b2"
-    assert shown[-1]["data"]["text/plain"] == "Chart (bar): Lag by group"
+    assert shown.text == "Chart (bar): Lag by group"
     assert {"typesetMath": False} == shown.figure["config"]

@@ -34,15 +34,10 @@ def test_groups_are_counted_by_cluster_and_word(shown: Any) -> None:
     words = ["OK", "OK", "ERR", None]
     show_status_chart(pd.DataFrame({"cluster": ["eu", "eu", "eu", "us"], "status": words}))
 
-    drawn = {
-        trace["name"]: dict(zip(trace["y"], trace["x"], strict=True))
-        for trace in shown.figure["data"]
-    }
-    assert {
-        "OK": {"eu": 2, "us": 0},
-        "ERR": {"eu": 1, "us": 0},
-        "unknown": {"eu": 0, "us": 1},
-    } == drawn
+    traces = shown.figure["data"]
+    drawn = {one["name"]: dict(zip(one["y"], one["x"], strict=True)) for one in traces}
+    ok, err, unknown = {"eu": 2, "us": 0}, {"eu": 1, "us": 0}, {"eu": 0, "us": 1}
+    assert {"OK": ok, "ERR": err, "unknown": unknown} == drawn
 
 
 def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Any) -> None:
@@ -97,34 +92,23 @@ def test_ages_are_counted_up_to_their_ends(shown: Any) -> None:
     show_time_lag_chart(pd.DataFrame({"cluster": "eu", "time_lag_s": ages}))
 
     (trace,) = shown.figure["data"]
-    assert {
-        "caught up": 1,
-        "under 1 s": 1,
-        "under 10 s": 1,
-        "under 1 min": 1,
-        "under 10 min": 1,
-        "1 d or more": 1,
-    } == dict(zip(trace["x"], trace["y"], strict=True))
+    bins = ["caught up", *(f"under {age}" for age in ("1 s", "10 s", "1 min", "10 min"))]
+    expected = dict.fromkeys([*bins, "1 d or more"], 1)
+    assert expected == dict(zip(trace["x"], trace["y"], strict=True))
 
 
 def test_the_history_shows_the_groups_that_are_worst_now(shown: Any) -> None:
     """A line for each of them, broken where a run has no lag; one run makes no line."""
-    times = [T0, T0 + timedelta(hours=1), T0 + timedelta(hours=2)]
-    rows = pd.DataFrame(
-        {
-            "cluster": "eu",
-            "group": ["a", "a", "a", "b", "b"],
-            "lag": pd.array([1, None, 9, 50, 3], "Int64"),
-            "taken_at": [*times, times[0], times[2]],
-        }
-    )
-    show_lag_history(rows[rows["taken_at"] == T0])
+    first, second, third = T0, T0 + HOUR, T0 + 2 * HOUR
+    rows = pd.DataFrame({"cluster": "eu", "group": [*"aaabb"]})
+    rows["lag"] = pd.array([1, None, 9, 50, 3], "Int64")
+    rows["taken_at"] = [first, second, third, first, third]
+    show_lag_history(rows[rows["taken_at"] == first])
     assert [] == shown
     show_lag_history(rows, top_n=1)
 
     (trace,) = shown.figure["data"]
-    assert "a · eu" == trace["name"]
-    assert [1, None, 9] == trace["y"]
+    assert ("a · eu", [1, None, 9]) == (trace["name"], trace["y"])
 
 
 def test_nothing_is_drawn_of_nothing(shown: Any) -> None:
@@ -166,8 +150,6 @@ def test_counts_have_a_sequential_scale(shown: Any) -> None:
     assert "colorscale" not in shown.figure["data"][0]
 
 
-Shown = list[dict[str, Any]]
-
 GROUPS = pd.DataFrame(
     [
         ("eu", "slow", "WARN", "WARN", 9_000),
@@ -195,27 +177,26 @@ def test_unhealthy_groups_are_listed_by_severity_then_by_lag() -> None:
     assert ["left", "gone", "lost", "slow", "mute"] == list(report(GROUPS).unhealthy["group"])
 
 
-def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Shown) -> None:
+def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Any) -> None:
     """As bad as the worst group, which the command diagnoses; of a healthy fleet there is none."""
     report(GROUPS).conclude()
-    data, metadata = shown[-1]["data"], shown[-1]["metadata"]
     command = (
         "offsetbook run 90_troubleshoot_group -p cluster=us -p groups=left "
         "-p 'fleet_file=/etc/my fleet.yaml'"
     )
 
-    assert {ROLE_KEY: "headline", TONE_KEY: "bad"} == metadata
-    assert data["text/html"].index("left") < data["text/html"].index("slow")
-    assert "1 d 13 h" in data["text/html"]
-    assert command in data["text/plain"]
+    assert {ROLE_KEY: "headline", TONE_KEY: "bad"} == shown[-1]["metadata"]
+    assert shown.html.index("left") < shown.html.index("slow")
+    assert "1 d 13 h" in shown.html
+    assert command in shown.text
 
     assert None is report(GROUPS[GROUPS["status"] == "OK"]).conclude()
 
     assert {ROLE_KEY: "headline", TONE_KEY: "good"} == shown[-1]["metadata"]
-    assert "" == shown[-1]["data"]["text/html"]
+    assert "" == shown.html
 
 
-def test_in_jupyterlab_buttons_lead_on(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_jupyterlab_buttons_lead_on(shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One for each of the worst groups, in their order."""
     monkeypatch.delenv(HEADLESS_VARIABLE)
     buttons = report(GROUPS).conclude()

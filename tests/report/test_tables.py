@@ -30,14 +30,7 @@ from toolkit.report.tables import ROW_CAP
 from toolkit.runner.parameters import parse_parameters, read_parameters
 from toolkit.session import connect
 
-Shown = list[dict[str, Any]]
-
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def html_of(shown: Shown) -> str:
-    """Return the HTML of the last thing shown."""
-    return shown[-1]["data"]["text/html"]
 
 
 def cells(html: str) -> list[str]:
@@ -58,7 +51,7 @@ def cells(html: str) -> list[str]:
     ],
     ids=["cell", "column", "list", "category", "index", "index name", "column levels"],
 )
-def test_names_are_text(shown: Shown, frame: pd.DataFrame) -> None:
+def test_names_are_text(shown: Any, frame: pd.DataFrame) -> None:
     """A hostile name is text wherever a frame can hold it, and in caption and empty text."""
     show_table(frame, caption_text=HOSTILE)
     show_table(frame.head(0), caption_text=HOSTILE, empty_text=HOSTILE)
@@ -79,7 +72,7 @@ def test_no_name_makes_a_tag(name: str) -> None:
     Tags().feed(in_html(name))
 
 
-def test_hidden_characters_are_spelt_out(shown: Shown) -> None:
+def test_hidden_characters_are_spelt_out(shown: Any) -> None:
     """A name cannot pass for another one by what nobody sees, nor command a terminal or a log."""
     show_table(
         pd.DataFrame({"group": ["orders\u202egro", "pay\u200bments", "grün ☃", "a\x1b]0;\x07"]})
@@ -93,7 +86,7 @@ def test_hidden_characters_are_spelt_out(shown: Shown) -> None:
     assert "first\\x1b[2J\nsecond" == other["text/plain"]
 
 
-def test_numbers(shown: Shown) -> None:
+def test_numbers(shown: Any) -> None:
     """Numbers are right-aligned with thousands apart; what is missing is a dash and never 0."""
     frame = pd.DataFrame(
         {
@@ -108,23 +101,24 @@ def test_numbers(shown: Shown) -> None:
 
     show_table(frame)
 
-    assert cells(html_of(shown)) == [
+    assert cells(shown.html) == [
         *["1,234,567", "1,234,567", f"{10**20:,}", "1", "0.123", "12"],
         *["0", "–", "–", "–", "1,234.5", "12"],
         *["-5", "0", "7", "3", "∞", "0.5"],
     ]
-    assert 'class="ob-data number-1 number-2 number-3 number-4 number-5 number-6"' in html_of(shown)
+    assert 'class="ob-data number-1 number-2 number-3 number-4 number-5 number-6"' in shown.html
     # Only whole numbers without gaps are in order by their text.
-    assert html_of(shown).count('data-type="num-fmt"') == 1
-    assert html_of(shown).count('data-order="') == 15
+    assert shown.html.count('data-type="num-fmt"') == 1
+    assert shown.html.count('data-order="') == 15
 
 
-def test_other_values(shown: Shown) -> None:
+def test_other_values(shown: Any) -> None:
     """Times are UTC and say so, durations have units, booleans are words, lists are lists."""
     frame = pd.DataFrame(
         {
             "at": [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), None],
             "for": [timedelta(days=3, hours=4, minutes=5), None],
+            "ago": [timedelta(minutes=-12, seconds=-5), timedelta(0)],
             "live": pd.Series([True, None], dtype=object),
             "topics": [frozenset({"b", "a"}), ()],
         }
@@ -132,45 +126,34 @@ def test_other_values(shown: Shown) -> None:
 
     show_table(frame)
 
-    assert cells(html_of(shown)) == [
-        *["2026-01-02 03:04:05 UTC", "3 d 4 h", "yes", "a, b"],
-        *["–", "–", "–", "–"],
+    assert cells(shown.html) == [
+        *["2026-01-02 03:04:05 UTC", "3 d 4 h", "-12 min 5 s", "yes", "a, b"],
+        *["–", "–", "0 s", "–", "–"],
     ]
 
 
-def test_durations(shown: Shown) -> None:
-    """A duration is its two largest units."""
-    durations = [
-        *[timedelta(0), timedelta(seconds=59.6)],
-        *[timedelta(hours=2, seconds=5), timedelta(minutes=-12, seconds=-5)],
-    ]
-    show_table(pd.DataFrame({"for": durations}))
-
-    assert cells(html_of(shown)) == ["0 s", "1 min", "2 h", "-12 min 5 s"]
-
-
-def test_cut_is_said(shown: Shown) -> None:
+def test_cut_is_said(shown: Any) -> None:
     """Rows that are not shown are counted out loud, since sorting does not see them."""
     show_table(pd.DataFrame({"lag": range(ROW_CAP + 1)}))
 
-    assert f"first {ROW_CAP:,} of {ROW_CAP + 1:,} rows" in html_of(shown)
-    assert f"first {ROW_CAP:,} of {ROW_CAP + 1:,} rows" in shown[-1]["data"]["text/plain"]
-    assert len(cells(html_of(shown))) == ROW_CAP
+    for form in (shown.html, shown.text):
+        assert f"first {ROW_CAP:,} of {ROW_CAP + 1:,} rows" in form
+    assert len(cells(shown.html)) == ROW_CAP
 
     show_table(pd.DataFrame({"lag": range(ROW_CAP)}))
 
-    assert "rows" not in html_of(shown).replace("data-rows", "")
+    assert "rows" not in shown.html.replace("data-rows", "")
 
 
-def test_no_rows(shown: Shown) -> None:
+def test_no_rows(shown: Any) -> None:
     """An empty frame is a sentence and no table."""
     show_table(pd.DataFrame({"lag": []}), empty_text="No group lags.")
 
-    assert "No group lags." in html_of(shown)
-    assert "<table" not in html_of(shown)
+    assert "No group lags." in shown.html
+    assert "<table" not in shown.html
 
 
-def test_library_is_sent_once(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_is_sent_once(shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library comes with the first table, and again with the cell that has brought it."""
     monkeypatch.delenv("OFFSETBOOK_HEADLESS")
     monkeypatch.setattr("toolkit.report.browser_libraries._carrier", [])
@@ -189,7 +172,7 @@ def test_library_is_sent_once(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize("show", [show_table, show_problems])
 def test_every_table_brings_its_looks(
-    shown: Shown, monkeypatch: pytest.MonkeyPatch, show: Callable[..., None], rows: int
+    shown: Any, monkeypatch: pytest.MonkeyPatch, show: Callable[..., None], rows: int
 ) -> None:
     """In JupyterLab a table is styled, also one without rows, whichever is shown first."""
     monkeypatch.delenv("OFFSETBOOK_HEADLESS")
@@ -200,34 +183,33 @@ def test_every_table_brings_its_looks(
     assert bool(rows) == ("<script" in looks["data"]["text/html"])
 
 
-def test_names_in_a_cell_are_whole(shown: Shown) -> None:
+def test_names_in_a_cell_are_whole(shown: Any) -> None:
     """A name is not broken at its hyphens; a sentence, or what is very long, may be."""
     long = "reader-" * 20
-    show_table(
-        pd.DataFrame({"what": ["nightly-export", "went on by 10 in 10s", long, "a b " * 20]})
-    )
-    html = shown[0]["data"]["text/html"]
-    assert "<td>nightly-export</td>" in html
-    assert '<td class="phrase">went on by 10 in 10s</td>' in html
-    assert f"<td>{long}" not in html
-    assert '<td class="sentence">a b' in html
+    names = ["nightly-export", "went on by 10 in 10s", long, "a b " * 20]
+    show_table(pd.DataFrame({"what": names}))
+
+    assert "<td>nightly-export</td>" in shown.html
+    assert '<td class="phrase">went on by 10 in 10s</td>' in shown.html
+    assert f"<td>{long}" not in shown.html
+    assert '<td class="sentence">a b' in shown.html
 
 
-def test_problems(shown: Shown) -> None:
+def test_problems(shown: Any) -> None:
     """Problems are rows marked for the top of the report; none is said, too."""
     show_problems([Problem("offsets", "not authorised", group_id=HOSTILE)])
 
     assert shown[-1]["metadata"] == {"offsetbook_role": "problems"}
-    assert "1 read error" in html_of(shown)
-    assert cells(html_of(shown)) == ["offsets", "not authorised", in_html(HOSTILE)]
+    assert "1 read error" in shown.html
+    assert cells(shown.html) == ["offsets", "not authorised", in_html(HOSTILE)]
 
     show_problems([])
 
     assert shown[-1]["metadata"] == {}
-    assert "No read errors" in html_of(shown)
+    assert "No read errors" in shown.html
 
 
-def test_problems_of_any_record(shown: Shown) -> None:
+def test_problems_of_any_record(shown: Any) -> None:
     """Any dataclass or frame of problems will do."""
 
     @dataclass
@@ -235,9 +217,10 @@ def test_problems_of_any_record(shown: Shown) -> None:
         cluster: str
 
     show_problems([Trouble("eu"), Trouble("us")])
+    of_records = shown.html
     show_problems(pd.DataFrame({"cluster": ["eu", "us"]}))
 
-    assert html_of(shown[:1]) == html_of(shown)
+    assert of_records == shown.html
 
 
 def test_frames_of_a_notebook_are_not_typeset(shell: InteractiveShell) -> None:
@@ -249,15 +232,13 @@ def test_frames_of_a_notebook_are_not_typeset(shell: InteractiveShell) -> None:
     assert bundle["text/html"].startswith('<div class="mathjax_ignore">')
 
 
-def test_text_tells_a_name_from_a_missing_one(shown: Shown) -> None:
+def test_text_tells_a_name_from_a_missing_one(shown: Any) -> None:
     """As text, a group called None or nan is what it is called, and no group is a dash."""
     groups = ["", "None", "nan", None]
     show_table(pd.DataFrame({"group": groups, "topic": ["None", None, "t", "t"]}))
 
-    lines = shown[-1]["data"]["text/plain"].splitlines()
-    assert [['""', "None"], ["None", "–"], ["nan", "t"], ["–", "t"]] == [
-        line.split() for line in lines[1:]
-    ]
+    lines = [line.split() for line in shown.text.splitlines()[1:]]
+    assert [['""', "None"], ["None", "–"], ["nan", "t"], ["–", "t"]] == lines
 
 
 SENTENCE = "the next record is unread since yesterday, " * 3
@@ -288,7 +269,7 @@ def test_what_is_acted_on_stands_beside_what_names_the_row(
     assert (leading, ()) == (found.leading, found.empty)
 
 
-def test_a_column_without_values_is_left_out_and_named(shown: list[dict[str, Any]]) -> None:
+def test_a_column_without_values_is_left_out_and_named(shown: Any) -> None:
     """An empty column is named below the table; where missing means something it stays."""
     frame = pd.DataFrame(
         {
@@ -299,26 +280,21 @@ def test_a_column_without_values_is_left_out_and_named(shown: list[dict[str, Any
             "lag": [None, None],
         }
     )
-
     show_table(frame)
+
+    left_out = "Empty columns, left out: rack, held partitions."
+    assert ["group", "is paused", "lag"] == re.findall(r"<th [^>]*>(.*?)</th>", shown.html)
+    assert f'<p class="ob-left-out">{left_out}</p>' in shown.html
+    assert shown.text.endswith(left_out)
     show_problems([{"what": "log end", "topic": "", "why": "no leader"}])
-
-    table, problems = (output["data"] for output in shown)
-    headings = re.findall(r"<th [^>]*>(.*?)</th>", table["text/html"])
-    assert ["group", "is paused", "lag"] == headings
-    assert (
-        '<p class="ob-left-out">Empty columns, left out: rack, held partitions.</p>'
-        in (table["text/html"])
-    )
-    assert table["text/plain"].endswith("Empty columns, left out: rack, held partitions.")
-    assert "Empty columns, left out: topic." in problems["text/plain"]
+    assert "Empty columns, left out: topic." in shown.text
 
 
-def test_only_a_column_that_stays_in_sight_makes_a_row_tall(shown: list[dict[str, Any]]) -> None:
+def test_only_a_column_that_stays_in_sight_makes_a_row_tall(shown: Any) -> None:
     """A long text that may be out of sight scrolls in its cell; the reason is there as a whole."""
     show_table(pd.DataFrame({"topic": ["orders"], "subscribed": [SENTENCE], "why": [SENTENCE]}))
 
-    cells = re.findall(r"<td[^>]*>.*?</td>", shown[-1]["data"]["text/html"])
+    cells = re.findall(r"<td[^>]*>.*?</td>", shown.html)
     assert cells == [
         "<td>orders</td>",
         f'<td class="sentence">{SENTENCE}</td>',
@@ -360,33 +336,38 @@ def test_the_command_means_the_values(
     assert values | {"cluster": "us"} == read
 
 
-def test_what_is_empty_is_the_default_and_none_is_an_empty_text() -> None:
+EU = {"cluster": "eu"}
+
+
+@pytest.mark.parametrize(
+    ("call", "session", "command"),
+    [
+        (
+            NotebookCall("40", {"groups": [], "value": "", "pause_for": None}),
+            {**EU, "state": ""},
+            "offsetbook run 40 -p cluster=eu -p pause_for=",
+        ),
+        # The session's cluster is no parameter beside those of the call.
+        (NotebookCall("30", {"clusters": ["eu"]}), EU, "offsetbook run 30 -p clusters=eu"),
+        (NotebookCall(), EU, ""),
+    ],
+    ids=["empty values", "clusters of its own", "no notebook"],
+)
+def test_what_is_empty_is_the_default_and_none_is_an_empty_text(
+    call: NotebookCall, session: dict[str, str], command: str
+) -> None:
     """Nothing is written for an empty value; a default that is not empty is replaced by None."""
-    call = NotebookCall("40", {"groups": [], "value": "", "pause_for": None})
-
-    assert "offsetbook run 40 -p cluster=eu -p pause_for=" == run_command(
-        call, {"cluster": "eu", "state": ""}
-    )
-
-
-def test_a_call_without_cluster_or_notebook() -> None:
-    """The session's cluster is no parameter beside those of the call; no notebook, no command."""
-    call = NotebookCall("30", {"clusters": ["eu"]})
-
-    assert "offsetbook run 30 -p clusters=eu" == run_command(call, {"cluster": "eu"})
-    assert "" == run_command(NotebookCall(), {"cluster": "eu"})
+    assert command == run_command(call, session)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "it's\nhere \\n", "pay\u200bments", "plain"])
 def test_what_is_shown_is_what_a_shell_reads(name: str) -> None:
     """Every character of a command is visible, and bash reads the name out of it."""
     command = run_command(NotebookCall("40", {"group": name}), {})
-
-    assert visible(command) == command
     printed = ["bash", "-c", command.replace("offsetbook run 40 -p", "printf %s")]
-    assert (
-        f"group={name}" == subprocess.run(printed, capture_output=True, check=True).stdout.decode()
-    )
+    read = subprocess.run(printed, capture_output=True, check=True).stdout.decode()
+
+    assert (command, f"group={name}") == (visible(command), read)
 
 
 @pytest.mark.parametrize(

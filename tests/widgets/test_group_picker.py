@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
@@ -28,26 +30,28 @@ def groups() -> pd.DataFrame:
     )
 
 
-@pytest.fixture
-def picker(groups: pd.DataFrame) -> GroupPicker:
-    """Return a live picker."""
-    picker = group_picker(groups)
+def live(groups: pd.DataFrame, **options: Any) -> GroupPicker:
+    """Return a picker as somebody in the browser has it."""
+    picker = group_picker(groups, **options)
     assert picker.view
     return picker
 
 
+@pytest.fixture
+def picker(groups: pd.DataFrame) -> GroupPicker:
+    """Return a live picker."""
+    return live(groups)
+
+
 def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     """Where one is wanted the next choice replaces the last, and nothing is chosen unasked."""
-    picker = group_picker(groups, only_one=True)
-    assert picker.view
+    picker = live(groups, only_one=True)
+    button = picker.run_below.button
     assert ((), None) == (picker.picked, picker.listing.index)
     picker.listing.set_state({"index": 3})
     assert ("service-00002-reader",) == picker.picked
     assert "Next: run the cells below, or press Continue." in picker.count.value
-    assert ("Continue with 1 group", False) == (
-        picker.run_below.button.description,
-        picker.run_below.button.disabled,
-    )
+    assert ("Continue with 1 group", False) == (button.description, button.disabled)
     picker.search.value = "00017"
     assert (("service-00002-reader",), None) == (picker.picked, picker.listing.index)
     picker.listing.set_state({"index": 0})
@@ -57,7 +61,7 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     picker.clear_button.click()
     assert ((), None) == (picker.picked, picker.listing.index)
     # A click that waited in a queue goes on with nothing.
-    picker.run_below.button.click()
+    button.click()
     assert () == picker.run_below.output.outputs
 
 
@@ -87,8 +91,7 @@ def test_the_worst_groups_come_first(groups: pd.DataFrame) -> None:
     """Sorted by health, and each line says it in a word."""
     words = pd.Categorical(["ok"] * COUNT, ["ok", "behind", "stuck"], ordered=True)
     words[7], words[9] = "behind", "stuck"
-    picker = group_picker(groups.assign(health=words))
-    assert picker.view
+    picker = live(groups.assign(health=words))
     picker.order.value = "health"
 
     assert ["service-00009-reader", "service-00007-reader"] == picker.shown[:2]
@@ -106,8 +109,7 @@ def test_every_column_of_a_line_is_in_sight() -> None:
         "members": pd.array([1000, 1, 0], "Int64"),
         "lag": pd.array([123_456_789, None, 0], "Int64"),
     }
-    picker = group_picker(pd.DataFrame(rows))
-    assert picker.view
+    picker = live(pd.DataFrame(rows))
     first, second, third = (line for line, _ in picker.listing.options)
 
     assert "payments-reconciliat…xxxxxx-eu-0" == first.split()[0] != second.split()[0]
@@ -137,22 +139,21 @@ def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
 
 def test_names_are_handed_over_as_they_are(groups: pd.DataFrame) -> None:
     """The callable gets the exact names, once the button is pressed and not before."""
-    told: list[tuple[str, ...]] = []
-    picker = group_picker(groups, on_pick=told.append)
-    assert picker.view
+    handed_over: list[tuple[str, ...]] = []
+    picker = live(groups, on_pick=handed_over.append)
     picker.use_button.click()
     picker.state.value = "Dead"
     picker.listing.set_state({"index": [0]})
-    assert [] == told
+    assert [] == handed_over
     picker.use_button.click()
-    assert [(HOSTILE,)] == told
+    assert [(HOSTILE,)] == handed_over
     assert "<img" not in picker.count.value
 
 
 @pytest.mark.parametrize("name", ["pay*", " a*", "", "[a]"])
 def test_what_is_chosen_is_exactly_that_group(name: str) -> None:
     """Also beside a group whose name is how a pattern would be written for it."""
-    names = [name, *(other for other in ("pay[*]", " a[*]", "[[]a]", "a", "payments"))]
+    names = [name, "pay[*]", " a[*]", "[[]a]", "a", "payments"]
     listed = [Group(one, GroupType.CLASSIC, GroupState.EMPTY) for one in names]
     picker = group_picker(pd.DataFrame({"group": names}))
 
@@ -168,8 +169,7 @@ def test_an_error_of_the_callable_is_seen(groups: pd.DataFrame) -> None:
     def fail(names: tuple[str, ...]) -> None:
         raise ValueError(f"no {names[0]}")
 
-    picker = group_picker(groups, on_pick=fail)
-    assert picker.view
+    picker = live(groups, on_pick=fail)
     picker.choose([HOSTILE])
     picker.use_button.click()
     assert f"no {HOSTILE}" == str(picker.error)
@@ -192,14 +192,12 @@ def test_a_choice_survives_another_run_of_its_cell(
     """The groups that are still there stay chosen; the same names of another cluster are not."""
     monkeypatch.setattr("widgets.last_choice.running_cell", lambda: ("cell-9", "first"))
     eu, us = groups.assign(cluster="eu"), groups.assign(cluster="us")
-    picker = group_picker(eu)
-    assert picker.view
+    picker = live(eu)
     picker.listing.set_state({"index": [4, 6]})  # the hostile name is the first
     chosen = ("service-00003-reader", "service-00005-reader")
 
     assert chosen == picker.picked == group_picker(eu).picked
-    again = group_picker(eu)
-    assert again.view
+    again = live(eu)
     assert ((4, 6), 2) == (again.listing.index, again.count.value.count("ow-key"))
     assert chosen[1:] == group_picker(eu.drop(index=3)).picked
     assert () == group_picker(us).picked

@@ -91,19 +91,13 @@ def test_a_click_saves_to_the_file_that_is_named() -> None:
 FRAME = pd.DataFrame({"topic": [f"t{n}" for n in range(500)], "lag": range(500)})
 
 
-def test_the_order_is_over_all_rows_and_the_cut_is_said() -> None:
-    """The largest of all comes first, though only some are painted."""
+def test_order_and_filter_are_over_all_rows_and_the_cut_is_said() -> None:
+    """The largest of all comes first, and a row that was not painted is found."""
     rows = FilterTable(FRAME, caption="Changes", most=50)
     assert rows.view
     assert "showing 50 of 500 rows" in rows.body.value
     rows.order.value = "-lag"
     assert [499, 498] == [*rows.shown["lag"][:2]]
-
-
-def test_the_filter_is_over_all_rows() -> None:
-    """A row that was not painted is found, and how many match is said."""
-    rows = FilterTable(FRAME, caption="Changes", most=50)
-    assert rows.view
     rows.search.set_state({"value": "T499"})
     assert ["t499"] == [*rows.shown["topic"]]
     assert "1 of 1 matching rows (500 total)" in rows.body.value
@@ -134,27 +128,16 @@ def test_what_it_returns_and_what_it_raises_is_kept() -> None:
     assert action.wait(10)
     assert (7, "done", None) == (action.result, action.state, action.error)
 
-    def fail(_: RunningJob) -> None:
+    def fail(*_: RunningJob) -> None:
         raise ValueError("<img src=x>")
 
-    assert action.start(fail)
-    assert action.wait(10)
-    assert ("failed", "<img src=x>") == (action.state, str(action.error))
-    assert "&lt;img src=x&gt;" in action.error_box.value
-    assert "<img" not in action.error_box.value
-
-
-def test_an_error_at_the_end_is_not_swallowed() -> None:
-    """What is done with the result may fail too, and that is seen."""
-    action = BackgroundRun("Reading")
-
-    def fail() -> None:
-        raise KeyError("afterwards")
-
-    action.start(lambda _: 7, then=fail)
-    assert action.wait(10)
-    assert isinstance(action.error, KeyError)
-    assert "afterwards" in action.error_box.value
+    # What is done with the result may fail too.
+    for state, work, then in (("failed", fail, lambda: None), ("done", lambda _: 7, fail)):
+        assert action.start(work, then=then)
+        assert action.wait(10)
+        assert (state, "<img src=x>") == (action.state, str(action.error))
+        assert "&lt;img src=x&gt;" in action.error_box.value
+        assert "<img" not in action.error_box.value
 
 
 def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:

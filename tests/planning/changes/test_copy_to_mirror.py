@@ -54,6 +54,7 @@ def after(plan: Plan) -> list[tuple[TopicPartition, Position | None]]:
 
 
 EPOCHS = LogOffsets(0, 100, 100, (EpochEnd(0, 30), EpochEnd(2, 100)))
+NEW = ("new-group", "note")
 
 
 @pytest.mark.parametrize(
@@ -68,25 +69,7 @@ def test_equal_offsets_go_to_the_mirrored_topic(there: Snapshot, epoch: int | No
     assert [(MIRRORED, Position(40, epoch, "m"))] == after(plan)
     assert ("us", "other") == (plan.cluster, plan.cluster_id)
     assert "copy g of eu to g of us, by offset" == plan.request
-    assert ([("new-group", "note")], {"new-group"}) == (rules(plan), plan.allows)
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "offset", "why"),
-    [
-        (0, 30, 30, "clamped to the log end offset 30: 40 is past it"),
-        (50, 90, 50, "clamped to the log start offset 50: 40 is before it"),
-    ],
-)
-def test_an_offset_that_the_mirror_lacks_is_moved(
-    start: int, end: int, offset: int, why: str
-) -> None:
-    """It goes to the nearest that exists, and says so."""
-    plan = plan_copy_between(source(40), mirror(start, end), pair=PAIR, by=ByOffset())
-
-    (change,) = changes(plan)
-    said = f"the same offset; {why}; commit metadata cleared"
-    assert (Position(offset), said) == (change.after, change.why)
+    assert ([NEW], {"new-group"}) == (rules(plan), plan.allows)
 
 
 def at(minute: int) -> datetime:
@@ -94,52 +77,48 @@ def at(minute: int) -> datetime:
     return NOON - timedelta(hours=1) + timedelta(minutes=minute)
 
 
-def by_time(
-    times: dict[int, int], found: tuple[int, int] | None, *, looked_up: bool = True
-) -> ByTime:
+def by_time(times: dict[int, int], found: tuple[int, int] | None) -> ByTime:
     """Return a rule from the minutes of the source's records and where the mirror has one."""
     spot = TimedOffset(found[0], at(found[1])) if found else None
     known = {(ORDERS, offset): at(minute) for offset, minute in times.items()}
-    return ByTime(known, {MIRRORED: spot} if looked_up else {})
+    return ByTime(known, {MIRRORED: spot})
+
+
+AT_4, AT_5 = "2026-03-01 11:04:00 UTC", "2026-03-01 11:05:00 UTC"
+LAST_READ = "the last record read has timestamp"
+CLAMPED = "the same offset; clamped to the log"
 
 
 @pytest.mark.parametrize(
-    ("rule", "offset", "why"),
+    ("there", "rule", "offset", "why"),
     [
-        (by_time({40: 5}, (33, 5)), 33, "the next record has timestamp 2026-03-01 11:05:00 UTC"),
+        # An offset that the mirror lacks is moved to the nearest that exists.
+        (mirror(0, 30), ByOffset(), 30, f"{CLAMPED} end offset 30: 40 is past it"),
+        (mirror(50, 90), ByOffset(), 50, f"{CLAMPED} start offset 50: 40 is before it"),
+        (mirror(), by_time({40: 5}, (33, 5)), 33, f"the next record has timestamp {AT_5}"),
         # Nothing is known of a next record: 40 is a transaction's marker, or the end of the log.
-        (
-            by_time({39: 4}, (32, 4)),
-            32,
-            "the last record read has timestamp 2026-03-01 11:04:00 UTC; it is redelivered",
-        ),
-        (by_time({38: 4}, (32, 4)), 32, "the last record read has timestamp"),
-        (
-            by_time({40: 5}, None),
-            100,
-            "mirror has no record at or after 2026-03-01 11:05:00 UTC yet: log end offset",
-        ),
+        (mirror(), by_time({39: 4}, (32, 4)), 32, f"{LAST_READ} {AT_4}; it is redelivered"),
+        (mirror(), by_time({38: 4}, (32, 4)), 32, LAST_READ),
+        (mirror(), by_time({40: 5}, None), 100, f"mirror has no record at or after {AT_5} yet"),
     ],
 )
-def test_the_record_of_the_same_time(rule: ByTime, offset: int, why: str) -> None:
-    """The group goes to its next record, or its last, or waits at the end; without metadata."""
-    plan = plan_copy_between(source(40), mirror(), pair=PAIR, by=rule)
+def test_where_a_group_goes_on(
+    there: Snapshot, rule: ByOffset | ByTime, offset: int, why: str
+) -> None:
+    """The group goes to its offset, its next record, its last, or the end; without metadata."""
+    plan = plan_copy_between(source(40), there, pair=PAIR, by=rule)
 
     (change,) = changes(plan)
-    assert Position(offset) == change.after
-    assert why == change.why[: len(why)]
+    assert (Position(offset), why) == (change.after, change.why[: len(why)])
     assert change.why.endswith("; commit metadata cleared")
-    assert plan.request.endswith(", by time")
+    assert plan.request.endswith(f", by {'time' if isinstance(rule, ByTime) else 'offset'}")
 
 
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
         (by_time({}, (33, 5)), "no source record at or before 40 has a known timestamp"),
-        (
-            by_time({40: 5}, None, looked_up=False),
-            "the mirror's offset at 2026-03-01 11:05:00 UTC is unknown",
-        ),
+        (ByTime({(ORDERS, 40): at(5)}, {}), f"the mirror's offset at {AT_5} is unknown"),
     ],
 )
 def test_an_unknown_time_blocks(rule: ByTime, why: str) -> None:
@@ -184,7 +163,6 @@ def test_instants_are_of_the_mirrors_partitions() -> None:
     assert {} == instants(source(40), PAIR, {})
 
 
-NEW = ("new-group", "note")
 LIVE_THERE = mirror(0, 100, live("g", member("eu.orders")))
 # The other offsets of the mirror's group are not taken for what is meant.
 COMMITTED_THERE = replace(mirror(0, 100, IDLE), commits=(Commit("g", *MIRRORED, 5),))
@@ -233,23 +211,16 @@ def test_no_unread_record_is_skipped(
     the mirror when it is read, `late` more come before the times are looked up in it.
     """
     committed = min(committed, len(minutes))
-    records = [(offset, minute) for offset, minute in enumerate(minutes) if minute is not None]
+    records = [(offset, at(minute)) for offset, minute in enumerate(minutes) if minute is not None]
     here = source(committed, end=len(minutes))
     times = {
-        (partition, offset): at(next(minute for o, minute in records if o >= offset))
+        (partition, offset): next(time for o, time in records if o >= offset)
         for partition, offset in records_to_date(here, "g")
         if any(o >= offset for o, _ in records)
     }
-    in_mirror = records[: mirrored + late]
+    in_mirror = [TimedOffset(n, time) for n, (_, time) in enumerate(records[: mirrored + late])]
     found = {
-        partition: next(
-            (
-                TimedOffset(index, at(minute))
-                for index, (_, minute) in enumerate(in_mirror)
-                if at(minute) >= instant
-            ),
-            None,
-        )
+        partition: next((record for record in in_mirror if record.timestamp >= instant), None)
         for partition, instant in instants(here, PAIR, times).items()
     }
     there = mirror(0, min(mirrored, len(records)))

@@ -11,7 +11,7 @@ from facts import NOON, idle, live, member, rules, snapshot
 from guardrail_cases import reviewed
 
 from toolkit.errors import UsageError
-from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Finding, Plan, Position, Severity
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
@@ -61,35 +61,6 @@ def test_a_subscribed_topic_is_refused_with_its_readers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "rule"),
-    [
-        (live("g", member(unreadable="it is not known")), "unreadable"),
-        (live("g", described=False), "unreadable"),
-        (live("g", state=GroupState.PREPARING_REBALANCE), "unreadable"),
-        (live("g", member(), type=GroupType.UNKNOWN), "unreadable"),
-        (live("g", member(), protocol_type="connect"), "group-live"),
-        (replace(IDLE, type=GroupType.SHARE), "share-group"),
-    ],
-)
-def test_a_group_whose_subscription_does_not_tell_is_refused(group: Group, rule: str) -> None:
-    """What is subscribed is not guessed, and members that are not consumers keep everything."""
-    plan = plan_delete_offsets(
-        snapshot(group, commits=commits("a", "b")), groups=["g"], topics=["a"]
-    )
-
-    assert ([(rule, "block")], ()) == (rules(plan), plan.steps)
-
-
-def test_an_idle_group_may_lose_anything_that_is_named() -> None:
-    """Topics and single partitions are deleted, whatever the group once subscribed to."""
-    facts = snapshot(IDLE, commits=commits("orders", "payments", "audit", partitions=3))
-    plan = plan_delete_offsets(facts, groups=["g"], topics=["orders:0,2", "audit:1-2"])
-
-    expected = [("g", "audit", 1), ("g", "audit", 2), ("g", "orders", 0), ("g", "orders", 2)]
-    assert (expected, ()) == (deleted(plan), plan.findings)
-
-
-@pytest.mark.parametrize(
     ("topic", "finding"),
     [
         # The real tool calls it successful to delete what is not there (O13).
@@ -127,6 +98,19 @@ def test_a_pending_commit_blocks() -> None:
 LIVE = live("g", member("orders"))
 BOTH = commits("orders", "audit")
 NO_COMMIT = ("no-commit", "note")
+UNREAD = ("unreadable", "block")
+ORDERS, ALL = {"topics": ["orders"]}, {"all_topics": True}
+SOME = {"topics": ["orders:0", "audit:1-2"]}
+THREE_OF_EACH = commits("orders", "bills", "audit", partitions=3)
+# What is subscribed is not guessed, and members that are not consumers keep everything.
+UNKNOWN_SUBSCRIPTIONS = (
+    (live("g", member(unreadable="it is not known")), "unreadable"),
+    (live("g", described=False), "unreadable"),
+    (live("g", state=GroupState.PREPARING_REBALANCE), "unreadable"),
+    (live("g", member(), type=GroupType.UNKNOWN), "unreadable"),
+    (live("g", member(), protocol_type="connect"), "group-live"),
+    (replace(IDLE, type=GroupType.SHARE), "share-group"),
+)
 
 
 @pytest.mark.parametrize(
@@ -134,16 +118,22 @@ NO_COMMIT = ("no-commit", "note")
     [
         # Without a topic, everything of an idle group has to be asked for.
         (snapshot(IDLE, commits=BOTH), {}, [("topics-required", "block")], []),
-        (snapshot(IDLE, commits=BOTH), {"all_topics": True}, [], ["audit", "orders"]),
+        (snapshot(IDLE, commits=BOTH), ALL, [], ["audit:0", "orders:0"]),
+        # Topics and single partitions, whatever the group once subscribed to.
+        (snapshot(IDLE, commits=THREE_OF_EACH), SOME, [], ["audit:1", "audit:2", "orders:0"]),
         # Everything includes what is subscribed, which is refused.
-        (snapshot(LIVE, commits=BOTH), {"all_topics": True}, [("subscribed", "block")], ["audit"]),
+        (snapshot(LIVE, commits=BOTH), ALL, [("subscribed", "block")], ["audit:0"]),
         (snapshot(LIVE, commits=commits("orders")), {}, [NO_COMMIT], []),
-        (snapshot(IDLE), {"all_topics": True}, [NO_COMMIT], []),
-        (snapshot(), {"topics": ["orders"]}, [("no-such-group", "block")], []),
+        (snapshot(IDLE), ALL, [NO_COMMIT], []),
+        (snapshot(), ORDERS, [("no-such-group", "block")], []),
         # A commit that could not be read is not taken for a missing one, where it is meant.
-        (unread(IDLE), {"topics": ["audit"]}, [("unreadable", "block")], ["audit"]),
-        (unread(IDLE), {"topics": ["orders"]}, [], ["orders"]),
-        (unread(LIVE), {}, [("unreadable", "block")], ["audit"]),
+        (unread(IDLE), {"topics": ["audit"]}, [UNREAD], ["audit:0"]),
+        (unread(IDLE), ORDERS, [], ["orders:0"]),
+        (unread(LIVE), {}, [UNREAD], ["audit:0"]),
+        *(
+            (snapshot(group, commits=BOTH), ORDERS, [(rule, "block")], [])
+            for group, rule in UNKNOWN_SUBSCRIPTIONS
+        ),
     ],
 )
 def test_which_topics_go(
@@ -152,7 +142,7 @@ def test_which_topics_go(
     """What is named, or not subscribed to; nothing goes by omission or because it was not read."""
     plan = plan_delete_offsets(facts, groups=["g"], **asked)
 
-    assert (found, gone) == (rules(plan), [topic for _, topic, _ in deleted(plan)])
+    assert (found, gone) == (rules(plan), [f"{topic}:{n}" for _, topic, n in deleted(plan)])
 
 
 def test_a_group_has_to_be_named() -> None:
@@ -163,28 +153,23 @@ def test_a_group_has_to_be_named() -> None:
 
 def test_all_leftovers_of_a_cluster_in_one_plan() -> None:
     """Live groups lose what they do not read; where that cannot be said, it is noted."""
-    unknown = member(unreadable="a pattern that is not known here")
     facts = snapshot(
         live("a", member("orders")),
         live("b", member("audit")),
-        live("c", unknown),
+        live("c", member(unreadable="a pattern that is not known here")),
         live("d", member("orders")),
         idle("idle"),
-        commits=(
-            *commits("orders", "audit", group="a"),
-            *commits("orders", "audit", group="b"),
-            *commits("orders", group="c"),
-            *commits("orders", group="d"),
-            *commits("orders", group="idle"),
+        commits=tuple(
+            commit
+            for group in ("a", "b", "c", "d", "idle")
+            for commit in commits("orders", *(["audit"] if group in "ab" else []), group=group)
         ),
     )
     plan = plan_delete_unsubscribed(facts)
 
     assert [("a", "audit", 0), ("b", "orders", 0)] == deleted(plan)
-    assert [("left-out", "c"), ("left-out", "idle")] == [
-        (f.rule, f.group_id) for f in plan.findings
-    ]
-    assert TopicPartition("audit", 0) == plan.steps[0].changes[0].partition
+    left_out = [(finding.rule, finding.group_id) for finding in plan.findings]
+    assert [("left-out", "c"), ("left-out", "idle")] == left_out
 
 
 DAY = timedelta(days=1)
@@ -201,59 +186,44 @@ SINCE = {
 }
 
 
+AUDIT, PAYMENTS, OF_H = ("g", "audit"), ("g", "payments"), ("h", "audit")
+YOUNG = ("too-young", *PAYMENTS)
+UNSEEN = ("age-unknown", *OF_H)
+
+
 @pytest.mark.parametrize(
-    ("asked", "gone", "kept"),
+    ("asked", "gone", "notes"),
     [
-        ({}, {("g", "audit"), ("g", "payments"), ("h", "audit")}, []),
-        ({"in_runs": 2}, {("g", "audit"), ("g", "payments")}, [("age-unknown", "h", "audit")]),
-        (
-            {"in_runs": 3},
-            {("g", "audit")},
-            [("too-young", "g", "payments"), ("age-unknown", "h", "audit")],
-        ),
-        (
-            {"left_for": 14 * DAY},
-            {("g", "audit")},
-            [("too-young", "g", "payments"), ("age-unknown", "h", "audit")],
-        ),
-        (
-            {"left_for": 13 * DAY, "in_runs": 4},
-            set(),
-            [
-                ("too-young", "g", "audit"),
-                ("too-young", "g", "payments"),
-                ("age-unknown", "h", "audit"),
-            ],
-        ),
+        ({}, {AUDIT, PAYMENTS, OF_H}, []),
+        ({"in_runs": 2}, {AUDIT, PAYMENTS}, [UNSEEN]),
+        ({"in_runs": 3}, {AUDIT}, [YOUNG, UNSEEN]),
+        ({"left_for": 14 * DAY}, {AUDIT}, [YOUNG, UNSEEN]),
+        ({"left_for": 13 * DAY, "in_runs": 4}, set(), [("too-young", *AUDIT), YOUNG, UNSEEN]),
     ],
 )
 def test_what_was_not_left_behind_for_so_long_stays_with_a_note(
-    asked: dict[str, Any], gone: set[tuple[str, str]], kept: list[tuple[str, str, str]]
+    asked: dict[str, Any], gone: set[tuple[str, str]], notes: list[tuple[str, str, str]]
 ) -> None:
     """Both conditions must be met, the limit itself is enough, and nothing blocks the others."""
     plan = plan_delete_unsubscribed(LEFT, sightings=SINCE, **asked)
 
     assert gone == {(group, topic) for group, topic, _ in deleted(plan)}
-    assert kept == [(f.rule, f.group_id, f.topic) for f in plan.findings]
+    assert notes == [(f.rule, f.group_id, f.topic) for f in plan.findings]
     assert {Severity.NOTE} >= {f.severity for f in plan.findings}
 
 
 def test_what_was_seen_is_told() -> None:
     """The request, the reason of a change and the notes say what was asked and what was seen."""
     plan = plan_delete_unsubscribed(LEFT, left_for=14 * DAY, in_runs=2, sightings=SINCE)
-    change = plan.steps[0].changes[0]
-    young, unknown = plan.findings
 
     words = "unsubscribed for 14 d, in 2 runs"
     assert f"delete offsets of topics not subscribed to, *, {words}" == plan.request
-    assert change.why == (
-        "no member subscribes to the topic; observed as unsubscribed in 3 runs since 2026-02-15 "
-        "12:00 UTC"
-    )
-    assert (
-        f"observed as unsubscribed in 2 runs since 2026-02-16 12:00 UTC; required: {words}"
-    ) == young.why
-    assert "no earlier run has observed this topic" in unknown.why
+    seen = "observed as unsubscribed in 3 runs since 2026-02-15 12:00 UTC"
+    assert f"no member subscribes to the topic; {seen}" == plan.steps[0].changes[0].why
+    young, unseen = (finding.why for finding in plan.findings)
+    since = "observed as unsubscribed in 2 runs since 2026-02-16 12:00 UTC"
+    assert f"{since}; required: {words}" == young
+    assert "no earlier run has observed this topic" in unseen
 
 
 def test_a_condition_does_not_hide_what_blocks() -> None:

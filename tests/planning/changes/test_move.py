@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 from facts import NOON
-from held import PARTITIONS, blocks, classic, facts, group, holder, notes, numbers, reader, told
+from held import PARTITIONS, blocks, classic, facts, group, holder, notes, numbers, reader, reason
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TimedOffset, TopicPartition
-from toolkit.plan import Action, Intent, Position
+from toolkit.plan import Action, Intent, Plan, Position
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move, saved_move
 from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.targets import (
@@ -34,6 +34,11 @@ def move(
     return plan_move(about, MoveRequest(to, "g", topics or ("orders:1",), prefer=prefer))
 
 
+def offsets(plan: Plan) -> list[int]:
+    """Return the offsets that a plan commits."""
+    return [change.after.offset for _, change in plan.changes if change.after]
+
+
 def test_it_is_approved_as_what_was_asked_for() -> None:
     """The group reads on while the plan is looked at; where it goes and how must be the same."""
     plan = move(facts(FLOWING), ToOffset(5)).plan
@@ -54,9 +59,9 @@ def test_it_says_what_the_hold_costs_and_what_forbids_it() -> None:
     plan = move(facts(FLOWING), ToOffset(5)).plan
     assert [] == blocks(plan)
     assert {"stops", "repeats", "disturbs", "survives", "alternatives"} <= set(notes(plan))
-    (repeats,) = (finding.why for finding in plan.findings if finding.rule == "repeats")
     # A move that goes back repeats records, which is what it is for.
-    assert repeats.startswith("no redelivered records besides those that the move repeats")
+    repeats = "no redelivered records besides those that the move repeats"
+    assert reason(plan, "repeats").startswith(repeats)
     assert "custom-protocol" in blocks(move(facts(classic(assignor="ours")), ToOffset(5)).plan)
 
 
@@ -64,11 +69,10 @@ def test_what_cannot_be_held_says_so() -> None:
     """A group of the Streams protocol is moved by evicting its owners, which is told."""
     streams = facts(group(type=GroupType.STREAMS))
     plan, replan, _ = move(streams, ToOffset(5))
-    assert ([], True) == (blocks(plan), "evicted" in told(plan, "move-unheld"))
-    assert ([], [5]) == (
-        blocks(replan(streams)),
-        [c.after.offset for _, c in replan(streams).changes],
-    )
+    exact = replan(streams)
+
+    assert ([], True) == (blocks(plan), "evicted" in reason(plan, "move-unheld"))
+    assert ([], [5]) == (blocks(exact), offsets(exact))
 
 
 def test_what_is_paused_already_is_only_moved() -> None:
@@ -90,14 +94,10 @@ def test_the_exact_plan_has_the_numbers_of_a_standstill(committed: int, shift: i
     """It is made once the partitions stand still, and blocked where they do not."""
     replan = move(facts(FLOWING), ShiftBy(shift)).replan
     goal = min(max(committed + shift, 0), 20)
-
     exact = replan(facts(HELD, committed=committed))
-    assert [] == blocks(exact)
-    assert [goal] * (goal != committed) == [
-        c.after.offset for _, c in exact.changes if c.after is not None
-    ]
-    flowing = replan(facts(FLOWING, committed=committed))
-    assert "group-live" in blocks(flowing)
+
+    assert ([], [goal] * (goal != committed)) == (blocks(exact), offsets(exact))
+    assert "group-live" in blocks(replan(facts(FLOWING, committed=committed)))
 
 
 def test_a_time_is_looked_up_again() -> None:
@@ -105,11 +105,10 @@ def test_a_time_is_looked_up_again() -> None:
     at_time = dict.fromkeys(PARTITIONS, TimedOffset(7, NOON))
     about = replace(facts(FLOWING), at=NOON, at_time=at_time)
     planned = move(about, ToDatetime(NOON, PastEnd.KEEP, "to-datetime noon"))
-
-    assert planned.at == NOON
     exact = planned.replan(replace(facts(HELD), at=NOON, at_time=at_time))
-    assert [7] == [c.after.offset for _, c in exact.changes if c.after is not None]
     blind = planned.replan(facts(HELD))
+
+    assert (NOON, [7]) == (planned.at, offsets(exact))
     assert ((), True) == (blind.steps, bool(blocks(blind)))
 
 

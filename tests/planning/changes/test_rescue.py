@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from facts import changes, idle, live, member, rules, snapshot
@@ -29,34 +30,10 @@ def test_each_type_has_its_own_clock(group_type: GroupType, action: Action) -> N
     facts = snapshot(idle(kind=group_type), commits=(COMMIT,))
     plan = plan_rescue(facts, groups=["g"], retention_s=604_800)
 
-    (step,) = plan.steps
     why = "re-committed unchanged to reset retention: expires 7 d after the rescue at the earliest"
-    assert (action, (Change(TopicPartition("orders", 0), SAME, SAME, why),)) == (
-        step.action,
-        step.changes,
-    )
+    change = Change(TopicPartition("orders", 0), SAME, SAME, why)
+    assert [(action, change)] == [(step.action, change) for step, change in plan.changes]
     assert ((), "rescue g from expiry") == (plan.findings, plan.request)
-
-
-@pytest.mark.parametrize(
-    ("group", "rule", "says"),
-    [
-        (live("g", member("orders")), "not-expiring", "it subscribes to all their topics"),
-        (live("g", member(), protocol_type="connect"), "not-expiring", "no offset expires while"),
-        (
-            live("g", member("audit")),
-            "cannot-rescue",
-            "offsets of unsubscribed topics orders will expire",
-        ),
-        (live("g", member(unreadable="it is custom")), "cannot-rescue", "it is custom"),
-    ],
-)
-def test_a_live_group_is_not_rescued_from_outside(group: Group, rule: str, says: str) -> None:
-    """What it subscribes to does not expire, and the rest only a member could commit."""
-    plan = plan_rescue(snapshot(group, commits=(COMMIT,)), groups=["*"])
-
-    assert ([(rule, "note")], ()) == (rules(plan), plan.steps)
-    assert says in plan.findings[0].why
 
 
 def test_a_pending_commit_is_left_to_its_transaction() -> None:
@@ -69,25 +46,48 @@ def test_a_pending_commit_is_left_to_its_transaction() -> None:
     assert [0] == [change.partition.partition for change in changes(plan)]
 
 
+def test_a_commit_that_was_not_read_blocks() -> None:
+    """It is not taken for a missing one; the one that was read is planned."""
+    plan = plan_rescue(committed(SIMPLE, problems=(UNREAD,)), groups=["g"])
+
+    assert (UNREADABLE, 1) == (rules(plan), len(plan.steps))
+
+
+def committed(*groups: Group, **fields: Any) -> Snapshot:
+    """Return the facts of groups, of which g has one commit."""
+    return replace(snapshot(*groups, commits=(COMMIT,)), **fields)
+
+
+SIMPLE = idle(kind=GroupType.SIMPLE)
 UNREAD = Problem("committed offset", "denied", "g", "orders", 1)
-SIMPLE = snapshot(idle(kind=GroupType.SIMPLE), commits=(COMMIT,))
+LEFT = "offsets of unsubscribed topics orders will expire"
+NOT_EXPIRING, CANNOT = [("not-expiring", "note")], [("cannot-rescue", "note")]
+UNREADABLE, NO_COMMIT = [("unreadable", "block")], [("no-commit", "note")]
 
 
 @pytest.mark.parametrize(
-    ("facts", "name", "found"),
+    ("facts", "name", "found", "says"),
     [
-        (snapshot(live("g", member("orders"))), "*", []),
+        # What a live group subscribes to does not expire; the rest only a member could commit.
+        (committed(live("g", member("orders"))), "*", NOT_EXPIRING, "to all their topics"),
+        (committed(live("g", member(), protocol_type="connect")), "*", NOT_EXPIRING, "while"),
+        (committed(live("g", member("audit"))), "*", CANNOT, LEFT),
+        (committed(live("g", member(unreadable="it is custom"))), "*", CANNOT, "it is custom"),
+        # A live group without offsets is not spoken of.
+        (snapshot(live("g", member("orders"))), "*", [], ""),
         *(
-            (snapshot(idle(kind=kind)), "g", [("no-commit", "note")])
+            (snapshot(idle(kind=kind)), "g", NO_COMMIT, "")
             for kind in (GroupType.CLASSIC, GroupType.SHARE, GroupType.SIMPLE)
         ),
-        (replace(SIMPLE, problems=(UNREAD,)), "g", [("unreadable", "block")]),
-        (replace(SIMPLE, groups=(idle(kind=GroupType.UNKNOWN),)), "g", [("unreadable", "block")]),
-        (SIMPLE, "h", [("no-such-group", "block")]),
+        (committed(idle(kind=GroupType.UNKNOWN)), "g", UNREADABLE, ""),
+        (committed(SIMPLE), "h", [("no-such-group", "block")], ""),
     ],
 )
 def test_what_there_is_nothing_to_rescue_of(
-    facts: Snapshot, name: str, found: list[tuple[str, str]]
+    facts: Snapshot, name: str, found: list[tuple[str, str]], says: str
 ) -> None:
-    """A live group without offsets is not spoken of; one that was not read or is missing blocks."""
-    assert found == rules(plan_rescue(facts, groups=[name]))
+    """No step is planned, and why is said; a group of unknown type or that is missing blocks."""
+    plan = plan_rescue(facts, groups=[name])
+
+    assert (found, ()) == (rules(plan), plan.steps)
+    assert says in "".join(finding.why for finding in plan.findings)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import NamedTuple
 
 import pytest
 from facts import NOON, changes, idle, live, member, rules, snapshot
+from held import holder
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import (
-    HOLDER_CLIENT_ID,
     Commit,
     EpochEnd,
     Group,
@@ -57,41 +58,22 @@ def facts(
 AT_50 = Commit("g", "orders", 0, 50, 3, "mine")
 
 
-def only(plan: Plan) -> Change:
-    """Return a plan's only change, in a plan without findings."""
-    assert [] == rules(plan)
-    (change,) = changes(plan)
-    return change
-
-
 def test_a_plan_is_one_step_a_group() -> None:
     """A plan says for whom, what was asked for, and on which facts it rests."""
-    commits = (
-        replace(AT_50, committed_at=NOON - timedelta(hours=1)),
-        Commit("g", "audit", 1, 7, committed_at=NOON - timedelta(hours=2)),
-    )
-    plan = plan_reset(facts(*commits), ToEarliest(), groups=["g"], topics=["orders", "audit:1"])
-    step = Step(
-        "g",
-        Action.COMMIT,
-        (
-            Change(TopicPartition("audit", 1), Position(7), Position(0), "the log start"),
-            Change(
-                ORDERS,
-                Position(50, 3, "mine"),
-                Position(0),
-                "the log start; commit metadata cleared",
-            ),
-        ),
-        GroupType.CLASSIC,
-        GroupState.EMPTY,
-        last_commit_at=NOON - timedelta(hours=1),
+    an_hour, two_hours = timedelta(hours=1), timedelta(hours=2)
+    orders = replace(AT_50, committed_at=NOON - an_hour)
+    audit = Commit("g", "audit", 1, 7, committed_at=NOON - two_hours)
+    plan = plan_reset(
+        facts(orders, audit), ToEarliest(), groups=["g"], topics=["orders", "audit:1"]
     )
 
-    assert (
-        Plan(Intent.RESET, "reset g, orders, audit:1 to-earliest", "eu", "id", NOON, (step,))
-        == plan
-    )
+    why = "the log start; commit metadata cleared"
+    audited = Change(TopicPartition("audit", 1), Position(7), Position(0), "the log start")
+    ordered = Change(ORDERS, Position(50, 3, "mine"), Position(0), why)
+    group = GroupType.CLASSIC, GroupState.EMPTY, NOON - an_hour
+    step = Step("g", Action.COMMIT, (audited, ordered), *group)
+    request = "reset g, orders, audit:1 to-earliest"
+    assert Plan(Intent.RESET, request, "eu", "id", NOON, (step,)) == plan
 
 
 @pytest.mark.parametrize(
@@ -114,33 +96,14 @@ def test_the_request_in_words(target: Target, words: str) -> None:
     assert f"reset 6 groups {words}" == plan_reset(facts(), target, groups=list("abcdef")).request
 
 
-def test_an_offset_that_stays_is_no_change() -> None:
-    """What is where it should be keeps epoch and metadata, and its group has no step."""
-    plan = plan_reset(facts(AT_50), ToOffset(50), groups=["g"])
-
-    assert ((), ()) == (plan.steps, plan.findings)
-
-
 def test_groups_are_named() -> None:
     """Each group is planned once, in order of names; no name never means all groups."""
     commits = [replace(AT_50, group_id=name) for name in ("b", "a1", "a2")]
-    groups = tuple(idle(name) for name in ("b", "a2", "a1"))
-    made = facts(*commits, groups=groups)
+    made = facts(*commits, groups=tuple(idle(name) for name in ("b", "a2", "a1")))
 
     assert ("a1", "a2", "b") == plan_reset(made, ToLatest(), groups=["b", "a*", "a1"]).group_ids
     with pytest.raises(UsageError, match="no group given"):
         plan_reset(facts(), ToLatest(), groups=[])
-
-
-@pytest.mark.parametrize("target", [ToOffset(50), ToCurrent(), ShiftBy(0)])
-def test_metadata_of_a_deleted_topic_does_not_stay(target: Target) -> None:
-    """The log has no such leader epoch: the same number is an offset of another log now."""
-    commit = replace(AT_50, leader_epoch=7)
-    plan = plan_reset(facts(commit, log=WITH_EPOCHS), target, groups=["g"])
-
-    (change,) = changes(plan)
-    assert (Position(50, 7, "mine"), Position(50, 4)) == (change.before, change.after)
-    assert change.why.endswith("the topic was re-created; commit metadata cleared")
 
 
 WHOLE = LogOffsets(0, 100, 100)
@@ -152,30 +115,77 @@ def row(written: int | Position, *, group: str | None = "g") -> Target:
     return from_offsets({(group, ORDERS): written}, source="x")
 
 
-@pytest.mark.parametrize(
-    ("target", "log", "after"),
-    [
-        (ToOffset(30), WITH_EPOCHS, Position(30, 0)),
-        (ToOffset(60), WITH_EPOCHS, Position(60, 4)),
-        (ToLatest(), LogOffsets(0, 100), Position(100)),
-        (row(10, group=None), WHOLE, Position(10)),
-        (row(Position(20, 2, "saved")), WHOLE, Position(20, 2, "saved")),
-        (row(Position(50, 3, "saved")), WHOLE, Position(50, 3, "saved")),
-        (row(Position(20, 7, "saved")), WITH_EPOCHS, Position(20, 0)),
-    ],
-    ids=[
-        "epoch of the record before it",
-        "epoch of a later record",
-        "latest without a last stable offset",
-        "a bare offset has no metadata",
-        "a position brings epoch and metadata",
-        "only the metadata differs",
-        "an epoch that the log cannot have",
-    ],
-)
-def test_a_change_has_epoch_and_metadata(target: Target, log: LogOffsets, after: Position) -> None:
-    """A moved offset gets the leader epoch of its new place, and only the metadata of the file."""
-    assert after == only(plan_reset(facts(AT_50, log=log), target, groups=["g"])).after
+CLEARED = "commit metadata cleared"
+RECREATED = f"the log has no leader epoch 7: the topic was re-created; {CLEARED}"
+
+
+class Place(NamedTuple):
+    """Where a commit at 50 with leader epoch 7 goes, what the change says, and the note."""
+
+    target: Target
+    after: Position
+    log: LogOffsets = WHOLE
+    says: str = ""
+    note: str = ""
+
+
+AT_EPOCH_4 = Position(50, 4)
+PLACES = {
+    "epoch of the record before it": Place(ToOffset(30), Position(30, 0), WITH_EPOCHS),
+    "epoch of a later record": Place(ToOffset(60), Position(60, 4), WITH_EPOCHS),
+    "a bare offset has no metadata": Place(row(10, group=None), Position(10)),
+    "a position brings epoch and metadata": Place(
+        row(Position(20, 2, "saved")), Position(20, 2, "saved")
+    ),
+    "only the metadata differs": Place(row(Position(50, 7, "saved")), Position(50, 7, "saved")),
+    "an epoch that the log cannot have": Place(
+        row(Position(20, 7, "saved")), Position(20, 0), WITH_EPOCHS, RECREATED
+    ),
+    # The same number is an offset of another log now.
+    "same offset, re-created topic": Place(ToOffset(50), AT_EPOCH_4, WITH_EPOCHS, RECREATED),
+    "to-current, re-created topic": Place(ToCurrent(), AT_EPOCH_4, WITH_EPOCHS, RECREATED),
+    "shift by 0, re-created topic": Place(ShiftBy(0), AT_EPOCH_4, WITH_EPOCHS, RECREATED),
+    "latest without a last stable offset": Place(ToLatest(), Position(100), LogOffsets(0, 100)),
+    # A read_committed reader placed behind the last stable offset would miss records.
+    "latest at an open transaction": Place(
+        *(ToLatest(), Position(90), LogOffsets(0, 100, 90)),
+        says="a transaction is open; log end offset is 100",
+    ),
+    "deleted records": Place(
+        *(ToOffset(5), Position(40), LogOffsets(40, 100, 100)),
+        says=f"offset 5; clamped to the log start offset 40: 5 is before it; {CLEARED}",
+        note="before-log-start: offset 5 is before the log start offset 40: those records are "
+        "deleted",
+    ),
+    "no record is before offset 0": Place(
+        *(ShiftBy(-70), Position(0)),
+        says=f"70 back; clamped to the log start offset 0: -20 is before it; {CLEARED}",
+        note="clamped: requested offset -20, effective offset 0: the log start offset",
+    ),
+    "a row past the end": Place(
+        *(row(Position(200, 7, "saved")), Position(100)),
+        says=f"as given in the input; clamped to the log end offset 100: 200 is past it; {CLEARED}",
+        note="clamped: requested offset 200, effective offset 100: the log end offset",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PLACES.values(), ids=PLACES)
+def test_a_change_has_its_place_epoch_and_metadata(case: Place) -> None:
+    """
+    An offset goes to its place in the log, or the nearest end, which change and note say.
+
+    It gets the leader epoch of its new place, and only the metadata of the file.
+    """
+    committed = replace(AT_50, leader_epoch=7)
+    plan = plan_reset(facts(committed, log=case.log), case.target, groups=["g"])
+
+    (change,) = changes(plan)
+    assert (Position(50, 7, "mine"), case.after) == (change.before, change.after)
+    assert case.says in change.why
+    rule, _, why = case.note.partition(": ")
+    notes = (Finding(rule, Severity.NOTE, why, "g", *ORDERS),) if case.note else ()
+    assert notes == plan.findings
 
 
 def test_metadata_is_cleared_where_nothing_moves() -> None:
@@ -187,84 +197,33 @@ def test_metadata_is_cleared_where_nothing_moves() -> None:
     assert [(Position(50, 3), why)] == [(c.after, c.why) for c in changes(plan)]
 
 
-@pytest.mark.parametrize(
-    ("target", "start", "after", "change_why", "finding"),
-    [
-        (
-            ToOffset(5),
-            40,
-            Position(40),
-            "offset 5; clamped to the log start offset 40: 5 is before it; commit metadata cleared",
-            (
-                "before-log-start: offset 5 is before the log start offset 40: those records are "
-                "deleted"
-            ),
-        ),
-        (
-            ShiftBy(-70),
-            0,
-            Position(0),
-            "70 back; clamped to the log start offset 0: -20 is before it; commit metadata cleared",
-            "clamped: requested offset -20, effective offset 0: the log start offset",
-        ),
-        (
-            row(Position(200, 7, "saved")),
-            0,
-            Position(100),
-            (
-                "as given in the input; clamped to the log end offset 100: 200 is past it; "
-                "commit metadata cleared"
-            ),
-            "clamped: requested offset 200, effective offset 100: the log end offset",
-        ),
-    ],
-    ids=["deleted records", "no record is before offset 0", "a row past the end"],
+LIVE, SHARE, UNKNOWN, DEAD = (
+    facts(AT_50, groups=(group,))
+    for group in (
+        live("g", member("orders")),
+        idle(kind=GroupType.SHARE),
+        idle(kind=GroupType.UNKNOWN),
+        replace(idle(), state=GroupState.DEAD),
+    )
 )
-def test_a_target_outside_the_log_is_clamped(
-    target: Target, start: int, after: Position, change_why: str, finding: str
-) -> None:
-    """The offset goes to the nearest end of the log; the change and a note tell why."""
-    plan = plan_reset(facts(AT_50, log=LogOffsets(start, 100, 100)), target, groups=["g"])
-
-    assert [(after, change_why)] == [(change.after, change.why) for change in changes(plan)]
-    rule, why = finding.split(": ", 1)
-    assert (Finding(rule, Severity.NOTE, why, "g", *ORDERS),) == plan.findings
-
-
-def test_latest_stops_at_an_open_transaction() -> None:
-    """A read_committed reader placed behind the last stable offset would miss records."""
-    change = only(plan_reset(facts(AT_50, log=LogOffsets(0, 100, 90)), ToLatest(), groups=["g"]))
-
-    assert Position(90) == change.after
-    assert "a transaction is open; log end offset is 100" in change.why
-
-
-@pytest.mark.parametrize("target", [ShiftBy(5), ToCurrent()])
-def test_a_partition_without_a_commit_is_a_note(target: Target) -> None:
-    """It is no failure of its group, whose other partitions are planned (R13, R23b)."""
-    made = facts(Commit("g", "orders", 1, 200))
-    plan = plan_reset(made, target, groups=["g"], topics=["orders:0,1"])
-
-    assert ("no-commit", "note") == rules(plan)[0]
-    assert [1] == [change.partition.partition for change in changes(plan)]
-
-
-@pytest.mark.parametrize(
-    ("about", "rule", "planned"),
-    [
-        (facts(replace(AT_50, pending=True)), "pending-transaction", 1),
-        (facts(AT_50, groups=(idle(kind=GroupType.SHARE),)), "share-group", 0),
-        (facts(AT_50, groups=(replace(idle(), state=GroupState.DEAD),)), "no-such-group", 0),
-        (facts(AT_50, groups=(idle(kind=GroupType.UNKNOWN),)), "unreadable", 1),
-        (facts(AT_50, problems=(Problem("committed offsets", "no answer", "g"),)), "unreadable", 0),
-        (facts(AT_50, problems=(Problem("members", "no answer", "g"),)), "unreadable", 1),
-        (replace(facts(AT_50), logs={}), "unreadable", 0),
-    ],
-    ids=[
-        *("open transaction", "share group", "dead group", "unknown group type"),
-        *("commits unread: nothing could be undone", "members unread", "log unread"),
-    ],
+UNREAD_COMMITS, UNREAD_MEMBERS = (
+    facts(AT_50, problems=(Problem(what, "no answer", "g"),))
+    for what in ("committed offsets", "members")
 )
+BLOCKED = {
+    "open transaction": (facts(replace(AT_50, pending=True)), "pending-transaction", 1),
+    # People see what would be done, and who keeps it from being done (R42).
+    "live group": (LIVE, "group-live", 1),
+    "share group": (SHARE, "share-group", 0),
+    "dead group": (DEAD, "no-such-group", 0),
+    "unknown group type": (UNKNOWN, "unreadable", 1),
+    "commits unread: nothing could be undone": (UNREAD_COMMITS, "unreadable", 0),
+    "members unread": (UNREAD_MEMBERS, "unreadable", 1),
+    "log unread": (replace(facts(AT_50), logs={}), "unreadable", 0),
+}
+
+
+@pytest.mark.parametrize(("about", "rule", "planned"), BLOCKED.values(), ids=BLOCKED)
 def test_what_blocks_a_reset(about: Snapshot, rule: str, planned: int) -> None:
     """One finding blocks, and the change is planned all the same where its start is known."""
     plan = plan_reset(about, ToLatest(), groups=["g"])
@@ -272,31 +231,21 @@ def test_what_blocks_a_reset(about: Snapshot, rule: str, planned: int) -> None:
     assert ([(rule, "block")], planned) == (rules(plan), len(changes(plan)))
 
 
-def test_a_live_group_is_planned_and_blocked() -> None:
-    """People see what would be done, and who keeps it from being done (R42)."""
-    plan = plan_reset(facts(AT_50, groups=(live("g", member("orders")),)), ToLatest(), groups=["g"])
-
-    assert 1 == len(changes(plan))
-    assert [("group-live", "block")] == rules(plan)
-    assert plan.findings[0].why == (
-        "group is Stable; members: app @ /10.0.0.1. Pause these partitions, or use 'offsetbook "
-        "move' (live in a notebook)"
-    )
-
-
 def test_a_reset_of_paused_partitions_moves_them_while_the_group_lives() -> None:
     """Nobody reads them, so nobody writes over the change; one that is read keeps it back."""
     free = TopicPartition("orders", 1)
-    holds = replace(member(), client_id=HOLDER_CLIENT_ID, holds=(ORDERS,))
-    held = live("g", member("orders", owns=(free,)), holds)
-    about = facts(AT_50, replace(AT_50, partition=1), groups=(held,))
 
-    moved = plan_reset(about, ToEarliest(), groups=["g"], topics=["orders:0"])
-    assert ([], [Action.MOVE]) == (rules(moved), [step.action for step in moved.steps])
-    kept = plan_reset(about, ToEarliest(), groups=["g"])
-    assert [("group-live", "block")] == rules(kept)
-    assert [Action.COMMIT] == [step.action for step in kept.steps]
-    assert "; orders:1 is not paused. Pause" in kept.findings[0].why
+    paused = live("g", member("orders", owns=(free,)), holder(0))
+    about = facts(AT_50, replace(AT_50, partition=1), groups=(paused,))
+    one, both = (
+        plan_reset(about, ToEarliest(), groups=["g"], topics=topics)
+        for topics in (["orders:0"], ["orders"])
+    )
+
+    assert ([], [Action.MOVE]) == (rules(one), [step.action for step in one.steps])
+    assert [Action.COMMIT] == [step.action for step in both.steps]
+    assert [("group-live", "block")] == rules(both)
+    assert "; orders:1 is not paused. Pause" in both.findings[0].why
 
 
 @pytest.mark.parametrize("name", ["nope", "nope*"])
@@ -340,67 +289,59 @@ def at_time(found: TimedOffset | None, **changes: object) -> Snapshot:
     return replace(made, **changes)  # type: ignore[arg-type] # a test names the fields it means
 
 
-def test_to_the_first_record_at_or_after_a_time() -> None:
-    """The change says which time was asked for and of what time the record is."""
-    found = TimedOffset(30, AN_HOUR_AGO + timedelta(milliseconds=1500))
-    change = only(plan_reset(at_time(found), ToDatetime(AN_HOUR_AGO), groups=["g"]))
+FOUND_30 = TimedOffset(30, AN_HOUR_AGO + timedelta(milliseconds=1500))
+LATER = NOON + timedelta(hours=1)
+CUT = {ORDERS: LogOffsets(1, 100, 100)}
+OPEN, NO_RECORDS = {ORDERS: LogOffsets(0, 100, 90)}, {ORDERS: LogOffsets(0, 0, 0)}
+BUSY = Problem("offsets by time", "it is too busy", None, *ORDERS)
+KEEP, LATEST, FAIL = (
+    ToDatetime(AN_HOUR_AGO, choice) for choice in (PastEnd.KEEP, PastEnd.LATEST, PastEnd.FAIL)
+)
+TO_NOON, TO_LATER = (ToDatetime(at, PastEnd.LATEST) for at in (NOON, LATER))
+UNREAD = at_time(None, at_time={}, problems=(BUSY,))
+NOTE_PAST_END, UNKNOWN_TIME = [("past-end", "note")], [("unreadable", "block")]
+TIMES = {
+    "first record at or after it": (at_time(FOUND_30), KEEP, [], [30]),
+    # Where the log begins later than the time asked for, older records may be gone (R19c).
+    "before the log start": (
+        at_time(TimedOffset(1, NOON), logs=CUT),
+        *(KEEP, [("before-log-start", "note")], [1]),
+    ),
+    "exactly at the log start": (at_time(TimedOffset(1, AN_HOUR_AGO), logs=CUT), KEEP, [], [1]),
+    "before the first record of all": (at_time(TimedOffset(0, NOON)), KEEP, [], [0]),
+    # It is never silently the log end: the operator chooses, and the plan says so (R18).
+    "past the last record: keep": (at_time(None, logs=OPEN), KEEP, NOTE_PAST_END, []),
+    "past the last record: latest": (at_time(None, logs=OPEN), LATEST, NOTE_PAST_END, [90]),
+    "past the last record: fail": (at_time(None, logs=OPEN), FAIL, [("past-end", "block")], []),
+    "empty log: keep": (at_time(None, logs=NO_RECORDS), KEEP, NOTE_PAST_END, []),
+    "empty log: latest": (at_time(None, logs=NO_RECORDS), LATEST, NOTE_PAST_END, [0]),
+    "in the future": (at_time(None, at=LATER), TO_LATER, [("in-the-future", "block")], []),
+    "at the instant of the reading": (at_time(None, at=NOON), TO_NOON, NOTE_PAST_END, [100]),
+    # Offsets of another instant, or of other partitions, are not taken for those asked for.
+    "not looked up": (UNREAD, KEEP, UNKNOWN_TIME, []),
+    "another instant": (at_time(TimedOffset(30, NOON), at=NOON), KEEP, UNKNOWN_TIME, []),
+}
 
-    assert Position(30) == change.after
+
+@pytest.mark.parametrize(("about", "target", "findings", "offsets"), TIMES.values(), ids=TIMES)
+def test_a_reset_to_a_time(
+    about: Snapshot, target: Target, findings: list[tuple[str, str]], offsets: list[int]
+) -> None:
+    """It goes to the first record at or after the time, or a finding says why not."""
+    plan = plan_reset(about, target, groups=["g"])
+
+    goes_to = [change.after.offset for change in changes(plan) if change.after]
+    assert (findings, offsets) == (rules(plan), goes_to)
+
+
+def test_a_reset_to_a_time_says_what_was_found() -> None:
+    """The change names the time asked for and that of the record; a failed look-up its reason."""
+    (change,) = changes(plan_reset(at_time(FOUND_30), KEEP, groups=["g"]))
+    unread = plan_reset(UNREAD, KEEP, groups=["g"])
+
     why = "first record at or after 2026-03-01 11:00:00 UTC has timestamp"
     assert f"{why} 2026-03-01 11:00:01.500 UTC; commit metadata cleared" == change.why
-
-
-def test_a_time_from_before_the_log_is_noted() -> None:
-    """Where the log begins later than the time asked for, older records may be gone (R19c)."""
-    logs = {ORDERS: LogOffsets(1, 100, 100)}
-    later = at_time(TimedOffset(1, NOON), logs=logs)
-    exact = at_time(TimedOffset(1, AN_HOUR_AGO), logs=logs)
-    whole = at_time(TimedOffset(0, NOON))
-    plans = [plan_reset(f, ToDatetime(AN_HOUR_AGO), groups=["g"]) for f in (later, exact, whole)]
-
-    assert [[("before-log-start", "note")], [], []] == [rules(plan) for plan in plans]
-    assert [1, 1, 0] == [c.after.offset for plan in plans for c in changes(plan) if c.after]
-
-
-@pytest.mark.parametrize(
-    ("past_end", "severity", "goes_to"),
-    [(PastEnd.KEEP, "note", []), (PastEnd.LATEST, "note", [90]), (PastEnd.FAIL, "block", [])],
-)
-def test_a_time_past_the_last_record(past_end: PastEnd, severity: str, goes_to: list[int]) -> None:
-    """It is never silently the log end: the operator chooses, and the plan says so (R18)."""
-    made = at_time(None, logs={ORDERS: LogOffsets(0, 100, 90)})
-    plan = plan_reset(made, ToDatetime(AN_HOUR_AGO, past_end), groups=["g"])
-
-    assert [("past-end", severity)] == rules(plan)
-    assert goes_to == [change.after.offset for change in changes(plan) if change.after]
-
-
-@pytest.mark.parametrize(
-    ("later", "found", "planned"),
-    [
-        (timedelta(hours=1), [("in-the-future", "block")], ()),
-        (timedelta(0), [("past-end", "note")], ("g",)),
-    ],
-)
-def test_only_a_time_after_the_reading_is_in_the_future(
-    later: timedelta, found: list[tuple[str, str]], planned: tuple[str, ...]
-) -> None:
-    """A future time is one finding without a plan; the instant of the reading is not future."""
-    target = ToDatetime(NOON + later, PastEnd.LATEST)
-    plan = plan_reset(at_time(None, at=NOON + later), target, groups=["g"])
-
-    assert (found, planned) == (rules(plan), plan.group_ids)
-
-
-def test_a_time_that_was_not_looked_up_blocks() -> None:
-    """Offsets of another instant, or of other partitions, are not taken for those asked for."""
-    problem = Problem("offsets by time", "it is too busy", None, *ORDERS)
-    missing = at_time(None, at_time={}, problems=(problem,))
-    other = at_time(TimedOffset(30, NOON), at=NOON)
-    plans = [plan_reset(f, ToDatetime(AN_HOUR_AGO), groups=["g"]) for f in (missing, other)]
-
-    assert [[("unreadable", "block")]] * 2 == [rules(plan) for plan in plans]
-    assert plans[0].findings[0].why.endswith("is unknown: it is too busy")
+    assert unread.findings[0].why.endswith("is unknown: it is too busy")
 
 
 def test_a_groups_own_row_comes_first() -> None:
@@ -491,9 +432,7 @@ def test_what_is_planned_exists(made: Snapshot, target: Target, *, new_topics: b
     for change in changes(plan):
         log = made.logs[change.partition]
         assert change.after is not None
-        assert log.log_start is not None
-        assert log.log_end is not None
-        assert log.log_start <= change.after.offset <= log.log_end
+        assert change.after.offset in range(log.log_start or 0, (log.log_end or 0) + 1)
 
 
 @given(clusters(), targets)
@@ -510,6 +449,7 @@ def test_nothing_is_planned_that_was_not_asked_for(made: Snapshot, target: Targe
     assert {ORDERS, TopicPartition("orders", 1)} >= {c.partition for c in changes(plan)}
     assert [held.get(c.partition) for c in changes(plan)] == [c.before for c in changes(plan)]
     assert all(change.before != change.after for change in changes(plan))
+    assert all(step.changes for step in plan.steps)
 
 
 @given(clusters(), targets, st.randoms(use_true_random=False))

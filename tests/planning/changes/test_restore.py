@@ -35,6 +35,7 @@ class Backup:
 
 
 SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
+TWO_GROUPS = Backup((*SAVED.commits, Commit("pay-1", *ORDERS, 1)))
 
 
 def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
@@ -61,54 +62,46 @@ def test_a_restore_is_exact() -> None:
     assert ((), "restore all of 2026-03-01 12:00 UTC") == (plan.findings, plan.request)
 
 
-def test_a_group_that_is_gone_is_made() -> None:
-    """It comes back with its commits, and the plan says that it is made."""
-    plan = plan_restore(facts(), SAVED)
+def test_a_missing_group_is_made() -> None:
+    """It comes back with its commits, or under another name, and the plan says that it is made."""
+    plan, renamed = plan_restore(facts(), SAVED), plan_restore(facts(IDLE), SAVED, into="h")
 
-    assert [True] == [step.creates for step in plan.steps]
+    assert [("g", True)] == [(step.group_id, step.creates) for step in plan.steps]
     assert ([("new-group", "note")], {"new-group"}) == (rules(plan), plan.allows)
-
-
-def test_a_backup_goes_into_another_group() -> None:
-    """One group of the backup may be restored under another name."""
-    plan = plan_restore(facts(IDLE), SAVED, into="h")
-
-    assert ("h",) == plan.group_ids
-    assert "restore all of 2026-03-01 12:00 UTC into h" == plan.request
-
-
-def test_several_groups_do_not_go_into_one() -> None:
-    """Their offsets would overwrite one another."""
-    both = Backup((*SAVED.commits, Commit("h", *ORDERS, 1)))
-
-    with pytest.raises(
-        UsageError, match="offsets of 2 groups cannot be restored into one group, 'x'"
-    ):
-        plan_restore(facts(), both, into="x")
+    request = "restore all of 2026-03-01 12:00 UTC into h"
+    assert (("h",), request) == (renamed.group_ids, renamed.request)
 
 
 def test_a_csv_is_restored_as_far_as_it_goes() -> None:
     """It has offsets alone: metadata stays where the offset does, and the cluster is not known."""
     csv = Backup((Commit("g", *ORDERS, 10), Commit("g", *AUDIT, 20)), None, None, None)
     now = (Commit("g", *ORDERS, 30, 4, "other"), Commit("g", *AUDIT, 20, 4, "kept"))
-    plan, anew = plan_restore(facts(IDLE, commits=now), csv), plan_restore(facts(), csv)
-    nameless = replace(csv, names_groups=False)
+    plan, made = plan_restore(facts(IDLE, commits=now), csv), plan_restore(facts(), csv)
 
     assert [Change(ORDERS, Position(30, 4, "other"), Position(10), "as saved")] == changes(plan)
-    assert ([("cluster-unknown", "note")], "restore all of a CSV file") == (
-        rules(plan),
-        plan.request,
-    )
-    assert [None, None] == [change.before for change in changes(anew)]
-    assert {"h"} == {step.group_id for step in plan_restore(facts(), nameless, into="h").steps}
-    with pytest.raises(UsageError, match="does not say which group each row is of"):
-        plan_restore(facts(IDLE), nameless)
+    assert [("cluster-unknown", "note")] == rules(plan)
+    assert "restore all of a CSV file" == plan.request
+    assert [None, None] == [change.before for change in changes(made)]
+    nameless = replace(csv, names_groups=False)
+    assert ("h",) == plan_restore(facts(), nameless, into="h").group_ids
+
+
+@pytest.mark.parametrize(
+    ("saved", "into", "says"),
+    [
+        (TWO_GROUPS, "x", "offsets of 2 groups cannot be restored into one group, 'x'"),
+        (replace(SAVED, names_groups=False), None, "does not say which group each row is of"),
+    ],
+)
+def test_one_group_for_each_offset(saved: Backup, into: str | None, says: str) -> None:
+    """Offsets of several groups would overwrite one another, and no group is guessed."""
+    with pytest.raises(UsageError, match=says):
+        plan_restore(facts(IDLE), saved, into=into)
 
 
 def test_groups_and_topics_of_a_backup_are_chosen() -> None:
     """Names, patterns and topic scopes narrow what is restored; what has no row blocks."""
-    both = Backup((*SAVED.commits, Commit("pay-1", *ORDERS, 1)))
-    plan = plan_restore(facts(), both, groups=["pay-*", "x"], topics=["orders:0"])
+    plan = plan_restore(facts(), TWO_GROUPS, groups=["pay-*", "x"], topics=["orders:0"])
 
     assert [("pay-1", ORDERS)] == [(step.group_id, c.partition) for step, c in plan.changes]
     assert [("no-row", "block"), ("new-group", "note")] == rules(plan)
@@ -125,15 +118,6 @@ def test_partitions_outside_the_topics_asked_for_stay() -> None:
     assert () == plan_restore(facts(IDLE, commits=more), SAVED, topics=["other"]).steps
 
 
-def test_another_cluster_blocks() -> None:
-    """Equal names on another cluster are other records, which is said once."""
-    saved = replace(SAVED, cluster="us", cluster_id="other", topic_ids={"orders": "id1"})
-    plan = plan_restore(replace(facts(IDLE), topic_ids={"orders": "id2"}), saved)
-
-    assert [("other-cluster", "block")] == rules(plan)
-    assert 2 == len(changes(plan))
-
-
 def test_a_topic_that_was_made_anew_blocks() -> None:
     """Its records are others; an override of the rule lets the changes through, which are there."""
     saved = replace(SAVED, topic_ids={"orders": "id1", "audit": "id2"})
@@ -146,21 +130,24 @@ def test_a_topic_that_was_made_anew_blocks() -> None:
     assert {"orders": "id1", "audit": "id3"} == plan.topic_ids
 
 
-BEYOND = (Commit("g", "payments", 0, 7),)
+BEYOND = facts(IDLE, commits=(Commit("g", "payments", 0, 7),))
+FEWER = Backup((Commit("g", "orders", 7, 1),))
+
+
+ON_ID2 = replace(facts(IDLE), topic_ids={"orders": "id2"})
+ELSEWHERE = replace(SAVED, cluster="us", cluster_id="other", topic_ids={"orders": "id1"})
 
 
 @pytest.mark.parametrize(
     ("now", "saved", "found", "planned"),
     [
-        (facts(IDLE, commits=BEYOND), SAVED, ("not-in-backup", "note"), [AUDIT, ORDERS]),
+        (BEYOND, SAVED, ("not-in-backup", "note"), [AUDIT, ORDERS]),
         (facts(live("g", member("orders"))), SAVED, ("group-live", "block"), [AUDIT, ORDERS]),
-        (facts(IDLE), Backup((Commit("g", "orders", 7, 1),)), ("missing-partition", "block"), []),
+        (facts(IDLE), FEWER, ("missing-partition", "block"), []),
+        # Equal names on another cluster are other records, which is said once.
+        (ON_ID2, ELSEWHERE, ("other-cluster", "block"), [AUDIT, ORDERS]),
     ],
-    ids=[
-        "committed beyond the backup",
-        "members would write over it",
-        "made with fewer partitions",
-    ],
+    ids=["beyond the backup", "live: members write over it", "fewer partitions", "elsewhere"],
 )
 def test_what_is_said_and_planned(
     now: Snapshot, saved: Backup, found: tuple[str, str], planned: list[TopicPartition]
@@ -172,6 +159,10 @@ def test_what_is_said_and_planned(
 
 
 LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))
+CLEARED = "commit metadata cleared"
+AT_START = "clamped to the log start offset 5: 4 is before it"
+AT_END = "clamped to the log end offset 40: 41 is past it"
+RECREATED = "the log has no leader epoch 9: the topic was re-created"
 
 
 @pytest.mark.parametrize(
@@ -179,22 +170,10 @@ LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))
     [
         (Position(5, 0, "m"), Position(5, 0, "m"), ""),
         (Position(40, 2, "m"), Position(40, 2, "m"), ""),
-        (
-            Position(4, 0, "m"),
-            Position(5, 0),
-            "clamped to the log start offset 5: 4 is before it; commit metadata cleared",
-        ),
-        (
-            Position(41, 1, "m"),
-            Position(40, 2),
-            "clamped to the log end offset 40: 41 is past it; commit metadata cleared",
-        ),
-        (Position(4, 0), Position(5, 0), "clamped to the log start offset 5: 4 is before it"),
-        (
-            Position(30, 9, "m"),
-            Position(30, 2),
-            "the log has no leader epoch 9: the topic was re-created; commit metadata cleared",
-        ),
+        (Position(4, 0, "m"), Position(5, 0), f"{AT_START}; {CLEARED}"),
+        (Position(4, 0), Position(5, 0), AT_START),
+        (Position(41, 1, "m"), Position(40, 2), f"{AT_END}; {CLEARED}"),
+        (Position(30, 9, "m"), Position(30, 2), f"{RECREATED}; {CLEARED}"),
     ],
 )
 def test_where_a_saved_offset_lands(saved: Position, landed: Position, why: str) -> None:
@@ -216,21 +195,13 @@ EPOCHS = (EpochEnd(0, 10), EpochEnd(2, 20), EpochEnd(3, 20), EpochEnd(5, 20))
 LOG_OF_EPOCHS = LogOffsets(4, 20, 20, EPOCHS)
 
 
-@pytest.mark.parametrize(
-    ("offset", "expected"),
-    [
-        (3, None),  # before the log start
-        (4, 0),  # nothing was read: the record there
-        (5, 0),
-        (10, 0),  # everything of epoch 0 was read, and nothing of epoch 2
-        (11, 2),
-        (20, 2),
-        (21, None),  # past the end
-    ],
-)
-def test_epoch_of_the_last_record_read(offset: int, expected: int | None) -> None:
+def test_epoch_of_the_last_record_read() -> None:
     """An offset gets the epoch of the record before it, at the log start of the record there."""
-    assert leader_epoch_at(LOG_OF_EPOCHS, offset) == expected
+    epochs = {offset: leader_epoch_at(LOG_OF_EPOCHS, offset) for offset in range(3, 22)}
+
+    # Nothing before 4, the log start, nor past 20, the end; at 10 nothing of epoch 2 was read.
+    read = {**dict.fromkeys(range(4, 11), 0), **dict.fromkeys(range(11, 21), 2)}
+    assert {3: None, **read, 21: None} == epochs
 
 
 @pytest.mark.parametrize(

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from facts import NOON, idle, live, member, snapshot
+from facts import NOON, idle, live, member
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import HELD, P0, P1, READER, UNDESCRIBED, UNSUBSCRIBED, Offsets, sample
 
 from toolkit.model import (
     HELD_PARTITIONS,
     HIDDEN_COMMITS,
-    HOLDER_CLIENT_ID,
     Commit,
-    Group,
     GroupType,
-    HoldNote,
     LogOffsets,
-    Member,
     Problem,
     Snapshot,
-    Subscription,
     TimedOffset,
     TopicPartition,
 )
@@ -36,34 +32,26 @@ from toolkit.planning.diagnosis.group_health import (
 )
 from toolkit.planning.diagnosis.progress_rules import Verdict
 
-P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-READER = live("payments", member("orders", owns=(P0,)))
 STUCK_AFTER_S = 60.0
+STOPPED = idle("payments")
 OLD, RECENT = 90, 40  # where the log stood a minute ago, for a commit of 50
-Offsets = dict[TopicPartition, int]
 
 
 def look(
     committed: Offsets,
     *,
-    after_s: float = 0,
-    group: Group | None = READER,
     ends: int | dict[TopicPartition, tuple[int | None, int | None]] = 100,
     stood: int | dict[TopicPartition, Any] | None = OLD,
+    **fields: Any,
 ) -> Snapshot:
     """Return a sample; logs go from 0 to `ends`, and to `stood` a minute before it."""
-    commits = tuple(Commit("payments", *place, offset) for place, offset in committed.items())
     logs = ends if isinstance(ends, dict) else dict.fromkeys([*committed, P0], (0, ends))
-    at = NOON + timedelta(seconds=after_s)
+    found = sample(committed, logs=logs, **fields)
+    at = found.taken_at - timedelta(seconds=60)
     if not isinstance(stood, dict):
-        stood = dict.fromkeys(committed, timed(stood, at))
-    found = snapshot(*([group] if group else []), commits=commits, logs=logs)
-    return replace(found, taken_at=at, at=at - timedelta(seconds=60), at_time=stood)
-
-
-def timed(offset: int | None, at: datetime) -> TimedOffset | None:
-    """Return the first record of the last minute."""
-    return None if offset is None else TimedOffset(offset, at - timedelta(seconds=59))
+        first = None if stood is None else TimedOffset(stood, at + timedelta(seconds=1))
+        stood = dict.fromkeys(committed, first)
+    return replace(found, at=at, at_time=stood)
 
 
 def rows(first: Snapshot, second: Snapshot) -> list[dict[str, Any]]:
@@ -100,27 +88,6 @@ def test_stuck_takes_longer_than_the_limit_between_the_samples(
     assert [(expected, why)] == [row[2:4] for row in table.rows]
 
 
-@pytest.mark.parametrize(
-    ("committed", "later", "stood", "expected"),
-    [
-        ({P0: 100}, {P0: 100}, OLD, ("ok", "caught up")),
-        ({P0: 40}, {P0: 50}, RECENT, ("ok", "unread for less than 1 min")),
-        ({P0: 50}, {P0: 50}, RECENT, ("ok", "unread for less than 1 min")),
-        ({P0: 40}, {P0: 50}, OLD, ("behind", "moved on by 10; unread for more")),
-        ({P0: 50}, {P0: 50}, None, ("behind", "unread for more than 1 min")),
-        ({P0: 50}, {P0: 40}, OLD, ("behind", "moved back by 10; unread")),
-    ],
-)
-def test_what_is_unread_for_less_than_the_limit_is_ok(
-    committed: Offsets, later: Offsets, stood: int | None, expected: tuple[str, str]
-) -> None:
-    """Not the lag decides, but how long records have been unread; None: none in the last minute."""
-    health, why = two(committed, later, stood=stood)
-
-    assert expected[0] == health
-    assert expected[1] in why
-
-
 def test_records_of_the_last_two_seconds_are_recent_whatever_their_timestamps() -> None:
     """What was written between the samples is not old, as in a backfill of old records."""
     first, second = look({P0: 50}, ends=50), look({P0: 50}, after_s=2, stood=None)
@@ -129,72 +96,85 @@ def test_records_of_the_last_two_seconds_are_recent_whatever_their_timestamps() 
     assert "behind" == word(first, replace(second, taken_at=NOON + timedelta(seconds=61)))[0]
 
 
-@pytest.mark.parametrize(
-    "stood",
-    [{}, {P0: TimedOffset(RECENT, NOON + timedelta(hours=1))}],
-    ids=["not read", "a producer's clock is ahead"],
-)
-def test_an_unknown_age_is_not_ok(stood: Any) -> None:
-    """Without the age of unread records, or with one of the future, the group is behind."""
-    health, why = two({P0: 50}, stood=stood)
-
-    assert "behind" == health
-    assert "unread for an unknown time" in why
+SHARE = live("payments", member("orders"), type=GroupType.SHARE)
+UNASSIGNED = live("payments", member("orders"))
+NO_COMMIT = "no committed offset"
+UNKNOWN_AGE = "unread for an unknown time"
+FUTURE = {P0: TimedOffset(RECENT, NOON + timedelta(hours=1))}  # a producer's clock is ahead
 
 
-def holder() -> Member:
-    """Return a member of ours that holds partition 0."""
-    note = HoldNote("alice", "laptop", since=NOON)
-    subscription = Subscription(frozenset({"orders"}))
-    return Member("h", HOLDER_CLIENT_ID, "/10.0.0.9", subscription, holds=(P0,), hold_note=note)
-
-
-STOPPED = idle("payments")
-PENDING = {P0: LogOffsets(0, 100, last_stable=50)}
+CUT = {P0: (60, 100)}
 
 
 @pytest.mark.parametrize(
-    ("second", "expected", "said"),
+    ("before", "after", "second", "expected", "says"),
     [
-        ({"group": STOPPED}, "stopped", "no members"),
-        ({"group": STOPPED, "stood": RECENT}, "stopped", "no members"),
-        ({"group": STOPPED, "ends": {P0: (60, 100)}}, "stopped", "at most 10 unread records"),
-        ({"group": live("payments", holder())}, "held", "paused by alice @ laptop"),
-        ({"group": live("payments", member("bills"))}, "unsubscribed", "no member subscribes"),
-        ({"ends": {P0: (60, 100)}}, "behind", "at most 10 unread records deleted"),
-        ({"ends": {P0: (0, 40)}}, "unknown", "past the log end offset"),
-        ({"ends": {P0: (None, None)}}, "unknown", "could not be read"),
-        ({"group": live("payments", described=False)}, "unknown", "could not be described"),
+        # Not the lag decides, but how long records have been unread; None: none in the last minute.
+        (100, 100, {}, "ok", "caught up"),
+        (40, 50, {"stood": RECENT}, "ok", "unread for less than 1 min"),
+        (50, 50, {"stood": RECENT}, "ok", "unread for less than 1 min"),
+        (40, 50, {}, "behind", "moved on by 10; unread for more"),
+        (50, 50, {"stood": None}, "behind", "unread for more than 1 min"),
+        (50, 40, {}, "behind", "moved back by 10; unread"),
+        # Without the age of unread records, or with one of the future, it is not ok.
+        (50, 50, {"stood": {}}, "behind", UNKNOWN_AGE),
+        (50, 50, {"stood": FUTURE}, "behind", UNKNOWN_AGE),
+        # What the samples show has its word; without a fact it is unknown.
+        (50, 50, {"group": STOPPED}, "stopped", "no members"),
+        (50, 50, {"group": STOPPED, "stood": RECENT}, "stopped", "no members"),
+        (50, 50, {"group": STOPPED, "ends": CUT}, "stopped", "at most 10 unread records"),
+        (50, 50, {"group": HELD}, "held", "paused by alice @ laptop"),
+        (50, 50, {"group": UNSUBSCRIBED}, "unsubscribed", "no member subscribes"),
+        (50, 50, {"ends": CUT}, "behind", "at most 10 unread records deleted"),
+        (50, 50, {"ends": {P0: (0, 40)}}, "unknown", "past the log end offset"),
+        (50, 50, {"ends": {P0: (None, None)}}, "unknown", "could not be read"),
+        (50, 50, {"group": UNDESCRIBED}, "unknown", "could not be described"),
+        # A word does not wait for lag.
+        (100, 100, {"group": HELD}, "held", ""),
+        (100, 100, {"group": UNSUBSCRIBED}, "unsubscribed", ""),
+        (100, 100, {"group": UNDESCRIBED}, "unknown", ""),
+        (100, 100, {"group": STOPPED}, "ok", ""),
+        # Every group has a row, also without offsets.
+        (None, None, {"group": SHARE}, "unknown", "a share group has no committed"),
+        (None, None, {"group": UNASSIGNED}, "unknown", "committed, and no partition is assigned"),
+        (None, None, {}, "unknown", f"{NO_COMMIT}: consumers start according to auto.offset.reset"),
+        # Nothing can be unread in an empty log, whatever consumers start with.
+        (None, None, {"ends": {P0: (70, 70)}}, "ok", f"{NO_COMMIT}, and no record in the log"),
     ],
 )
-def test_each_reason_has_its_word(second: Any, expected: str, said: str) -> None:
-    """The word for what the samples show; without a fact it is unknown, with the reason."""
-    health, why = two({P0: 50}, **second)
+def test_each_reason_has_its_word(
+    before: int | None, after: int | None, second: Any, expected: str, says: str
+) -> None:
+    """A group has a word for what two samples show, and the reason."""
+    first, later = ({} if offset is None else {P0: offset} for offset in (before, after))
+    health, why = two(first, later, **second)
 
-    assert (expected, True) == (health, said in why), why
+    assert (expected, True) == (health, says in why), why
+
+
+REBALANCING = Problem(HELD_PARTITIONS, "the group is rebalancing", "payments")
 
 
 @pytest.mark.parametrize(
-    ("group", "expected"),
+    ("facts", "expected"),
     [
-        (live("payments", holder()), "held"),
-        (live("payments", member("bills")), "unsubscribed"),
-        (live("payments", described=False), "unknown"),
-        (STOPPED, "ok"),
+        (
+            {"logs": {P0: LogOffsets(0, 100, last_stable=50)}},
+            ("behind", "blocked by an open transaction; unread for more than 1 min"),
+        ),
+        # Where what is held cannot be seen, a group without progress may be paused.
+        (
+            {"problems": (REBALANCING,)},
+            ("unknown", "unknown whether it is paused: the group is rebalancing"),
+        ),
     ],
+    ids=["open transaction", "hidden hold"],
 )
-def test_a_word_does_not_wait_for_lag(group: Group, expected: str) -> None:
-    """A paused, unsubscribed or undescribed group has its word without unread records, too."""
-    assert expected == two({P0: 100}, group=group)[0]
-
-
-def test_an_open_transaction_is_named() -> None:
-    """A group that has read up to an open transaction is behind because of that."""
-    first, second = (replace(look({P0: 50}, after_s=s), logs=PENDING) for s in (0, 2))
-    health, why = word(first, second)
-
-    assert "behind" == health
-    assert "blocked by an open transaction; unread for more than 1 min" == why
+def test_what_keeps_a_group_from_progress_is_named(
+    facts: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    """A group that has read up to a transaction is behind because of it; a hidden hold is none."""
+    assert expected == word(*(replace(look({P0: 50}, after_s=s), **facts) for s in (0, 2)))
 
 
 @pytest.mark.parametrize(("after_s", "expected"), [(2, "behind"), (61, "stopped")])
@@ -238,52 +218,16 @@ def test_what_could_not_be_read_is_not_ok(problem: Problem, said: str) -> None:
 
 def test_what_the_first_sample_lacks_is_not_called_a_commit() -> None:
     """Without the group's offsets in the first sample nothing is known about progress."""
-    unread = replace(look({}), problems=(Problem("committed offsets", "timed out", "payments"),))
-    missing = replace(look({}), groups=())
+    problem = Problem("committed offsets", "timed out", "payments")
     second = look({P0: 50}, after_s=2)
-
-    expected = "unknown in the first sample: committed offsets: timed out"
-    assert ("unknown", expected) == word(unread, second)
-    assert ("unknown", "unknown in the first sample: the group was not listed") == (
-        word(missing, second)
-    )
-    assert ("behind", True) == (
-        word(look({}), second)[0],
-        "first committed between the two samples" in word(look({}), second)[1],
-    )
-
-
-def test_a_hidden_hold_is_not_called_behind() -> None:
-    """Where what is held cannot be seen, a group without progress may be paused."""
-    problem = Problem(HELD_PARTITIONS, "the group is rebalancing", "payments")
-    first, second = (replace(look({P0: 50}, after_s=s), problems=(problem,)) for s in (0, 2))
-
-    assert ("unknown", "unknown whether it is paused: the group is rebalancing") == (
-        word(first, second)
-    )
-
-
-@pytest.mark.parametrize(
-    ("group", "said"),
-    [
-        (
-            live("payments", member("orders"), type=GroupType.SHARE),
-            "a share group has no committed",
-        ),
-        (live("payments", member("orders")), "nothing is committed, and no partition is assigned"),
-        (READER, "no committed offset: consumers start according to auto.offset.reset"),
-    ],
-)
-def test_a_group_without_offsets_is_a_row(group: Group, said: str) -> None:
-    """Every group has a row; one of which nothing can be said is unknown, with the reason."""
-    health, why = two({}, group=group)
-
-    assert ("unknown", True) == (health, said in why), why
-
-
-def test_a_partition_without_records_needs_no_commit() -> None:
-    """Nothing can be unread in an empty log, whatever consumers start with."""
-    assert ("ok", "no committed offset, and no record in the log") == two({}, ends={P0: (70, 70)})
+    for lacking, why in (
+        ({"problems": (problem,)}, "committed offsets: timed out"),
+        ({"groups": ()}, "the group was not listed"),
+    ):
+        expected = ("unknown", f"unknown in the first sample: {why}")
+        assert expected == word(replace(look({}), **lacking), second)
+    health, why = word(look({}), second)
+    assert ("behind", True) == (health, "first committed between the two samples" in why)
 
 
 def test_every_verdict_has_a_word() -> None:
@@ -294,22 +238,17 @@ def test_every_verdict_has_a_word() -> None:
 
 def test_the_worst_come_first_over_all_clusters() -> None:
     """Rows are ordered by word and then by lag, whatever cluster they are of."""
-    other = replace(READER, group_id="other")
     lagging = look({P0: 50}, after_s=2)
-    more = replace(
-        lagging,
-        cluster="us",
-        groups=(other, STOPPED),
-        commits=(Commit("other", *P0, 10), Commit("payments", *P0, 99)),
-    )
+    groups = replace(READER, group_id="other"), STOPPED
+    commits = Commit("other", *P0, 10), Commit("payments", *P0, 99)
+    more = replace(lagging, cluster="us", groups=groups, commits=commits)
     tables = [group_health(one, one, stuck_after_s=STUCK_AFTER_S).rows for one in (lagging, more)]
-    found = [row[:3] for row in worst_first(tables).rows]
 
     assert [
         ("us", "payments", "stopped"),
         ("us", "other", "behind"),
         ("eu", "payments", "behind"),
-    ] == found
+    ] == [row[:3] for row in worst_first(tables).rows]
 
 
 def test_only_logs_with_unread_records_are_asked_for_their_times() -> None:

@@ -6,20 +6,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from facts import NOON, live, member, snapshot
+from facts import NOON, live, member
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import HELD, HOLDER, P0, P1, UNDESCRIBED, UNSUBSCRIBED, sample
 
 from toolkit.model import (
     HOLDER_CLIENT_ID,
-    Commit,
-    Group,
     GroupState,
     GroupType,
     LogOffsets,
-    Member,
     Snapshot,
-    Subscription,
     TopicPartition,
 )
 from toolkit.model.records import FirstRecord
@@ -28,40 +25,33 @@ from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
 from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import members_frame
 
-P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-MINUTE = timedelta(minutes=1)
+STUCK_AFTER_S = 60.0
 READER = live("payments", member("orders", owns=(P0, P1)))
-LONG_AGO = NOON - 30 * MINUTE
+LONG_AGO = NOON - timedelta(minutes=30)
 LONG_WAITS = dict.fromkeys((P0, P1), FirstRecord(found=True, at=LONG_AGO))
 
 
 def look(
     committed: dict[TopicPartition, int],
     *,
-    at: datetime = NOON,
-    group: Group | None = READER,
-    committed_at: datetime | None = LONG_AGO,
     logs: dict[Any, Any] | None = None,
+    committed_at: datetime | None = LONG_AGO,
+    **fields: Any,
 ) -> Snapshot:
     """Return one look at the group; every log goes from 0 to 100 unless it is said."""
-    commits = tuple(
-        Commit("payments", *partition, offset, committed_at=committed_at)
-        for partition, offset in committed.items()
-    )
     ends = logs or dict.fromkeys(committed, (0, 100))
-    return replace(snapshot(*([group] if group else []), commits=commits, logs=ends), taken_at=at)
+    return sample(committed, logs=ends, committed_at=committed_at, **{"group": READER, **fields})
 
 
 def judge(first: Snapshot, second: Snapshot, **facts: Any) -> pd.DataFrame:
     """Return what two looks say, with records that wait for half an hour where nothing is said."""
-    known = {"first_unread": LONG_WAITS, "stuck_after_s": 60.0, **facts}
+    known = {"first_unread": LONG_WAITS, "stuck_after_s": STUCK_AFTER_S, **facts}
     return diagnose_partitions(first, second, group_id="payments", **known)
 
 
 def verdict(first: Snapshot, second: Snapshot, **facts: Any) -> tuple[str, str]:
     """Return the verdict on partition 0 and why."""
-    frame = judge(first, second, **facts).set_index(["topic", "partition"])
-    row = frame.loc[tuple(P0)]
+    row = judge(first, second, **facts).set_index(["topic", "partition"]).loc[tuple(P0)]
     return row["verdict"], row["why"]
 
 
@@ -70,82 +60,64 @@ LATER = NOON + timedelta(seconds=10)
 
 def test_the_one_that_stands_still_is_stuck() -> None:
     """The partition whose commit stays while records wait is stuck, and the others are not."""
-    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, at=LATER))
+    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, after_s=10))
 
-    assert [("stuck", 0), ("progressing", 1)] == list(
-        zip(frame["verdict"], frame["partition"], strict=True)
-    )
+    found = frame[["verdict", "partition", "committed_delta"]].to_numpy().tolist()
+    assert [["stuck", 0, 0], ["progressing", 1, 40]] == found
     why = frame["why"][0]
     assert "committed offset 50 unchanged for at least 30 min 10 s" in why
     assert "lag 50, the oldest unread record was written 30 min 10 s ago" in why
     assert "other partitions of this owner made progress" in why
-    assert [0, 40] == frame["committed_delta"].tolist()
 
 
 def test_only_markers_follow() -> None:
     """A group that has read all committed records is caught up, though the log has an end later."""
     nothing = {P0: FirstRecord(found=False)}
+    found = verdict(look({P0: 99}), look({P0: 99}, after_s=10), first_unread=nothing)
 
-    assert ("caught up", "caught up: no committed record follows") == verdict(
-        look({P0: 99}), look({P0: 99}, at=LATER), first_unread=nothing
-    )
+    assert ("caught up", "caught up: no committed record follows") == found
 
 
 RECENT = NOON - timedelta(seconds=30)
+YOUNG = {P0: FirstRecord(found=True, at=NOON - timedelta(seconds=10))}
+FRESH, UNDATED = {"committed_at": RECENT}, {"committed_at": None}
+NOT_LONG = "not for longer than 1 min"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "first_unread", "said"),
+    ("before", "after", "first_unread", "says"),
     [
-        (
-            {},
-            {},
-            {P0: FirstRecord(found=True, at=LATER - timedelta(seconds=20))},
-            "not for longer than 1 min",
-        ),
-        ({}, {}, {}, "age of the oldest unread record unknown"),
-        (
-            {"committed_at": RECENT},
-            {"committed_at": RECENT},
-            LONG_WAITS,
-            "not for longer than 1 min",
-        ),
-        ({"committed_at": None}, {"committed_at": None}, LONG_WAITS, "commit time unknown"),
+        pytest.param({}, {}, YOUNG, NOT_LONG, id="young record"),
+        pytest.param({}, {}, {}, "age of the oldest unread record unknown", id="undated record"),
+        pytest.param(FRESH, FRESH, LONG_WAITS, NOT_LONG, id="fresh commit"),
+        pytest.param(UNDATED, UNDATED, LONG_WAITS, "commit time unknown", id="undated commit"),
         # Old records that were written only just now, as in a backfill.
-        ({"logs": {P0: (0, 50)}}, {}, LONG_WAITS, "no lag in the first sample"),
-    ],
-    ids=[
-        "young record",
-        "record of unknown age",
-        "fresh commit",
-        "commit of unknown age",
-        "backfill",
+        pytest.param(
+            {"logs": {P0: (0, 50)}}, {}, LONG_WAITS, "no lag in the first sample", id="backfill"
+        ),
     ],
 )
 def test_without_all_of_the_evidence_it_is_stuck_perhaps(
-    before: dict[str, Any], after: dict[str, Any], first_unread: dict[Any, FirstRecord], said: str
+    before: dict[str, Any], after: dict[str, Any], first_unread: dict[Any, FirstRecord], says: str
 ) -> None:
     """A record that may be young, or a commit that may be, is no proof."""
-    first, second = look({P0: 50}, **before), look({P0: 50}, at=LATER, **after)
+    first, second = look({P0: 50}, **before), look({P0: 50}, after_s=10, **after)
     found, why = verdict(first, second, first_unread=first_unread)
 
-    assert "possibly stuck" == found, why
-    assert said in why
+    assert ("possibly stuck", True) == (found, says in why), why
 
 
 def test_looks_that_lie_far_apart_need_no_commit_times() -> None:
     """Where the offsets topic may not be read, two looks with stuck_after between them tell."""
-    first = look({P0: 50}, committed_at=None)
-    second = look({P0: 50}, at=NOON + 2 * MINUTE, committed_at=None)
+    looks = [look({P0: 50}, after_s=after_s, committed_at=None) for after_s in (0, 120)]
 
-    assert "stuck" == verdict(first, second)[0]
-    assert "stuck" == verdict(first, second, first_unread={})[0]
+    for first_unread in (LONG_WAITS, {}):
+        assert "stuck" == verdict(*looks, first_unread=first_unread)[0]
 
 
-def holder() -> Member:
-    """Return a member of ours that holds partition 0."""
-    subscription = Subscription(frozenset({"orders"}))
-    return Member("h-1", HOLDER_CLIENT_ID, "/10.0.0.9", subscription, (P0,), holds=(P0,))
+PENDING = replace(look({P0: 50}), logs={P0: LogOffsets(0, 100, last_stable=50)})
+NO_MEMBERS = live("payments", state=GroupState.EMPTY)
+UNREADABLE = live("payments", member(unreadable="odd bytes"))
 
 
 @pytest.mark.parametrize(
@@ -157,15 +129,12 @@ def holder() -> Member:
         (look({P0: 50}, logs={P0: (60, 100)}), Verdict.OUT_OF_RANGE),
         (look({P0: 50}, logs={P0: (None, None)}), Verdict.UNKNOWN),
         (look({P0: 50}, group=None), Verdict.UNKNOWN),
-        (look({P0: 50}, group=live("payments", described=False)), Verdict.UNKNOWN),
-        (look({P0: 50}, group=live("payments", state=GroupState.EMPTY)), Verdict.NO_MEMBERS),
-        (look({P0: 50}, group=live("payments", member("invoices"))), Verdict.UNSUBSCRIBED),
-        (look({P0: 50}, group=live("payments", member(unreadable="odd bytes"))), Verdict.STUCK),
-        (look({P0: 50}, group=live("payments", holder())), Verdict.PAUSED),
-        (
-            replace(look({P0: 50}), logs={P0: LogOffsets(0, 100, last_stable=50)}),
-            Verdict.TRANSACTION,
-        ),
+        (look({P0: 50}, group=UNDESCRIBED), Verdict.UNKNOWN),
+        (look({P0: 50}, group=NO_MEMBERS), Verdict.NO_MEMBERS),
+        (look({P0: 50}, group=UNSUBSCRIBED), Verdict.UNSUBSCRIBED),
+        (look({P0: 50}, group=UNREADABLE), Verdict.STUCK),
+        (look({P0: 50}, group=HELD), Verdict.PAUSED),
+        (PENDING, Verdict.TRANSACTION),
     ],
 )
 def test_other_reasons_to_stand_still_have_their_own_word(
@@ -179,7 +148,7 @@ def test_other_reasons_to_stand_still_have_their_own_word(
 
 def test_owned_without_a_commit_is_not_known() -> None:
     """A partition that a member owns and nobody committed has a row without a number."""
-    (found, why) = verdict(look({}), look({}, at=LATER, logs={P0: (0, 100)}))
+    (found, why) = verdict(look({}), look({}, after_s=10, logs={P0: (0, 100)}))
 
     assert ("unknown", True) == (found, "no committed offset" in why)
 
@@ -199,56 +168,45 @@ def test_never_stuck_without_all_of_the_evidence(
     apart_s: float,
 ) -> None:
     """Stuck means: records waited at both looks, the commit stayed, and both beyond stuck_after."""
-    stuck_after_s = 60.0
     before, after = committed
     at = NOON + timedelta(seconds=apart_s)
-    ago = {"committed_at": None if age_s is None else at - timedelta(seconds=age_s)}
-    since = (
-        {}
-        if waited_s is None
-        else {P0: FirstRecord(found=True, at=at - timedelta(seconds=waited_s))}
+    committed_at, waits_since = (
+        None if ago_s is None else at - timedelta(seconds=ago_s) for ago_s in (age_s, waited_s)
     )
-    first, second = (look({P0: o}, logs={P0: log}, **ago) for o in (before, after))
-    found, _ = verdict(
-        first, replace(second, taken_at=at), first_unread=since, stuck_after_s=stuck_after_s
-    )
+    waits = {} if waits_since is None else {P0: FirstRecord(found=True, at=waits_since)}
+    first, second = (look({P0: o}, logs={P0: log}, committed_at=committed_at) for o in committed)
+    found, _ = verdict(first, replace(second, taken_at=at), first_unread=waits)
 
     if found == Verdict.STUCK:
-        assert before == after < log[1]
-        assert after >= log[0]
-        assert max(age_s or 0, apart_s) > stuck_after_s
-        assert max(waited_s or 0, apart_s) > stuck_after_s
+        assert before == after
+        assert log[0] <= after < log[1]
+        assert max(age_s or 0, apart_s) > STUCK_AFTER_S
+        assert max(waited_s or 0, apart_s) > STUCK_AFTER_S
     if before != after and log[0] <= after <= log[1]:
         assert found == Verdict.PROGRESSING
 
 
 def test_stuck_leads_to_a_pause_a_move_and_a_resume() -> None:
     """The steps for a stuck partition name it, and the offset behind the record it is stuck at."""
-    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, at=LATER))
+    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, after_s=10))
     pause, move, resume = next_steps(frame, READER, cluster="eu")
 
-    assert ("40_pause_partitions", {"groups": ["payments"], "topics": ["orders:0"]}) == (
-        pause.notebook,
-        pause.parameters,
-    )
-    assert ("50_reset_offsets", "to-offset", "51", ["orders:0"]) == (
-        move.notebook,
-        *(move.parameters[name] for name in ("mode", "value", "topics")),
-    )
+    assert "40_pause_partitions" == pause.notebook
+    assert {"groups": ["payments"], "topics": ["orders:0"]} == pause.parameters
+    assert "50_reset_offsets" == move.notebook
+    to = {"mode": "to-offset", "value": "51", "topics": ["orders:0"]}
+    assert to.items() <= move.parameters.items()
     assert "resume" == resume.parameters["action"]
 
 
 @pytest.mark.parametrize(
     ("second", "notebooks"),
     [
-        (look({P0: 50}, group=live("payments", member("invoices"))), ["60_delete_offsets"]),
-        (
-            look({P0: 50}, group=live("payments", state=GroupState.EMPTY)),
-            ["30_expiry_forecast", "61_delete_groups"],
-        ),
+        (look({P0: 50}, group=UNSUBSCRIBED), ["60_delete_offsets"]),
+        (look({P0: 50}, group=NO_MEMBERS), ["30_expiry_forecast", "61_delete_groups"]),
         (look({P0: 50}, logs={P0: (60, 100)}), ["50_reset_offsets"]),
-        (look({P0: 50}, group=live("payments", holder())), ["40_pause_partitions"]),
-        (replace(look({P0: 50}), logs={P0: LogOffsets(0, 100, last_stable=50)}), [""]),
+        (look({P0: 50}, group=HELD), ["40_pause_partitions"]),
+        (PENDING, [""]),
         (look({P0: 50}, committed_at=None), ["90_troubleshoot_group"]),
         (look({P0: 90}), ["10_fleet_lag"]),
     ],
@@ -264,7 +222,7 @@ def test_every_finding_leads_somewhere(second: Snapshot, notebooks: list[str]) -
 def test_a_share_group_has_no_partitions_to_judge() -> None:
     """Groups without committed offsets give an empty frame with all its columns."""
     group = live("payments", member("orders", owns=(P0,)), type=GroupType.SHARE)
-    frame = judge(look({}, group=group), look({}, group=group, at=LATER))
+    frame = judge(look({}, group=group), look({}, group=group, after_s=10))
 
     assert ([], True) == (list(frame.index), {"verdict", "why", "lag"} <= set(frame.columns))
     assert ["10_fleet_lag"] == [s.notebook for s in next_steps(frame, group, cluster="eu")]
@@ -272,7 +230,7 @@ def test_a_share_group_has_no_partitions_to_judge() -> None:
 
 def test_members_are_rows() -> None:
     """Each member has what it reads, what it holds, and why its subscription is not known."""
-    group = live("payments", member("orders", owns=(P1, P0)), holder(), member(unreadable="odd"))
+    group = live("payments", member("orders", owns=(P1, P0)), HOLDER, member(unreadable="odd"))
     rows = members_frame(group)[
         ["member", "partitions", "assigned_partitions", "paused_partitions", "subscribed"]
     ]

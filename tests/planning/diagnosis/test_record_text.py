@@ -40,25 +40,37 @@ def record(offset: int, *, partition: TopicPartition = P0, **fields: Any) -> Rec
     return Record(partition, offset, **known)
 
 
+SCHEMA = "looks like schema registry format, schema id 7"
+HEX, TEXT = ByteFormat.HEX, ByteFormat.TEXT
+
+
 @pytest.mark.parametrize(
-    ("field", "form", "text"),
+    ("field", "form", "text", "note"),
     [
-        (b'{"id": 1}', ByteFormat.JSON, '{"id": 1}'),
-        (b" [1, 2]\n", ByteFormat.JSON, " [1, 2]\n"),
-        (b'{"id": 1', ByteFormat.TEXT, '{"id": 1'),
-        (b"12", ByteFormat.TEXT, "12"),
-        ("東京 café".encode(), ByteFormat.TEXT, "東京 café"),
-        (b"a\tb\r\n", ByteFormat.TEXT, "a\tb\r\n"),
-        (b"\x00\xff", ByteFormat.HEX, "00 ff"),
-        (b"a\x1b[31m", ByteFormat.HEX, "61 1b 5b 33 31 6d"),
-        (b"[" * 100_000, ByteFormat.TEXT, "[" * MOST_CHARACTERS),
+        (b'{"id": 1}', ByteFormat.JSON, '{"id": 1}', ""),
+        (b" [1, 2]\n", ByteFormat.JSON, " [1, 2]\n", ""),
+        (b'{"id": 1', TEXT, '{"id": 1', ""),
+        (b"12", TEXT, "12", ""),
+        ("東京 café".encode(), TEXT, "東京 café", ""),
+        (b"a\tb\r\n", TEXT, "a\tb\r\n", ""),
+        (b"[" * 100_000, TEXT, "[" * MOST_CHARACTERS, ""),
+        # The note counts bytes, not characters.
+        ("é".encode() * 3_000, TEXT, "é" * 2_000, "truncated: first 4,000 of 6,000 bytes"),
+        (b"\x00\xff", HEX, "00 ff", ""),
+        (b"a\x1b[31m", HEX, "61 1b 5b 33 31 6d", ""),
+        # Numbers of Java's serializers, a schema id and letters are pointed out beside the hex.
+        (b"\x00\x00\x00\x00\x00\x00\x00\x2a", HEX, "00 00 00 00 00 00 00 2a", "as integer: 42"),
+        (b"\xff\xff\xff\xfe", HEX, "ff ff ff fe", "as integer: -2"),
+        (b"\x00\x00\x00\x00\x07\x02abc", HEX, "00 00 00 00 07 02 61 62 63", SCHEMA),
+        (b"\x00\xff\xfeorder?", HEX, "00 ff fe 6f 72 64 65 72 3f", "as text: ...order?"),
     ],
 )
-def test_bytes_are_what_they_are(field: bytes, form: ByteFormat, text: str) -> None:
+def test_bytes_are_what_they_are(field: bytes, form: ByteFormat, text: str, note: str) -> None:
     """Objects and lists are JSON, other legible bytes text, and everything else is hex."""
     found = decode(whole(field))
 
     assert (form, text, len(field)) == (found.form, found.text, found.size_bytes)
+    assert note in found.note
 
 
 def test_json_is_said_only_of_the_whole() -> None:
@@ -68,8 +80,10 @@ def test_json_is_said_only_of_the_whole() -> None:
 
 def test_null_is_not_empty() -> None:
     """Kafka's null and a field of no bytes are told apart."""
-    assert (ByteFormat.NULL, None) == (decode(None).form, decode(None).size_bytes)
-    assert (ByteFormat.EMPTY, 0) == (decode(whole(b"")).form, decode(whole(b"")).size_bytes)
+    null, empty = decode(None), decode(whole(b""))
+
+    assert (ByteFormat.NULL, None) == (null.form, null.size_bytes)
+    assert (ByteFormat.EMPTY, 0) == (empty.form, empty.size_bytes)
 
 
 @given(st.text())
@@ -108,28 +122,6 @@ def test_a_text_that_is_cut_within_a_character_is_still_text(text: str) -> None:
             found = decode(Excerpt(data[:end], len(data)))
             assert ByteFormat.TEXT is found.form
             assert text.startswith(found.text)
-
-
-def test_long_text_is_cut_and_says_so() -> None:
-    """The note counts bytes, not characters."""
-    found = decode(whole("é".encode() * 3_000))
-
-    assert "é" * MOST_CHARACTERS == found.text
-    assert "truncated: first 4,000 of 6,000 bytes" == found.note
-
-
-@pytest.mark.parametrize(
-    ("field", "note"),
-    [
-        (b"\x00\x00\x00\x00\x00\x00\x00\x2a", "as integer: 42"),
-        (b"\xff\xff\xff\xfe", "as integer: -2"),
-        (b"\x00\x00\x00\x00\x07\x02abc", "looks like schema registry format, schema id 7"),
-        (b"\x00\xff\xfeorder?", "as text: ...order?"),
-    ],
-)
-def test_hex_says_what_it_may_be(field: bytes, note: str) -> None:
-    """Numbers of Java's serializers, a schema id and letters are pointed out beside the hex."""
-    assert note in decode(whole(field)).note
 
 
 @given(JSON.filter(lambda value: isinstance(value, (dict, list))))

@@ -7,23 +7,16 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from expiry_facts import CLASSIC, EMPTY, KIP848, READS, STREAMS, T0, at, frame
+from expiry_facts import CLASSIC, EMPTY, KIP848, READS, STREAMS, T0, at, forecast
 
 from toolkit.planning.expiry.expiry_forecast import expiry_by_group, select_expiring
-from toolkit.planning.expiry.with_expiry import with_expiry
 
-NOW_S = 40
-
-
-def forecast(*rows: dict[str, Any]) -> pd.DataFrame:
-    """Return the forecast of rows that are told apart by their partition, made after 40 s."""
-    numbered = [{"partition": number, **row} for number, row in enumerate(rows)]
-    return with_expiry(frame(*numbered), now=T0 + timedelta(seconds=NOW_S))
+NOW = T0 + timedelta(seconds=40)
 
 
 def partitions_within(seconds: float, *rows: dict[str, Any]) -> tuple[list[int], list[int]]:
     """Return the partitions that vanish within a time, and those at risk."""
-    found = select_expiring(forecast(*rows), now=T0 + timedelta(seconds=NOW_S), within_s=seconds)
+    found = select_expiring(forecast(*rows), now=NOW, within_s=seconds)
     return list(found.rows["partition"]), list(found.at_risk["partition"])
 
 
@@ -72,22 +65,15 @@ def test_one_row_for_each_group() -> None:
     ).set_index("group")
 
     assert ["c", "b", "a"] == list(found.index)
-    b = found.loc["b"]
-    assert (4, 2, 1, 1, 1) == (
-        *(b["offsets"], b["expiring"], b["kept"]),
-        *(b["unknown"], b["expires_immediately_if_stopped"]),
-    )
-    assert (at(70), at(90), "old", 0) == (
-        *b[["first_at", "last_at", "first_topic"]],
-        b["first_partition"],
-    )
-    assert ("nobody subscribes", "none") == (b["rule"], b["confidence"])
+    a, b = found.loc["a"], found.loc["b"]
+    counts = ["offsets", "expiring", "kept", "unknown", "expires_immediately_if_stopped"]
+    assert [4, 2, 1, 1, 1] == b[counts].tolist()
+    first = ["first_at", "last_at", "first_topic", "first_partition"]
+    assert [at(70), at(90), "old", 0] == b[first].tolist()
+    assert ["nobody subscribes", "none"] == b[["rule", "confidence"]].tolist()
     assert "1 min after the commit" in b["why"]
-    assert (1, 0, "high") == (
-        *found.loc["a", ["offsets", "expiring"]],
-        found.loc["a", "confidence"],
-    )
-    assert pd.isna(found.loc["a", "first_at"])
+    assert [1, 0, "high"] == a[["offsets", "expiring", "confidence"]].tolist()
+    assert pd.isna(a["first_at"])
 
 
 def test_groups_of_the_same_name_in_two_clusters() -> None:

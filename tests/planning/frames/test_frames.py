@@ -8,8 +8,9 @@ import held
 import pandas as pd
 import pytest
 from facts import NOON, live, member, snapshot
+from guardrail_cases import ORDERS, plan, step
 
-from toolkit.model import Commit, GroupState, GroupType, Problem, TopicPartition
+from toolkit.model import Commit, GroupType, Problem, TopicPartition
 from toolkit.plan import (
     Action,
     Change,
@@ -21,7 +22,6 @@ from toolkit.plan import (
     Position,
     Result,
     Severity,
-    Step,
     StepOutcome,
 )
 from toolkit.planning.frames import row_slices
@@ -43,25 +43,16 @@ BACK = Change(TopicPartition("orders", 1), Position(90, 1, "mine"), Position(10)
 NEW = Change(TopicPartition("orders", 2), None, Position(0, None, "saved"), "the log start")
 GONE = Change(TopicPartition("orders", 3), Position(5, None, "mine"), None, "deleted")
 SAME = Change(TopicPartition("orders", 4), Position(5, 1, "a"), Position(5, 1, "b"), "rescue")
-
-
-def plan(*steps: tuple[str, Action, tuple[Change, ...]]) -> Plan:
-    """Return a plan of some steps about idle classic groups."""
-    made = tuple(Step(*step, GroupType.CLASSIC, GroupState.EMPTY) for step in steps)
-    return Plan(Intent.RESET, "reset", "eu", "id", NOON, made)
-
-
 MIXED = plan(
-    ("a", Action.COMMIT, (FORWARD, BACK)),
-    ("b", Action.COMMIT, (NEW, SAME)),
-    ("b", Action.DELETE_OFFSETS, (GONE,)),
+    step(FORWARD, BACK, group_id="a"),
+    step(NEW, SAME, group_id="b"),
+    step(GONE, action=Action.DELETE_OFFSETS, group_id="b"),
 )
 
 
 def column(name: str, times: dict[tuple[TopicPartition, int], datetime] | None = None) -> list:
     """Return one column of the mixed plan's review, nulls as None."""
-    values = review_frame(MIXED, times or {})[name].astype(object)
-    return list(values.where(values.notna(), None))
+    return [value for (value,) in rows(review_frame(MIXED, times or {})[[name]])]
 
 
 @pytest.mark.parametrize(
@@ -104,30 +95,26 @@ def test_columns_and_types_do_not_depend_on_what_is_planned(made: Plan) -> None:
     frame = review_frame(made)
 
     assert list(REVIEW_COLUMNS) == list(frame.columns)
-    assert ["Int64"] * 4 == [
-        str(frame[name].dtype) for name in ("partition", "before", "after", "distance")
-    ]
-    assert ["datetime64[ms, UTC]"] * 2 + ["timedelta64[ms]"] == [
-        str(frame[name].dtype) for name in ("before_time", "after_time", "time_distance")
-    ]
+    times = ["datetime64[ms, UTC]"] * 2 + ["timedelta64[ms]"]
+    names = ["partition", "before", "after", "distance"]
+    names += ["before_time", "after_time", "time_distance"]
+    assert ["Int64"] * 4 + times == [str(dtype) for dtype in frame[names].dtypes]
+
+
+ONE_CHANGE = plan(step(FORWARD))
+ALL_KINDS = (
+    "5 partitions of 2 groups: 1 forward by 1,200 offsets, 1 back by 80 offsets, 1 at the same "
+    "offset, 1 newly committed, 1 removed"
+)
 
 
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
         (plan(), "no changes"),
-        (
-            plan(("a", Action.COMMIT, (FORWARD,))),
-            "1 partition of 1 group: 1 forward by 1,200 offsets",
-        ),
-        (
-            MIXED,
-            (
-                "5 partitions of 2 groups: 1 forward by 1,200 offsets, 1 back by 80 offsets, 1 "
-                "at the same offset, 1 newly committed, 1 removed"
-            ),
-        ),
-        (plan(("a", Action.DELETE_GROUP, ())), "0 partitions of 1 group"),
+        (ONE_CHANGE, "1 partition of 1 group: 1 forward by 1,200 offsets"),
+        (MIXED, ALL_KINDS),
+        (plan(step(action=Action.DELETE_GROUP)), "0 partitions of 1 group"),
     ],
 )
 def test_a_plan_in_one_sentence(made: Plan, sentence: str) -> None:
@@ -143,15 +130,13 @@ def test_findings_as_rows() -> None:
     ]
     frame = findings_frame(findings, cluster="eu")
 
-    assert list(FINDING_COLUMNS) == list(frame.columns)
+    for made in (frame, findings_frame([], cluster="eu")):
+        assert list(FINDING_COLUMNS) == list(made.columns)
     assert "Int64" == str(frame["partition"].dtype)
-    assert ["eu", "note", "no-commit", "g", "orders", 3, "no committed offset"] == list(
-        frame.iloc[0]
-    )
-    assert ["eu", "block", "in-the-future", None, None, pd.NA, "still to come"] == list(
-        frame.iloc[1]
-    )
-    assert list(FINDING_COLUMNS) == list(findings_frame([], cluster="eu").columns)
+    assert [
+        ("eu", "note", "no-commit", "g", "orders", 3, "no committed offset"),
+        ("eu", "block", "in-the-future", None, None, None, "still to come"),
+    ] == rows(frame)
 
 
 @pytest.mark.parametrize("intent", [*Intent])
@@ -161,9 +146,6 @@ def test_people_see_what_becomes_of_metadata(intent: Intent) -> None:
     assert holds != ("metadata" in review_columns(intent))
 
 
-ORDERS = TopicPartition("orders", 0)
-
-
 def outcome(*steps: StepOutcome) -> Outcome:
     """Return an outcome of steps."""
     return Outcome("run", "fingerprint", NOON, NOON, steps)
@@ -171,33 +153,28 @@ def outcome(*steps: StepOutcome) -> Outcome:
 
 def rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
     """Return the rows of a frame with None for null."""
-    return [
-        tuple(None if pd.isna(value) else value for value in row)
-        for row in frame.itertuples(index=False)
-    ]
+    cells = frame.astype(object).where(frame.notna(), None)
+    return list(cells.itertuples(index=False, name=None))
 
 
 def test_each_change_has_a_row_and_so_has_a_step_without_changes() -> None:
-    """Rows come in the order of the plan; offset 0 is not nothing."""
+    """Rows come in the order of the plan, with its words; offset 0 is not nothing."""
     refused = StepOutcome("shell", Action.DELETE_GROUP, ChangeStatus.REFUSED, "not authorised")
     results = (
         Result(ORDERS, ChangeStatus.DONE, found=Position(0, 3, "mine")),
         Result(ORDERS._replace(partition=1), ChangeStatus.FAILED, "nothing was read back"),
     )
     half = StepOutcome("g", Action.COMMIT, ChangeStatus.FAILED, "", results)
+    # The words that were asked for, not those of the hold.
+    holds = [StepOutcome("g", one, ChangeStatus.DONE) for one in (Action.HOLD, Action.RELEASE)]
 
     assert [
         ("shell", "delete-group", None, None, "refused", None, "not authorised"),
         ("g", "commit", "orders", 0, "done", 0, ""),
         ("g", "commit", "orders", 1, "failed", None, "nothing was read back"),
-    ] == rows(outcome_frame(outcome(refused, half)))
-
-
-def test_partitions_are_paused_and_resumed() -> None:
-    """The result of a change has the words that it was asked for with, not those of the hold."""
-    done = [StepOutcome("g", one, ChangeStatus.DONE) for one in (Action.HOLD, Action.RELEASE)]
-
-    assert ["pause", "resume"] == outcome_frame(outcome(*done))["action"].to_list()
+        ("g", "pause", None, None, "done", None, ""),
+        ("g", "resume", None, None, "done", None, ""),
+    ] == rows(outcome_frame(outcome(refused, half, *holds)))
 
 
 def test_numbers_are_integers_also_where_some_are_missing() -> None:
@@ -242,11 +219,9 @@ def test_an_owned_partition_without_a_commit_has_a_row() -> None:
     """It has its owner and no offset; a share group, which keeps none, is not said to lack one."""
     owner = member("orders", owns=(TopicPartition("orders", 1),))
     facts = snapshot(live("g", owner), commits=(Commit("g", "orders", 0, 7),))
-    rows = offsets_frame(facts)
 
-    assert [0, 1] == list(rows["partition"])
-    assert [False, True] == list(rows["committed"].isna())
-    assert ["", "app @ /10.0.0.1"] == list(rows["owner"])
+    found = rows(offsets_frame(facts)[["partition", "committed", "owner"]])
+    assert [(0, 7, ""), (1, None, "app @ /10.0.0.1")] == found
     assert offsets_frame(snapshot(live("g", owner, type=GroupType.SHARE))).empty
 
 
@@ -255,11 +230,10 @@ def test_the_owner_of_a_paused_partition_is_who_has_paused_it() -> None:
     unsaid = held.holder(2, note=None, name="!other")
     facts = held.facts(held.group(held.reader("a", 0), held.holder(1), unsaid))
     names = ["a @ /10.0.0.1", "paused by alice @ desk", f"paused by {unsaid.display_name}", ""]
+    table = partition_rows(facts)
 
     assert names == list(offsets_frame(facts)["owner"])
-    rows = partition_rows(facts)
-    at = list(rows.columns).index("owner")
-    assert names == [row[at] for row in rows.rows]
+    assert names == [row[list(table.columns).index("owner")] for row in table.rows]
 
 
 def test_a_large_offset_stays_exact_beside_a_missing_one() -> None:
@@ -292,8 +266,6 @@ def test_members_of_an_undescribed_group_are_unknown_not_none() -> None:
 
 def test_a_problem_keeps_what_it_is_about() -> None:
     """A problem's row names the subject as far as there is one."""
-    (row,) = problems_frame(
-        [Problem("log offsets", "no leader", None, "t", 3)], cluster="eu"
-    ).to_dict("records")
+    frame = problems_frame([Problem("log offsets", "no leader", None, "t", 3)], cluster="eu")
 
-    assert ("eu", None, "t", 3) == (row["cluster"], row["group"], row["topic"], row["partition"])
+    assert [("eu", None, "t", 3)] == rows(frame[["cluster", "group", "topic", "partition"]])

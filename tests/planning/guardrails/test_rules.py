@@ -199,13 +199,8 @@ def test_an_override_is_accepted_where_it_can_have_an_effect(intent: Intent) -> 
 
 
 PACKAGE = Path(toolkit.__file__).parent
-NAMES_IT = {
-    "block": 0,
-    "note": 0,
-    "say": 0,
-    "Finding": 0,
-    "TargetOffset": 2,
-}  # which argument is the rule
+# Which argument is the rule.
+NAMES_IT = {"block": 0, "note": 0, "say": 0, "Finding": 0, "TargetOffset": 2}
 # What is not a literal: passed on, or read from a table or from a file.
 PASSED_ON = {
     ("offsets_target", "TargetOffset", None),
@@ -224,11 +219,9 @@ def calls() -> Iterator[tuple[str, str, ast.expr | None, ast.Module]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                place = NAMES_IT.get(node.func.id)
-                if place is not None:
-                    name = node.args[place] if place < len(node.args) else None
-                    yield path.stem, node.func.id, name, tree
+            match node:
+                case ast.Call(func=ast.Name(id=called), args=args) if called in NAMES_IT:
+                    yield path.stem, called, dict(enumerate(args)).get(NAMES_IT[called]), tree
 
 
 def literals(name: ast.expr | None, tree: ast.Module) -> set[str]:
@@ -253,17 +246,20 @@ FOUND = list(calls())
 USED = {text for _, _, name, tree in FOUND for text in literals(name, tree)}
 
 
-def test_every_name_that_is_found_is_registered() -> None:
-    """A finding under an unknown name could neither be explained nor overridden."""
-    assert {"topics-required", "no-leader", "topic-recreated", "past-end", "stops"} <= USED
-    assert set() == (USED | GROUP_RULES.keys() | {CUT_OFF_RUN}) - (RULES.keys() | NOTES.keys())
+def test_names_that_are_found_and_names_that_are_registered_are_the_same() -> None:
+    """
+    A finding under an unknown name could neither be explained nor overridden.
 
-
-def test_every_registered_name_is_used() -> None:
-    """What nothing finds is not listed as if it protected from anything."""
+    What nothing finds is not listed as if it protected from anything; a name that blocks is no
+    note.
+    """
+    blocking = (literals(name, tree) for _, called, name, tree in FOUND if called == "block")
     planned = {name for name, rule in RULES.items() if rule.by is None}
 
+    assert {"topics-required", "no-leader", "topic-recreated", "past-end", "stops"} <= USED
+    assert set() == (USED | GROUP_RULES.keys() | {CUT_OFF_RUN}) - (RULES.keys() | NOTES.keys())
     assert set() == (planned | NOTES.keys()) - USED - {CUT_OFF_RUN}
+    assert set().union(*blocking) <= RULES.keys()
 
 
 def test_every_other_name_is_passed_on() -> None:
@@ -275,22 +271,6 @@ def test_every_other_name_is_passed_on() -> None:
     }
 
     assert PASSED_ON == passed
-
-
-def test_a_note_is_registered_as_a_note() -> None:
-    """A name that only ever informs is in NOTES, and one that blocks is not."""
-    noted = {
-        text for _, called, name, tree in FOUND if called == "note" for text in literals(name, tree)
-    }
-    blocked = {
-        text
-        for _, called, name, tree in FOUND
-        if called == "block"
-        for text in literals(name, tree)
-    }
-
-    assert noted <= NOTES.keys() | RULES.keys()
-    assert blocked <= RULES.keys()
 
 
 def without_subscriptions(group: Group) -> Group:
@@ -388,19 +368,10 @@ PLANNED = {
 
 
 def test_the_rules_are_these() -> None:
-    """No rule was lost, and none was added without saying so here."""
+    """No rule was lost, added, or given another force without saying so here."""
+    assert (BY_AN_OPERATOR, BY_NOBODY) == (registry.OVERRIDABLE, registry.FINAL)
     assert RULES.keys() == BY_AN_OPERATOR | BY_NOBODY
     assert {name for name, rule in RULES.items() if rule.by is None} == PLANNED
-
-
-def test_the_rules_that_an_operator_may_override_are_these() -> None:
-    """What could not be overridden cannot be overridden now, and the other way round."""
-    assert registry.OVERRIDABLE == BY_AN_OPERATOR
-    assert registry.FINAL == BY_NOBODY
-
-
-def test_the_rules_with_a_special_force_are_these() -> None:
-    """Rules overridden by hand only, rules of standing approvals, and rules no new plan passes."""
     assert {name for name, rule in RULES.items() if rule.override is Override.BY_HAND} == BY_HAND
     assert {name for name, rule in RULES.items() if rule.only_standing} == OF_APPROVALS
     assert {name for name, rule in RULES.items() if rule.lasting} == LASTING

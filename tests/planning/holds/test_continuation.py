@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,12 +24,14 @@ JUST_NOW, LATER = 0.1, FETCHED_AFTER_S
 RELEASED = 110  # the log end at the release, in the table of cases
 
 
-def seen(moved: MovedOffset, *offsets: int | None, had_s: float | None = JUST_NOW) -> MoveEvidence:
-    """Return the evidence after these commits, all of a reader that has had it for so long."""
+def continued(
+    moved: MovedOffset, *offsets: int | None, had_s: float | None = JUST_NOW
+) -> Continuation:
+    """Return what is known after these commits, all of a reader that has had it for so long."""
     one = Continuation(moved, readable_to=RELEASED)
     for offset in offsets:
         one.add(offset, assigned_s=had_s, released_s=5)
-    return one.evidence
+    return one
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,7 @@ def test_each_case(
     moved: MovedOffset, offsets: tuple[int | None, ...], had_s: float | None, evidence: MoveEvidence
 ) -> None:
     """Each rule, with the commits that it is about."""
-    assert evidence is seen(moved, *offsets, had_s=had_s)
+    assert evidence is continued(moved, *offsets, had_s=had_s).evidence
 
 
 def test_a_commit_that_was_missed_may_have_been_late() -> None:
@@ -123,15 +127,9 @@ def test_who_continues_is_never_said_to_be_overwritten(
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.lists(st.integers(0, 30)))
 def test_what_is_settled_stays_so_while_commits_advance(steps: list[int], more: list[int]) -> None:
     """Nobody waits for commits that change nothing."""
-    one, offset = Continuation(BACK, readable_to=RELEASED), 101
-    for step in steps:
-        offset += step
-        one.add(offset, assigned_s=JUST_NOW, released_s=5)
-    before, is_settled = one.evidence, one.is_settled
-    for step in more:
-        offset += step
-        one.add(offset, assigned_s=JUST_NOW, released_s=5)
-    assert not is_settled or before is one.evidence
+    offsets = [*accumulate([*steps, *more], initial=101)][1:]
+    before, after = continued(BACK, *offsets[: len(steps)]), continued(BACK, *offsets)
+    assert not before.is_settled or before.evidence is after.evidence
 
 
 @pytest.mark.parametrize(
@@ -147,7 +145,4 @@ def test_what_is_settled_stays_so_while_commits_advance(steps: list[int], more: 
 )
 def test_when_nothing_more_is_expected(offsets: tuple[int, ...], *, is_settled: bool) -> None:
     """Three commits beyond what could be read at first settle what the first one left open."""
-    one = Continuation(BACK, readable_to=RELEASED)
-    for offset in offsets:
-        one.add(offset, assigned_s=JUST_NOW, released_s=5)
-    assert is_settled is one.is_settled
+    assert is_settled is continued(BACK, *offsets).is_settled

@@ -40,15 +40,14 @@ def as_kafka_python_does(
     name: str, members: Sequence[Subscriber], counts: Mapping[str, int]
 ) -> Shares:
     """Return what the assignor of a client library assigns."""
-    # It loses members unless the static ones come first.
-    ordered = sorted(members, key=lambda member: not member.instance_id)
     given_: list[Any] = [
         SimpleNamespace(
             member_id=member.member_id,
             group_instance_id=member.instance_id or None,
             metadata=SimpleNamespace(topics=sorted(member.topics)),
         )
-        for member in ordered
+        # It loses members unless the static ones come first.
+        for member in sorted(members, key=lambda member: not member.instance_id)
     ]
     cluster = SimpleNamespace(
         partitions_for_topic=lambda topic: set(range(counts[topic])) if topic in counts else None
@@ -68,11 +67,11 @@ def test_a_hold_assigns_what_the_client_library_does_and_cuts_what_is_paused(
     """So nothing but the paused partitions has another owner than without the hold."""
     if name == "roundrobin":  # with different subscriptions kafka-python 3.0.12 raises a KeyError
         members = [replace(member, topics=frozenset(TOPICS)) for member in members]
-    theirs = as_kafka_python_does(name, members, counts)
-    ours = assign(members, counts, paused=paused, assignor=name)
+    whole = as_kafka_python_does(name, members, counts)
+    found = assign(members, counts, paused=paused, assignor=name)
 
-    assert theirs == ours.whole
-    assert {one: share - paused for one, share in theirs.items()} == ours.shares
+    assert whole == found.whole
+    assert {one: share - paused for one, share in whole.items()} == found.shares
 
 
 @given(st.integers(1, 8), st.integers(1, 9), paused_, st.data())

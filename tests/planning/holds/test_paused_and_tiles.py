@@ -38,17 +38,10 @@ def test_one_row_for_each_paused_partition() -> None:
 
     assert list(PAUSED_COLUMNS) == list(frame.columns)
     assert [1, 2, 3] == frame["partition"].tolist()
-    row = frame.iloc[0]
-    told = (
-        row["paused_by"],
-        row["host"],
-        row["paused_since"],
-        row["paused_until"],
-        row["reason"],
-        row["survives_keeper_s"],
-    )
-    assert (*ALICE, NOON, NOON + HOUR, "an incident", 45.0) == told
-    assert frame.loc[1, ["paused_since", "paused_until", "survives_keeper_s"]].isna().all()
+    times = ["paused_since", "paused_until", "survives_keeper_s"]
+    assert [*ALICE, "an incident"] == frame.loc[0, ["paused_by", "host", "reason"]].tolist()
+    assert [NOON, NOON + HOUR, 45.0] == frame.loc[0, times].tolist()
+    assert frame.loc[1, times].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -70,12 +63,9 @@ def test_a_hold_without_a_note_is_shown_by_its_host() -> None:
     frame = paused_frame(
         facts(group(reader("a", 0), holder(1, note=None))), by=ALICE, groups_with_keeper={"g"}
     )
-    row = frame.iloc[0]
-    assert ("offsetbook-hold", "/10.0.0.9", "foreign") == (
-        row["paused_by"],
-        row["host"],
-        row["hold_status"],
-    )
+    found = frame.loc[0, ["paused_by", "host", "hold_status"]].tolist()
+
+    assert ["offsetbook-hold", "/10.0.0.9", "foreign"] == found
 
 
 def test_nothing_paused_is_an_empty_frame() -> None:
@@ -118,29 +108,26 @@ def test_each_partition_has_one_word(found: list[int | None], held: set[int]) ->
     """Held goes before all; what is not known is never called flowing or lagging."""
     frame = tiles_frame(offsets(found), holds(*held) if held else NO_HOLDS)
 
-    assert [*TILE_COLUMNS] == [*frame.columns]
-    states = dict(zip(frame["partition"], frame["state"], strict=True))
-    assert set(range(len(found))) | held == set(states)
-    for number, state in states.items():
+    def state(number: int) -> TileState:
         lag = found[number] if number < len(found) else None
         if number in held:
-            assert state == TileState.PAUSED
-        elif lag is None:
-            assert state == TileState.UNKNOWN
-        else:
-            assert state == (TileState.LAGGING if lag >= LAGGING_FROM else TileState.FLOWING)
+            return TileState.PAUSED
+        if lag is None:
+            return TileState.UNKNOWN
+        return TileState.LAGGING if lag >= LAGGING_FROM else TileState.FLOWING
+
+    assert [*TILE_COLUMNS] == [*frame.columns]
+    expected = {number: state(number) for number in {*range(len(found)), *held}}
+    assert expected == dict(zip(frame["partition"], frame["state"], strict=True))
 
 
 def test_a_commit_that_stands_still_lags() -> None:
     """A few records that wait at two looks at the same commit are not on their way."""
     first = tiles_frame(offsets([2, 2, 0, None]), NO_HOLDS)
-    assert [TileState.FLOWING] * 3 + [TileState.UNKNOWN] == [*first["state"]]
-
     later = tiles_frame(offsets([3, 3, 1, None]), NO_HOLDS, earlier=first)
     moved = tiles_frame(offsets([3, 3, 1, None], committed=9), NO_HOLDS, earlier=first)
 
+    assert ["flowing", "flowing", "flowing", "unknown"] == [*first["state"]]
+    assert ["lagging", "lagging", "flowing", "unknown"] == [*later["state"]]
     assert [True, True, False, False] == [*later["no_progress"]]
-    assert [TileState.LAGGING, TileState.LAGGING, TileState.FLOWING, TileState.UNKNOWN] == [
-        *later["state"]
-    ]
     assert not moved["no_progress"].any()

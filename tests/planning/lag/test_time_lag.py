@@ -249,20 +249,11 @@ def test_an_idle_topic_waits_on_only_where_something_is_left(later_h: int) -> No
     log = dense(NOW_MS - DAY_MS + 60_000 * n for n in range(10))
     found, _ = search(log, [4, 10])
     rows = frame(log, [4, 10], points=[points(found.results)] * 2)
-    told = with_time_lag(rows, now=NOW + timedelta(hours=later_h))
+    result = with_time_lag(rows, now=NOW + timedelta(hours=later_h))
 
-    off = abs(told["time_lag_s"][0] - (later_h * 3600 + 86_400 - 240))
-    assert off <= told["time_lag_error_s"][0]
-    assert (0, 0, NOTHING_TO_READ) == tuple(told.iloc[1][-4:-1])
-
-
-def test_late_records_do_not_make_anybody_wait_longer() -> None:
-    """A record dated back three days came after its neighbour, so it waits no longer than that."""
-    times = [NOW_MS - 600_000 + 1000 * n for n in range(100)]
-    times[50] -= 3 * DAY_MS
-    (row,) = looked_up(dense(times), [50]).itertuples()
-
-    assert abs(row.time_lag_s - 551) <= row.time_lag_error_s <= 60
+    off = abs(result["time_lag_s"][0] - (later_h * 3600 + 86_400 - 240))
+    assert off <= result["time_lag_error_s"][0]
+    assert (0, 0, NOTHING_TO_READ) == tuple(result.iloc[1][-4:-1])
 
 
 def test_times_to_come_are_no_measure() -> None:
@@ -275,25 +266,25 @@ def test_times_to_come_are_no_measure() -> None:
     assert (None, IN_THE_FUTURE) == behind[-2:]
 
 
-@pytest.mark.parametrize(("ahead_s", "told"), [(1, 0), (299, 0), (301, None)])
-def test_clocks_may_be_a_little_apart(ahead_s: int, told: int | None) -> None:
+@pytest.mark.parametrize(("ahead_s", "expected"), [(1, 0), (299, 0), (301, None)])
+def test_clocks_may_be_a_little_apart(ahead_s: int, expected: int | None) -> None:
     """A record that is a little younger than now has not waited; one from far ahead is a riddle."""
     ahead = NOW_MS + ahead_s * 1000
     (row,) = looked_up(dense([NOW_MS - 1000, ahead, ahead + 1]), [1]).itertuples()
 
-    assert told == (None if pd.isna(row.time_lag_s) else row.time_lag_s)
+    assert expected == (None if pd.isna(row.time_lag_s) else row.time_lag_s)
 
 
 def test_only_a_marker_follows() -> None:
     """Where no record is as young as that, nothing is said until the record there was read."""
     log = Log([Record(n, NOW_MS - DAY_MS + n) for n in range(10)], 0, 11)
-    read = {
-        "record_found": pd.array([None, False, True, True], dtype="boolean"),
-        "record_at": pd.to_datetime([None, None, NOW - timedelta(hours=9), None], utc=True),
-    }
-    given = frame(log, [10] * 4, **read)
-    given["points"] = [points(search(log, [10])[0].results)] * 4
-    unread, nothing, found, undated = with_time_lag(given, now=NOW).itertuples()
+    rows = frame(
+        *(log, [10] * 4),
+        record_found=pd.array([None, False, True, True], dtype="boolean"),
+        record_at=pd.to_datetime([None, None, NOW - timedelta(hours=9), None], utc=True),
+        points=[points(search(log, [10])[0].results)] * 4,
+    )
+    unread, nothing, found, undated = with_time_lag(rows, now=NOW).itertuples()
 
     assert (None, NOT_READ) == unread[-2:]
     assert (0, 0, NOTHING_TO_READ) == nothing[-4:-1]
@@ -303,35 +294,21 @@ def test_only_a_marker_follows() -> None:
 
 def test_a_marker_is_not_what_waits() -> None:
     """A commit at a marker waits for the record after it; the bound holds what it may be."""
-    marker = Record(5, NOW_MS - DAY_MS, is_marker=True)
-    records = [Record(n, NOW_MS - 2 * DAY_MS) for n in range(5)]
-    log = Log([*records, marker, Record(6, NOW_MS - 3_600_000)], 0, 7)
-    log = Log([*log.records, *[Record(n, NOW_MS - 3_600_000) for n in range(7, 40)]], 0, 40)
+    before = [Record(n, NOW_MS - 2 * DAY_MS) for n in range(5)]
+    after = [Record(n, NOW_MS - 3_600_000) for n in range(6, 40)]
+    log = Log([*before, Record(5, NOW_MS - DAY_MS, is_marker=True), *after], 0, 40)
     (row,) = looked_up(log, [5]).itertuples()
 
     assert log.truth(5) == NOW_MS - 3_600_000
     assert (86_400, 82_800, BY_LOOK_UP) == row[-4:-1]
 
 
-@pytest.mark.parametrize(("age_s", "told"), [(4, (4, 4, BY_LOOK_UP)), (40, None)])
-def test_the_last_record_of_a_log(age_s: int, told: tuple[Any, ...] | None) -> None:
+@pytest.mark.parametrize(("age_s", "expected"), [(4, (4, 4, BY_LOOK_UP)), (40, None)])
+def test_the_last_record_of_a_log(age_s: int, expected: tuple[Any, ...] | None) -> None:
     """It may be a marker, so that nothing waits; that does not matter where it has just come."""
     (row,) = looked_up(dense([NOW_MS - DAY_MS, NOW_MS - age_s * 1000]), [1]).itertuples()
 
-    assert told == (None if pd.isna(row.time_lag_s) else row[-4:-1])
-
-
-def test_a_gap_widens_the_bound() -> None:
-    """Where the record at the commit may be gone, the next one a day later is within the bound."""
-    log = Log([Record(0, NOW_MS - 2 * DAY_MS), Record(1, NOW_MS - 2 * DAY_MS)], 0, 4)
-    whole = Log([*log.records, Record(2, NOW_MS - 2 * DAY_MS), Record(3, NOW_MS - DAY_MS)], 0, 4)
-    compacted = Log([*log.records, Record(3, NOW_MS - DAY_MS)], 0, 4)
-    for one in (whole, compacted):
-        (row,) = looked_up(one, [2]).itertuples()
-        off = abs(row.time_lag_s - (NOW_MS - (one.truth(2) or 0)) / 1000)
-
-        assert off <= row.time_lag_error_s
-        assert row.time_lag_error_s >= 80_000
+    assert expected == (None if pd.isna(row.time_lag_s) else row[-4:-1])
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=10), st.data())
@@ -353,26 +330,30 @@ def test_history_bounds_when_the_log_passed_an_offset(
         assert abs(row.time_lag_s - (NOW - at).total_seconds()) <= row.time_lag_error_s + 1e-6
 
 
+def an_hour_ago(*ends: int) -> dict[str, Any]:
+    """Return the columns of rows whose logs ended there an hour ago."""
+    at = pd.Timestamp(NOW - timedelta(hours=1))
+    return {"earlier_at": at, "earlier_end": pd.array(ends, dtype="Int64")}
+
+
 def test_history_is_not_stretched() -> None:
-    """What the log had before its first reading is unknown, also when it was made anew since."""
-    rows = frame(Log([], 0, 100), [50], earlier_at=pd.Timestamp(NOW - timedelta(hours=1)))
-    rows["earlier_end"] = pd.array([60], dtype="Int64")
+    """What the log had before its first reading is unknown, also when it was re-created since."""
+    rows = frame(Log([], 0, 100), [50], **an_hour_ago(60))
     assert [None] == with_time_lag(rows, now=NOW)["time_lag_method"].tolist()
 
     ends = {3: 10, 2: 400, 1: 40}  # by how many hours ago
     past = [{"at": NOW - timedelta(hours=h), "log_end": end} for h, end in ends.items()]
-    anew = with_time_lag(frame(Log([], 0, 100), [20, 70], past_ends=[past] * 2), now=NOW)
+    recreated = with_time_lag(frame(Log([], 0, 100), [20, 70], past_ends=[past] * 2), now=NOW)
 
-    assert [None, BY_HISTORY] == anew["time_lag_method"].tolist()
-    assert 1800 == anew["time_lag_s"][1]
+    assert [None, BY_HISTORY] == recreated["time_lag_method"].tolist()
+    assert 1800 == recreated["time_lag_s"][1]
 
 
 def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:
     """An earlier log end gives an estimate; look-ups are preferred to it."""
     log = dense(NOW_MS - 1_800_000 + n // 90 for n in range(100))
-    rows = frame(log, [80, 0], earlier_at=pd.Timestamp(NOW - timedelta(hours=1)))
-    rows["earlier_end"] = pd.array([60, 0], dtype="Int64")
-    rows["points"] = [None, points(search(log, [0])[0].results)]
+    looked_up_at_0 = [None, points(search(log, [0])[0].results)]
+    rows = frame(log, [80, 0], points=looked_up_at_0, **an_hour_ago(60, 0))
     first, second = with_time_lag(rows, now=NOW).itertuples()
 
     assert (1800, 1800, BY_HISTORY) == first[-4:-1]
@@ -382,26 +363,23 @@ def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:
 def test_no_number_without_a_lag() -> None:
     """No commit, a commit past the end and an unknown log have no lag in time."""
     log = dense([NOW_MS - 1000] * 10)
-    rows = frame(log, [0, 11, 3])
-    rows["points"] = [points(search(log, [0])[0].results)] * 3
-    rows.loc[0, "committed"] = pd.NA
-    rows.loc[0, "lag"] = pd.NA
+    rows = frame(log, [0, 11, 3], points=[points(search(log, [0])[0].results)] * 3)
+    rows.loc[0, ["committed", "lag"]] = pd.NA
     rows.loc[2, ["log_start", "log_end", "lag"]] = pd.NA
-    told = with_time_lag(rows, now=NOW)
+    result = with_time_lag(rows, now=NOW)
 
-    assert told[["time_lag_s", "time_lag_error_s"]].isna().all(None)
-    assert [None] * 3 == told["time_lag_method"].tolist()
-    assert [NO_LAG] * 3 == told["time_lag_why"].tolist()
+    assert result[["time_lag_s", "time_lag_error_s"]].isna().all(None)
+    assert [(None, NO_LAG)] * 3 == [row[-2:] for row in result.itertuples()]
 
 
 def test_rows_keep_their_order_index_and_columns() -> None:
     """The rule adds its columns and changes nothing else; nothing gives nothing."""
     log = dense([NOW_MS - 1000] * 10)
     rows = frame(log, [3, 10], other="x").set_axis([7, 7])
-    told = with_time_lag(rows, now=NOW)
+    result = with_time_lag(rows, now=NOW)
 
-    pd.testing.assert_frame_equal(rows, told[rows.columns])
-    assert ["Float64", "Float64", "object", "object"] == [str(t) for t in told.dtypes[-4:]]
+    pd.testing.assert_frame_equal(rows, result[rows.columns])
+    assert ["Float64", "Float64", "object", "object"] == [str(t) for t in result.dtypes[-4:]]
     assert 0 == len(with_time_lag(rows.iloc[:0].assign(points=[]), now=NOW))
 
 
@@ -414,7 +392,7 @@ def test_where_logs_ended_earlier(log: Log, ages: list[int]) -> None:
     for ms in asked:
         at = utc(ms)
         assert at is not None
-        told = earlier_ends(cells, pd.Series([log.end, log.end]), at=at)
+        result = earlier_ends(cells, pd.Series([log.end, log.end]), at=at)
         offset, _ = log.answer(ms)
 
-        assert [log.end if offset == NO_OFFSET else offset, pd.NA] == told.tolist()
+        assert [log.end if offset == NO_OFFSET else offset, pd.NA] == result.tolist()

@@ -134,16 +134,12 @@ def test_a_group_without_commits_is_a_note() -> None:
 BOTH = ["orders:0", "orders:1"]
 NEVER_USED = ("topic-never-used", "block", "audit", None)
 NO_99 = ("no-such-partition", "block", "orders", 99)
-
-
 MISSING = ("no-such-partition", "block", "nope", None)
 UNREAD_2 = ("unreadable", "block", "orders", 2)
 WITHOUT_3 = replace(FACTS, logs={p: log for p, log in FACTS.logs.items() if p != ("orders", 3)})
 NO_END = replace(FACTS, logs={**FACTS.logs, TopicPartition("orders", 0): LogOffsets(0, None)})
 NO_TOPIC = with_problem("the topic does not exist", "nope", None)
 UNREAD_COMMIT = with_problem("not authorised", "orders", 2, group="g")
-
-
 NO_LEADER = with_problem("it has no leader", "audit", 1)
 UNREAD_LOGS = [("unreadable", "block", "orders", n) for n in (0, 1)]
 ALL_OF_BOTH = ["audit:0", *(f"orders:{number}" for number in range(4))]

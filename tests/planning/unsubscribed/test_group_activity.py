@@ -21,7 +21,8 @@ from toolkit.planning.unsubscribed.group_activity import (
 from toolkit.planning.unsubscribed.group_facts import group_facts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+NOW = NOON + 2.5 * HOUR
 TIMES = ("removed_at", "committed_at", "expire_at", "empty_since")
 ACTIVITY = ["cluster", "group", "hour", "bytes", "commits", "rebalances", "complete"]
 R_S, I_S = 60, 10
@@ -74,12 +75,12 @@ def removals(*rows: dict[str, Any]) -> pd.DataFrame:
 )
 def test_why_an_offset_was_removed(row: dict[str, Any], kind: str) -> None:
     """Each row of the decision table has its clock; before it is due somebody deleted it."""
-    (told,) = with_removal_kinds(
+    (result,) = with_removal_kinds(
         removals({"committed": 7, **row}), retention_s=R_S, check_interval_s=I_S
     ).itertuples()
 
-    assert kind == told.kind
-    assert told.why
+    assert kind == result.kind
+    assert result.why
 
 
 @pytest.mark.parametrize("setting", ["retention_s", "check_interval_s"])
@@ -90,9 +91,9 @@ def test_without_a_setting_less_can_be_told(setting: str) -> None:
         {"committed": 7, "committed_at": 0, "removed_at": 61},
     )
     settings: dict[str, Any] = {"retention_s": R_S, "check_interval_s": I_S, setting: None}
-    told = with_removal_kinds(rows, **settings)["kind"].tolist()
+    result = with_removal_kinds(rows, **settings)["kind"].tolist()
 
-    assert [REMOVED if setting == "retention_s" else DELETED, REMOVED] == told
+    assert [REMOVED if setting == "retention_s" else DELETED, REMOVED] == result
 
 
 def test_settings_of_many_clusters_are_columns() -> None:
@@ -100,10 +101,10 @@ def test_settings_of_many_clusters_are_columns() -> None:
     rows = removals(*[{"committed": 7, "committed_at": 0, "removed_at": 61}] * 3)
     rows = rows.set_axis([5, 5, 9])
     retention = pd.Series([60, 100, None], rows.index, dtype="Int64")
-    told = with_removal_kinds(rows, retention_s=retention, check_interval_s=I_S)
+    result = with_removal_kinds(rows, retention_s=retention, check_interval_s=I_S)
 
-    assert [EXPIRED, DELETED, REMOVED] == told["kind"].tolist()
-    pd.testing.assert_frame_equal(rows, told[rows.columns])
+    assert [EXPIRED, DELETED, REMOVED] == result["kind"].tolist()
+    pd.testing.assert_frame_equal(rows, result[rows.columns])
 
 
 @given(
@@ -116,21 +117,19 @@ def test_never_expired_before_its_time(
 ) -> None:
     """Nothing is called expired that no clock had reached, or that was overdue for long."""
     row = {"committed": 7, "committed_at": committed, "expire_at": expire, "empty_since": empty}
-    (told,) = with_removal_kinds(
-        removals({**row, "removed_at": removed, "group_kind": kind}),
-        retention_s=R_S,
-        check_interval_s=I_S,
-    ).itertuples()
+    rows = removals({**row, "removed_at": removed, "group_kind": kind})
+    (found,) = with_removal_kinds(rows, retention_s=R_S, check_interval_s=I_S)["kind"]
     dues = [at + R_S for at in (committed, empty) if at is not None]
     dues += [expire] if expire is not None else []
-    if told.kind == EXPIRED:
+
+    if found == EXPIRED:
         assert any(0 <= removed - due <= I_S + 1 for due in dues)
-    if told.kind == DELETED:
+    if found == DELETED:
         assert any(removed < due for due in dues)
 
 
 def activity(*rows: tuple[Any, ...]) -> pd.DataFrame:
-    """Return activity of group g: hours after noon, commits, rebalances, complete."""
+    """Return activity: group, hours after noon, commits, rebalances, complete."""
     cells = [
         ("eu", group, NOON + timedelta(hours=hour), 100 * commits, commits, rebalances, complete)
         for group, hour, commits, rebalances, complete in rows
@@ -140,44 +139,43 @@ def activity(*rows: tuple[Any, ...]) -> pd.DataFrame:
     return table.assign(hour=hours, first_at=hours)
 
 
-def summed(*rows: tuple[Any, ...], partitions: int | None = 1, **more: Any) -> pd.DataFrame:
+def summed(
+    *rows: tuple[Any, ...],
+    partitions: int | None = 1,
+    removed: pd.DataFrame | None = None,
+    since: datetime = NOON + HOUR,
+    **columns: Any,
+) -> pd.DataFrame:
     """Return the sum over the time from 13:00 to 14:30."""
-    given = {"removals": removals().assign(kind=None), **more}
     commits = pd.DataFrame({"cluster": "eu", "group": ["g"] * (partitions or 0)})
     return activity_by_group(
-        activity(*rows),
-        given["removals"],
-        since=more.get("since", NOON + timedelta(hours=1)),
-        now=NOON + timedelta(hours=2.5),
+        activity(*rows).assign(**columns),
+        removals().assign(kind=None) if removed is None else removed,
+        since=since,
+        now=NOW,
         commits=None if partitions is None else commits,
     )
 
 
 def test_counts_are_of_hours_and_rates_of_the_window() -> None:
     """What is older does not count, and rates are over all of it; it may begin within an hour."""
-    (row,) = summed(("g", 0, 9000, 9, True), ("g", 1, 540, 1, True), ("g", 2, 5400, 2, True))[
-        ["window_from", "commits", "commits_per_s", "rebalances", "bytes_per_s", "complete"]
-    ].itertuples(index=False)
-    assert (NOON + timedelta(hours=1), 5940, 1.1, 3, 110, True) == row
+    table = summed(("g", 0, 9000, 9, True), ("g", 1, 540, 1, True), ("g", 2, 5400, 2, True))
+    columns = ["window_from", "commits", "commits_per_s", "rebalances", "bytes_per_s", "complete"]
+    assert [[NOON + HOUR, 5940, 1.1, 3, 110, True]] == table[columns].to_numpy().tolist()
 
-    began = NOON + timedelta(hours=2, minutes=20)
-    (row,) = summed(("g", 2, 600, 0, True), since=began).itertuples(index=False)
-    assert (began, 600, 1.0) == (row.window_from, row.commits, row.commits_per_s)
+    began = NOW - timedelta(minutes=10)
+    table = summed(("g", 2, 600, 0, True), since=began)
+    assert [[began, 600, 1.0]] == table[columns[:3]].to_numpy().tolist()
 
 
-@pytest.mark.parametrize(
-    ("minutes", "commits", "rate"), [(10, 600, 1.0), (0.5, 30, 0.5)], ids=["ten", "half a minute"]
-)
+@pytest.mark.parametrize(("minutes", "commits", "rate"), [(10, 600, 1.0), (0.5, 30, 0.5)])
 def test_a_young_group_has_its_rate_since_its_first_record(
     minutes: float, commits: int, rate: float
 ) -> None:
     """The window of a cluster that was started ten minutes ago does not begin an hour ago."""
-    began = NOON + timedelta(hours=2.5) - timedelta(minutes=minutes)
-    rows = activity(("g", 2, commits, 0, True))
-    rows["first_at"] = pd.Series([began], dtype="datetime64[ms, UTC]")
-    since, now = NOON + timedelta(hours=1), NOON + timedelta(hours=2.5)
-    gone = removals().assign(kind=None)
-    (row,) = activity_by_group(rows, gone, since=since, now=now).itertuples(index=False)
+    began = NOW - timedelta(minutes=minutes)
+    first_at = pd.Series([began], dtype="datetime64[ms, UTC]")
+    (row,) = summed(("g", 2, commits, 0, True), first_at=first_at, partitions=None).itertuples()
 
     assert (began, rate) == (row.window_from, row.commits_per_s)
 
@@ -188,7 +186,7 @@ def test_removals_are_counted_by_kind() -> None:
     rows = [{"removed_at": 7200}] * 4 + [{"removed_at": 3599}]
     gone = removals(*rows).assign(kind=kinds)
     other = removals({"group": "gone", "removed_at": 7200}).assign(kind=DELETED)
-    table = summed(("g", 2, 5, 0, True), removals=pd.concat([gone, other]))
+    table = summed(("g", 2, 5, 0, True), removed=pd.concat([gone, other]))
     counts = table.set_index("group")[["commits", "expirations", "deletions", "removals"]]
 
     assert [5, 2, 1, 1] == counts.loc["g"].tolist()
@@ -196,40 +194,31 @@ def test_removals_are_counted_by_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrote", "partitions", "hot"),
+    ("commits", "complete", "partitions", "hot", "says"),
     [
-        ((10_800, True), 1, False),  # 2.0 a second
-        ((10_801, True), 1, True),
-        ((10_801, True), 2, False),
-        ((10_801, False), 1, True),  # there were even more
-        ((10_800, False), 1, None),
-        ((10_800, True), None, False),  # for one partition it would not be too much
-        ((10_801, True), None, None),
+        (10_800, True, 1, False, ""),  # 2.0 a second
+        (10_801, True, 1, True, ""),
+        (10_801, True, 2, False, ""),
+        (10_801, False, 1, True, ""),  # there were even more
+        (10_800, False, 1, None, ""),
+        (10_800, True, None, False, ""),  # for one partition it would not be too much
+        (10_801, True, None, None, ""),
+        # A group that commits seldom has a number of commits per hour, which is never zero.
+        (540, False, 1, None, "at least 0.10 commits/s per partition; "),
+        (27, False, 1, None, "at least 18 commits/h per partition; "),
+        (3, False, 2, None, "at least 1 commits/h per partition; "),
+        (1, False, None, None, "at least 0.67 commits/h per partition; "),
     ],
 )
-def test_hot_groups(wrote: tuple[int, bool], partitions: int | None, *, hot: bool | None) -> None:
+def test_hot_groups(
+    *, commits: int, complete: bool, partitions: int | None, hot: bool | None, says: str
+) -> None:
     """A group that commits each of its partitions ten times as often as clients do is hot."""
-    commits, complete = wrote
     (row,) = summed(("g", 1, commits, 0, complete), partitions=partitions).itertuples()
 
     assert hot == (None if pd.isna(row.commits_too_often) else row.commits_too_often)
     assert row.why
-
-
-@pytest.mark.parametrize(
-    ("commits", "partitions", "told"),
-    [
-        (540, 1, "at least 0.10 commits/s per partition; "),
-        (27, 1, "at least 18 commits/h per partition; "),
-        (3, 2, "at least 1 commits/h per partition; "),
-        (1, None, "at least 0.67 commits/h per partition; "),
-    ],
-)
-def test_a_rate_is_never_zero(commits: int, partitions: int | None, told: str) -> None:
-    """A group that commits seldom has a number of commits per hour."""
-    (row,) = summed(("g", 1, commits, 0, False), partitions=partitions).itertuples()
-
-    assert row.why.startswith(told)
+    assert row.why.startswith(says)
 
 
 def test_nothing_gives_nothing() -> None:
@@ -254,12 +243,12 @@ LOGGED = {
 }
 
 
-def facts(told: list[tuple[str, ...]], *, complete: bool = True, **logged: object) -> pd.Series:
+def facts(groups: list[tuple[str, ...]], *, complete: bool = True, **logged: object) -> pd.Series:
     """Return what is known of one group, which is called g."""
     frame = pd.DataFrame([{"group": "g", **LOGGED, **logged}])
     frame = frame.astype({"members": "Int64", "epoch": "Int64"})
     frame["empty_since"] = pd.to_datetime(frame["empty_since"], utc=True)
-    listed = pd.DataFrame(told, columns=["group", "type", "state", "protocol_type"])
+    listed = pd.DataFrame(groups, columns=["group", "type", "state", "protocol_type"])
     (found,) = group_facts(frame, listed, complete=complete).to_dict("records")
     return pd.Series(found)
 
@@ -267,14 +256,12 @@ def facts(told: list[tuple[str, ...]], *, complete: bool = True, **logged: objec
 def test_a_coordinator_knows_the_state_and_the_log_the_subscription() -> None:
     """Each tells what it knows best; what has changed since the log was read is not guessed."""
     stable, empty = (("g", "classic", state, "consumer") for state in ("Stable", "Empty"))
-
-    known = facts([stable])
-    assert ("Stable", 2, ["orders"], "") == tuple(
-        known[["state", "members", "subscribed", "unreadable"]]
-    )
-    left = facts([empty], empty_since=SINCE)
-    assert ("Empty", 0, SINCE) == tuple(left[["state", "members", "empty_since"]])
+    known, left = facts([stable]), facts([empty], empty_since=SINCE)
     came = facts([stable], members=0, subscribed=[])
+
+    columns = ["state", "members", "subscribed", "unreadable"]
+    assert ["Stable", 2, ["orders"], ""] == known[columns].tolist()
+    assert ["Empty", 0, SINCE] == left[["state", "members", "empty_since"]].tolist()
     assert came["unreadable"]
     for value in (left["subscribed"], came["subscribed"], came["members"]):
         assert pd.isna(value)
@@ -283,7 +270,5 @@ def test_a_coordinator_knows_the_state_and_the_log_the_subscription() -> None:
 @pytest.mark.parametrize(("complete", "state"), [(True, "Dead"), (False, "Unknown")])
 def test_a_group_that_is_not_listed(*, complete: bool, state: str) -> None:
     """It is gone where all groups could be listed; where not, nothing is said of it."""
-    other = [("other", "classic", "Stable", "consumer")]
-
-    assert state == facts(other, complete=complete)["state"]
-    assert state == facts([], complete=complete)["state"]
+    for listed in ([], [("other", "classic", "Stable", "consumer")]):
+        assert state == facts(listed, complete=complete)["state"]

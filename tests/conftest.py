@@ -35,9 +35,9 @@ pytest_plugins = [
     "shells",
     "secured",
     "live_groups",
+    "streams_app",
     "recipe_holds",
     "holding",
-    "streams_app",
     "small_notebooks",
 ]
 

@@ -2,135 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from applications import Applications, eventually
-from operators import Operator
+from applications import eventually
+from brokers import UNCLOSED_SOCKETS
+from payment_groups import AT_0, AT_7, PaymentGroups
+from processes import suspended
 
 from toolkit.errors import Blocked
-from toolkit.model import TopicPartition
 from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
-from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
-# Of sockets that could not connect: see `_left_over`.
-pytestmark = [
-    pytest.mark.faults("operators and a broker are killed"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-
-THERE, BACK = Position(7), Position(0, 0)
-StartOperator = Callable[..., Any]
+pytestmark = [pytest.mark.faults("operators and a broker are killed"), UNCLOSED_SOCKETS]
 
 
-def events(operator: Operator) -> list[str]:
-    """Return what the audit log tells of, in its order."""
-    return [str(entry.event) for entry in operator.log]
-
-
-def killed_after_intent(
-    operator: Operator, breakable: Any, start_operator: StartOperator, plan: Any
-) -> None:
-    """Kill an operator who has recorded what is about to be done, and has done nothing."""
-    operator.state.mkdir()
-    with exclusively(operator.state / "audit.lock"):
-        running = start_operator(operator, plan)
-        eventually(lambda: list_runs(operator.state))  # written after all checks
-        frozen = breakable.frozen()
-        frozen.__enter__()
-    try:
-        eventually(lambda: audit.unfinished(operator.state))
-        running.kill()
-    finally:
-        frozen.__exit__(None, None, None)
-
-
-def test_before_its_intent(
-    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
-) -> None:
+def test_before_its_intent(payments: PaymentGroups) -> None:
     """A run that never announced itself changed nothing and is in nobody's way."""
-    plan = operator.reset(*groups)
-    operator.state.mkdir()
-    with exclusively(operator.state / "audit.lock"):
-        running = start_operator(operator, plan)
-        eventually(lambda: list_runs(operator.state))
+    operator, plan = payments.operator, payments.reset()
+    with payments.before_intent(plan) as running:
         running.kill()
 
-    assert {group: {orders: THERE} for group in groups} == operator.held(*groups)
-    assert [] == events(operator)
+    assert payments.at(AT_7) == payments.held
+    assert [] == payments.events
     assert [] == reconcile_runs(operator.cluster, operator.state).known
     assert operator.apply(plan).is_done
 
 
-def test_after_its_intent(
-    operator: Operator, breakable: Any, start_operator: StartOperator, groups: list[str]
-) -> None:
+def test_after_its_intent(payments: PaymentGroups, breakable: Any) -> None:
     """A run that was cut off before it did anything is found to be that, and may be made again."""
-    plan = operator.reset(*groups)
-    killed_after_intent(operator, breakable, start_operator, plan)
+    operator, plan = payments.operator, payments.reset()
+    with ExitStack() as frozen:
+        with payments.before_intent(plan) as running:
+            frozen.enter_context(suspended(breakable.broker.pid))
+        eventually(lambda: audit.unfinished(operator.state))
+        running.kill()
 
     assert operator.apply(plan).is_done
     _, found, *_ = operator.log
     assert {ChangeStatus.NOT_TRIED} == {
         change.status for step in found.steps for change in step.changes
     }
-    assert ["intent", "found", "intent", "outcome"] == events(operator)
+    assert ["intent", "found", "intent", "outcome"] == payments.events
 
 
-def test_in_the_middle_and_finished(
-    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
-) -> None:
+def test_in_the_middle_and_finished(payments: PaymentGroups) -> None:
     """The same plan finds what was done, does the rest, and writes nothing twice."""
-    plan = operator.reset(*groups)
-    running = start_operator(operator, plan)
-    running.after_step(3)
-    running.kill()
-    before = operator.facts(*groups[:3]).commits
+    operator, plan = payments.operator, payments.reset()
+    payments.begin(plan, steps=3).kill()
+    before = operator.facts(*payments.names[:3]).commits
 
     outcome = operator.apply(plan)
 
     assert (True, "4 done") == (outcome.is_done, outcome.summary)
-    assert {group: {orders: BACK} for group in groups} == operator.held(*groups)
-    assert before == operator.facts(*groups[:3]).commits
+    assert payments.at(AT_0) == payments.held
+    assert before == operator.facts(*payments.names[:3]).commits
     assert all(commit.committed_at for commit in before)
-    assert ["intent", "found", "intent", "outcome"] == events(operator)
-    told = [str(step.status) for step in operator.log[1].steps]
-    assert ["done"] * 3 + ["not tried"] == told
+    assert ["intent", "found", "intent", "outcome"] == payments.events
+    assert ["done"] * 3 + ["not tried"] == [str(step.status) for step in operator.log[1].steps]
 
 
-def test_while_many_groups_are_written(
-    operator: Operator, start_operator: StartOperator, apps: Applications, orders: TopicPartition
-) -> None:
+def test_while_many_groups_are_written(payments: PaymentGroups) -> None:
     """Wherever commits that are sent together are cut off, the report is what is committed."""
-    name = apps.name("payments")
-    groups = [f"{name}-{number:04}" for number in range(2_000)]
-    operator.commit_together(groups, {orders: 7})
-    running = start_operator(operator, operator.reset(*groups))
-    running.after_step(63)
-    running.go_on(len(groups))
-    eventually(lambda: operator.held(groups[300])[groups[300]] != {orders: THERE})
+    operator, name = payments.operator, payments.apps.name("payments")
+    many = replace(payments, names=[f"{name}-{number:04}" for number in range(2_000)])
+    operator.commit_together(many.names, {payments.orders: 7})
+    running = many.begin(steps=63)
+    running.go_on(len(many.names))
+    at_300, later = many.names[300], {payments.orders: AT_7}
+    eventually(lambda: operator.held(at_300)[at_300] != later)
     running.kill()
 
     (cut_off,) = reconcile_runs(operator.cluster, operator.state).known
-    held = operator.held(*groups)
+    held = many.held
 
     made = {True: ChangeStatus.DONE, False: ChangeStatus.NOT_TRIED}
-    expected = {group: made[held[group] == {orders: BACK}] for group in groups}
+    expected = {group: made[held[group] == {payments.orders: AT_0}] for group in many.names}
     assert expected == {step.group_id: step.status for step in cut_off.outcome.steps}
 
 
-def test_in_the_middle_and_undone(
-    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
-) -> None:
+def test_in_the_middle_and_undone(payments: PaymentGroups) -> None:
     """What was done is told once, whatever the cluster is called now; undo takes that back."""
-    running = start_operator(operator, operator.reset(*groups))
-    running.after_step(1)
-    running.kill()
+    operator = payments.operator
+    payments.begin(steps=1).kill()
 
     renamed = replace(operator.cluster, name=operator.cluster.bootstrap_servers)
     (cut_off,) = reconcile_runs(renamed, operator.state).known
@@ -138,20 +96,17 @@ def test_in_the_middle_and_undone(
 
     assert "3 not tried, 1 done" == cut_off.outcome.summary
     assert [] == reconcile_runs(operator.cluster, operator.state).known
-    assert (groups[0],) == undo.group_ids
+    assert (payments.names[0],) == undo.group_ids
     assert operator.apply(undo).is_done
-    assert {group: {orders: THERE} for group in groups} == operator.held(*groups)
+    assert payments.at(AT_7) == payments.held
 
 
-def test_another_plan_for_what_it_changed(
-    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
-) -> None:
+def test_another_plan_for_what_it_changed(payments: PaymentGroups) -> None:
     """Whoever has another plan for a group that was changed has to say that this is meant."""
-    running = start_operator(operator, operator.reset(*groups))
-    running.after_step(1)
-    running.kill()
+    operator, both = payments.operator, payments.names[:2]
+    payments.begin(steps=1).kill()
     (run_id,) = list_runs(operator.state)
-    other = operator.reset(*groups[:2], to=5)
+    other = operator.reset(*both, to=5)
     reconcile_runs(operator.cluster, operator.state)
 
     refusal = operator.refusal(other, "skips-unread-records")
@@ -159,48 +114,34 @@ def test_another_plan_for_what_it_changed(
     assert f"run {run_id} " in refusal.problem
     assert f"'offsetbook undo {run_id}'" in refusal.hint
     assert operator.apply(other, "skips-unread-records", "cut-off-run").is_done
-    assert {name: {orders: Position(5, 0)} for name in groups[:2]} == operator.held(*groups[:2])
+    assert {name: {payments.orders: Position(5, 0)} for name in both} == operator.held(*both)
 
 
-def test_a_plan_for_other_groups(
-    operator: Operator, start_operator: StartOperator, groups: list[str]
-) -> None:
+def test_a_plan_for_other_groups(payments: PaymentGroups) -> None:
     """Whoever comes with a plan for other groups is not held up, and the run is settled."""
-    running = start_operator(operator, operator.reset(*groups[:2]))
-    running.after_step(1)
-    running.kill()
+    operator, (*both, _, other) = payments.operator, payments.names
+    payments.begin(operator.reset(*both), steps=1).kill()
 
-    assert operator.apply(operator.reset(groups[3])).is_done
-    assert ["intent", "found", "intent", "outcome"] == events(operator)
+    assert operator.apply(operator.reset(other)).is_done
+    assert ["intent", "found", "intent", "outcome"] == payments.events
 
 
-def test_after_all_was_done(
-    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
-) -> None:
+def test_after_all_was_done(payments: PaymentGroups) -> None:
     """A run that only lacks its outcome is found to have done everything; that is not repeated."""
-    plan = operator.reset(*groups)
-    running = start_operator(operator, plan)
-    running.after_step(4)
-    running.kill()
+    operator, plan = payments.operator, payments.reset()
+    payments.begin(plan, steps=4).kill()
 
     with pytest.raises(Blocked, match="facts-moved"):
         operator.apply(plan)
 
-    assert {group: {orders: BACK} for group in groups} == operator.held(*groups)
-    assert ["intent", "found"] == events(operator)
+    assert payments.at(AT_0) == payments.held
+    assert ["intent", "found"] == payments.events
     assert {ChangeStatus.DONE} == {step.status for step in operator.log[-1].steps}
 
 
-def test_with_its_broker(
-    operator: Operator,
-    breakable: Any,
-    start_operator: StartOperator,
-    groups: list[str],
-    orders: TopicPartition,
-) -> None:
+def test_with_its_broker(payments: PaymentGroups, breakable: Any) -> None:
     """Where the broker went down too, it is asked only once it knows its groups again."""
-    running = start_operator(operator, operator.reset(*groups))
-    running.after_step(1)
+    operator, running = payments.operator, payments.begin(steps=1)
     breakable.kill()
     running.kill()
     breakable.start()
@@ -208,4 +149,4 @@ def test_with_its_broker(
     (cut_off,) = reconcile_runs(operator.cluster, operator.state).known
 
     assert "3 not tried, 1 done" == cut_off.outcome.summary
-    assert THERE == operator.held(groups[3])[groups[3]][orders]
+    assert payments.at(AT_0, AT_7, AT_7, AT_7) == payments.held

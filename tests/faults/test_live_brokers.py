@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from applications import eventually
-from brokers import TwoBrokers, kill
+from brokers import UNCLOSED_SOCKETS, TwoBrokers, kill
 from coordinators import coordinate_by
-from holding import Holding, until_begun
+from holding import Holding, MakeHolding, until_begun
 from live_groups import EACH_PROTOCOL, together
 from operators import Operator
 
 from toolkit.model import GroupType
 
-# Of sockets that could not connect: see `_left_over`.
-pytestmark = [
-    pytest.mark.faults("the broker of a hold is killed"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.faults("the broker of a hold is killed"), UNCLOSED_SOCKETS]
 
 
 def still_held(all_held: list[Holding], newcomer: str) -> None:
-    """Check that the others go on, groups take a newcomer in, and the paused stay paused."""
+    """Check that the others go on, groups take a newcomer in, and the keepers hold the paused."""
     since = time.time()
 
     def is_so(held: Holding) -> None:
@@ -38,12 +33,13 @@ def still_held(all_held: list[Holding], newcomer: str) -> None:
         apps.until_delivered(held.others)
         assert [] == held.leaked()
         assert eventually(lambda: held.places == held.paused)
+        assert eventually(lambda: "held" == held.record.words)
 
     together(is_so, all_held)
 
 
 def test_a_broker_that_is_killed_and_started_again(
-    operator: Operator, breakable: Any, new_holding: Callable[..., Holding]
+    operator: Operator, breakable: Any, new_holding: MakeHolding
 ) -> None:
     """A hold lasts while the only broker is killed and started again on its data, early or late."""
     all_held = [new_holding(operator.cluster, kind) for kind in EACH_PROTOCOL]
@@ -52,28 +48,19 @@ def test_a_broker_that_is_killed_and_started_again(
     until_begun(all_held)
     breakable.kill()
     breakable.start()
-    still_as_before(all_held, "c")
+    still_held(all_held, "c")
 
     until_begun(all_held)
     breakable.kill()
     for held in all_held:  # a keeper says so when it has tried for 30 s
         eventually(lambda held=held: "as far as known" in held.record.words)
     breakable.start()
-    still_as_before(all_held, "d")
+    still_held(all_held, "d")
 
     together(Holding.resume_in_place, all_held)
 
 
-def still_as_before(all_held: list[Holding], newcomer: str) -> None:
-    """Check that all is held now, after the broker was away, and that the keepers know."""
-    still_held(all_held, newcomer)
-    for held in all_held:
-        assert eventually(lambda held=held: "held" == held.record.words)
-
-
-def test_coordinators_that_move(
-    two_brokers: TwoBrokers, new_holding: Callable[..., Holding]
-) -> None:
+def test_coordinators_that_move(two_brokers: TwoBrokers, new_holding: MakeHolding) -> None:
     """A hold follows its group to another broker, also when the one before is killed."""
     cluster, second = two_brokers
     all_held = [new_holding(cluster, kind) for kind in EACH_PROTOCOL]

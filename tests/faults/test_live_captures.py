@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from applications import eventually
+from brokers import UNCLOSED_SOCKETS
 from holding import (
     RATE,
     Holding,
@@ -21,32 +22,26 @@ from holding import (
     until_begun,
     until_ended,
 )
-from live_groups import COMMITS_SOON, EACH_PROTOCOL, LiveGroup, start_live_group, together
+from live_groups import EACH_PROTOCOL, LiveGroup, together
+from payment_groups import OperatorProcess, StartOperator
+from processes import suspend
 
 from toolkit.model import Cluster
 from toolkit.storage.hold_files import read_hold
 
-# Of sockets that could not connect: see `_left_over`.
 pytestmark = [
     pytest.mark.faults("keepers, operators and a broker are killed in a capture"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    UNCLOSED_SOCKETS,
 ]
+Begin = Callable[[Holding], OperatorProcess]
 
 
 @pytest.fixture(scope="module")
-def groups_that_run(
-    _breakable: Any, unique_name: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[LiveGroup]]:
+def groups_that_run(_breakable: Any, _live_groups: Callable[..., LiveGroup]) -> list[LiveGroup]:
     """Return a live group of each kind; all tests of this module use them, one after the other."""
     _breakable.start()
     cluster = Cluster("breakable", _breakable.broker.address)
-    with ExitStack() as ending:
-        made = []
-        for kind in EACH_PROTOCOL:
-            name, log = unique_name("live"), tmp_path_factory.mktemp("live")
-            few = {"per_second": RATE, **COMMITS_SOON}
-            made.append(start_live_group(cluster, kind, name, log, ending, **few))
-        yield made
+    return [_live_groups(cluster, kind, per_second=RATE) for kind in EACH_PROTOCOL]
 
 
 @pytest.fixture
@@ -69,16 +64,16 @@ def without_newcomer(live: LiveGroup) -> None:
 
 
 @pytest.fixture
-def begin(start_operator: Callable[..., Any]) -> Callable[[Holding], Any]:
+def begin(start_operator: StartOperator) -> Begin:
     """Return a function that starts an operator who pauses, and waits until a keeper runs."""
 
-    def start(held: Holding) -> Any:
+    def start(held: Holding) -> OperatorProcess:
         held.when_stable()
         running = start_operator(held.operator, held.plan())
 
         def has_begun() -> bool:
-            ended, said = running.process.poll(), running.lines  # before the hold file is read
-            assert held.is_starting or (ended is None and not said), f"{ended}: {said}\n{held.told}"
+            code, lines = running.process.poll(), running.lines  # before the hold file is read
+            assert held.is_starting or (code is None and not lines), (code, lines, held.evidence)
             return held.is_starting
 
         eventually(has_begun)
@@ -111,7 +106,7 @@ def consumes_as_before(held: Holding, began: float, since: float) -> None:
     held.live.applications.until_nothing_is_missing(held.live.places, since=began)
 
 
-def test_a_keeper_that_is_killed(all_held: list[Holding], begin: Callable[[Holding], Any]) -> None:
+def test_a_keeper_that_is_killed(all_held: list[Holding], begin: Begin) -> None:
     """Members of ours that nobody keeps any more are forgotten, and the operator is told why."""
 
     def kill(held: Holding, phase: Phase) -> None:
@@ -119,8 +114,8 @@ def test_a_keeper_that_is_killed(all_held: list[Holding], begin: Callable[[Holdi
         with held.stopped_at(phase):
             held.kill_keeper()
         consumes_as_before(held, began, time.time())
-        code, words = running.end()
-        assert code == 4, words
+        code, last_line = running.end()
+        assert 4 == code, last_line
 
     together(kill, all_held, (is_started, is_rebalancing, has_joined))
 
@@ -136,31 +131,33 @@ def test_an_operator_who_is_ended(
     numbers: list[signal.Signals],
     phases: tuple[Phase, ...],
     all_held: list[Holding],
-    begin: Callable[[Holding], Any],
+    begin: Begin,
 ) -> None:
     """When the process that asked for a pause ends before the pause is done, the capture ends."""
 
     def end(held: Holding, number: signal.Signals, phase: Phase) -> None:
         began, running = time.time(), begin(held)
         with held.stopped_at(phase):
-            running.signal(number)
+            running.process.send_signal(number)
             eventually(lambda: not held.is_tied_to(running.process.pid))
-        code, words = running.end()
-        assert code == (-number if number is signal.SIGKILL else 4), words
+        code, last_line = running.end()
+        if number is signal.SIGKILL:
+            assert -number == code, last_line
+        else:
+            assert (4, f"2 not tried; stopped by {number.name}") == (code, last_line)
+        eventually(lambda: not held.keepers)
         consumes_as_before(held, began, time.time())
 
     together(end, all_held, numbers, phases)
 
 
-def test_an_operator_who_is_killed_when_all_is_held(
-    all_held: list[Holding], begin: Callable[[Holding], Any]
-) -> None:
+def test_an_operator_who_is_killed_when_all_is_held(all_held: list[Holding], begin: Begin) -> None:
     """A hold ends when the operator is killed before the pause is recorded as done."""
 
     def kill(held: Holding) -> None:
         began, running = time.time(), begin(held)
-        running.stop()
-        assert held.is_starting, held.told  # the operator cannot know that all is held
+        suspend(running.process.pid)
+        assert held.is_starting, held.evidence  # the operator cannot know that all is held
         eventually(lambda: is_held(held))
         running.kill()
         consumes_as_before(held, began, time.time())
@@ -168,9 +165,7 @@ def test_an_operator_who_is_killed_when_all_is_held(
     together(kill, all_held)
 
 
-def test_a_broker_that_is_lost(
-    all_held: list[Holding], breakable: Any, begin: Callable[[Holding], Any]
-) -> None:
+def test_a_broker_that_is_lost(all_held: list[Holding], breakable: Any, begin: Begin) -> None:
     """When the broker is back, the pause is done, or nothing of it is left."""
     began = time.time()
     started = []
@@ -186,9 +181,9 @@ def test_a_broker_that_is_lost(
     breakable.start()
     since = time.time()
 
-    def ends(held: Holding, running: Any) -> None:
-        code, words = running.end()
-        assert code in {0, 4}, words
+    def ends(held: Holding, running: OperatorProcess) -> None:
+        code, last_line = running.end()
+        assert code in {0, 4}, last_line
         if code == 0:
             held.confirmed = time.time()
             held.live.applications.until_delivered(held.others, since=since)

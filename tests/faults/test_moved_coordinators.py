@@ -12,10 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from applications import Applications, eventually
-from brokers import kill, restart
+from brokers import UNCLOSED_SOCKETS, TwoBrokers, kill, restart
 from coordinators import coordinate_by, offsets_partitions
 from main_program import call_main
 from operators import Operator
+from payment_groups import AT_0, AT_7, PaymentGroups, StartOperator
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
@@ -24,105 +25,75 @@ from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER
 from toolkit.kafka_io.logs.log_offsets import list_offsets_request
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Commit, Problem, TopicPartition
-from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
+from toolkit.plan import ChangeStatus, Plan
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.ask import ask_logs
 from toolkit.spark.schemas import POSITIONS
 
-# Of sockets that could not connect: see `_left_over`.
-pytestmark = [
-    pytest.mark.faults("coordinators move, and a broker is lost"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-
-THERE, BACK = Position(7), Position(0, 0)
-
-
-class Place:
-    """Twelve groups on a cluster of two brokers, of which the second may be lost."""
-
-    def __init__(self, operator: Operator, apps: Applications, second: Broker) -> None:
-        """Make the groups."""
-        self.operator, self.apps, self.second = operator, apps, second
-        self.orders = TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
-        self.groups = sorted(apps.name("payments") for _ in range(12))
-        for group in self.groups:
-            operator.commit(group, {self.orders: 7})
-
-    def coordinated_by(self, *choices: Sequence[int]) -> None:
-        """Move the groups to some brokers; of several choices each gets its share."""
-        coordinate_by(self.operator.cluster, *choices)
-
-    def lose_second(self) -> None:
-        """End the second broker as a power cut would."""
-        kill(self.second)
-
-    def shut_second_down(self) -> None:
-        """Shut the second broker down, and wait until it has moved its leaders and ended."""
-        pid = self.second.pid
-        assert pid
-        os.kill(pid, signal.SIGTERM)
-        eventually(lambda: self.second.pid is None)
-
-    def wait(self) -> None:
-        """Wait until every group is listed by the broker that coordinates it now."""
-        eventually(lambda: not self.operator.facts(*self.groups).problems)
-
-    def after_first(self, plan: Plan, act: Callable[[], object]) -> Callable[[StepOutcome], None]:
-        """Return what acts once the first step of a plan is done."""
-
-        def on_step(outcome: StepOutcome) -> None:
-            if outcome.group_id == plan.steps[0].group_id:
-                act()
-
-        return on_step
+pytestmark = [pytest.mark.faults("coordinators move, and a broker is lost"), UNCLOSED_SOCKETS]
 
 
 @pytest.fixture
-def place(
-    restarted_pair: tuple[Cluster, Broker],
+def payments(
+    restarted_pair: TwoBrokers,
     applications: Callable[[Cluster], Applications],
+    start_operator: StartOperator,
     tmp_path: Path,
-) -> Place:
-    """Return groups on two brokers."""
-    cluster, second = restarted_pair
-    return Place(Operator(cluster, tmp_path / "state"), applications(cluster), second)
+) -> PaymentGroups:
+    """Return twelve groups on two brokers, of which the second may be lost."""
+    operator = Operator(restarted_pair[0], tmp_path / "state")
+    apps = applications(operator.cluster)
+    return PaymentGroups.create(operator, apps, start_operator, count=12)
 
 
-def reset(place: Place) -> Plan:
-    """Plan a reset of all groups."""
-    place.wait()
-    return place.operator.reset(*place.groups)
+@pytest.fixture
+def second(restarted_pair: TwoBrokers) -> Broker:
+    """Return the second broker."""
+    return restarted_pair[1]
 
 
-def delete(place: Place) -> Plan:
+def coordinate(payments: PaymentGroups, *choices: Sequence[int]) -> None:
+    """Move the groups to some brokers, and wait until each is listed by its coordinator."""
+    coordinate_by(payments.operator.cluster, *choices)
+    eventually(lambda: not payments.operator.facts(*payments.names).problems)
+
+
+def shut_down(broker: Broker) -> None:
+    """Shut a broker down, and wait until it has moved its leaders and ended."""
+    assert broker.pid
+    os.kill(broker.pid, signal.SIGTERM)
+    eventually(lambda: broker.pid is None)
+
+
+def delete(payments: PaymentGroups) -> Plan:
     """Plan the deletion of all groups."""
-    place.wait()
-    return plan_delete_groups(place.operator.facts(*place.groups), groups=place.groups)
+    return plan_delete_groups(payments.operator.facts(*payments.names), groups=payments.names)
 
 
-@pytest.mark.parametrize("make", [reset, delete])
-def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> None:
+@pytest.mark.parametrize("make", [PaymentGroups.reset, delete], ids=["reset", "delete"])
+def test_coordinators_that_move(
+    payments: PaymentGroups, make: Callable[[PaymentGroups], Plan]
+) -> None:
     """While every group moves to another broker, each is found where it is, and all are done."""
-    place.coordinated_by((1,))
-    plan = make(place)
-    act = place.after_first(plan, lambda: place.coordinated_by((2,)))
+    cluster = payments.operator.cluster
+    coordinate(payments, (1,))
 
-    outcome = place.operator.apply(plan, on_step=act)
+    outcome = payments.apply(make(payments), after_first=lambda: coordinate_by(cluster, (2,)))
 
     assert "12 done" == outcome.summary
-    after = {group: {place.orders: BACK} for group in place.groups} if make is reset else {}
-    assert eventually(lambda: after == place.operator.held(*place.groups))
-    assert {2} == {partition.leader for partition in offsets_partitions(place.apps.admin)}
+    after = {} if make is delete else payments.at(AT_0)
+    assert eventually(lambda: after == payments.held)
+    assert {2} == {partition.leader for partition in offsets_partitions(payments.apps.admin)}
 
 
-def test_leaders_that_moved(place: Place) -> None:
+def test_leaders_that_moved(payments: PaymentGroups) -> None:
     """Who is asked although another broker leads the partition by then: that one is asked."""
-    of_second = place.apps.create_topic(place.apps.name("quotes"), records=3, broker=2)
-    partitions = [place.orders, TopicPartition(of_second, 0)]
-    with Connection(place.operator.cluster) as connection:
+    apps = payments.apps
+    of_second = apps.create_topic(apps.name("quotes"), records=3, broker=2)
+    partitions = [payments.orders, TopicPartition(of_second, 0)]
+    with Connection(payments.operator.cluster) as connection:
         leaders, _ = find_leaders(connection, partitions)
         moved = {
             one: leader._replace(node_id=3 - leader.node_id) for one, leader in leaders.items()
@@ -143,63 +114,59 @@ def first_and_last(partitions: Sequence[TopicPartition]) -> Iterable[tuple[str, 
         yield about, list_offsets_request(dict.fromkeys(partitions, at))
 
 
-def test_a_broker_that_is_shut_down(place: Place) -> None:
+def test_a_broker_that_is_shut_down(payments: PaymentGroups, second: Broker) -> None:
     """Groups whose coordinator leaves in good order are done at the one that takes over."""
-    place.coordinated_by((2,))
-    place.coordinated_by((2, 1))
-    plan = reset(place)
+    coordinate_by(payments.operator.cluster, (2,))
+    coordinate(payments, (2, 1))
 
-    outcome = place.operator.apply(plan, on_step=place.after_first(plan, place.shut_second_down))
+    outcome = payments.apply(payments.reset(), after_first=lambda: shut_down(second))
 
     assert "12 done" == outcome.summary
-    after = {group: {place.orders: BACK} for group in place.groups}
-    assert eventually(lambda: after == place.operator.held(*place.groups))
+    assert eventually(lambda: payments.at(AT_0) == payments.held)
 
 
-def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
+def test_a_broker_that_is_lost_with_its_groups(payments: PaymentGroups, second: Broker) -> None:
     """Groups that nobody coordinates any more are told with the reason; nothing is left open."""
-    place.coordinated_by((1,), (2,))
-    plan = reset(place)
+    coordinate(payments, (1,), (2,))
 
-    outcome = place.operator.apply(plan, on_step=place.after_first(plan, place.lose_second))
+    outcome = payments.apply(payments.reset(), after_first=lambda: kill(second))
 
     assert ChangeStatus.DONE == outcome.steps[0].status
     done = [step.group_id for step in outcome.steps if step.status is ChangeStatus.DONE]
     rest = [step for step in outcome.steps if step.group_id not in done]
     assert {ChangeStatus.NOT_TRIED} == {step.status for step in rest}, outcome
     assert all(result.why for step in rest for result in step.results)
-    assert ["intent", "outcome"] == [str(entry.event) for entry in place.operator.log]
-    for group, held in place.operator.held(*place.groups).items():
-        assert held in ({}, {place.orders: BACK if group in done else THERE})
+    assert ["intent", "outcome"] == payments.events
+    for group, held in payments.held.items():
+        assert held in ({}, {payments.orders: AT_0 if group in done else AT_7})
 
 
 def test_a_topic_that_is_recreated_while_the_coordinator_is_down(
-    place: Place, tmp_path: Path
+    payments: PaymentGroups, second: Broker, tmp_path: Path
 ) -> None:
     """The committed offset of the earlier topic is still there, and its lag is called unknown."""
-    place.coordinated_by((2,))
-    place.wait()
-    topic, (group, *_) = place.orders.topic, place.groups
-    assert () == read_snapshot(place.operator.cluster, groups=[group], commit_times=True).problems
+    coordinate(payments, (2,))
+    topic, group, cluster = payments.orders.topic, payments.names[0], payments.operator.cluster
+    assert () == read_snapshot(cluster, groups=[group], commit_times=True).problems
 
-    place.shut_second_down()
-    eventually(lambda: len(place.apps.admin.list_topics(timeout=5).brokers) == 1)
-    place.apps.delete_topic(topic)
-    place.apps.create_topic(topic, records=10)
-    restart(place.second)
-    place.wait()
+    shut_down(second)
+    eventually(lambda: len(payments.apps.admin.list_topics(timeout=5).brokers) == 1)
+    payments.apps.delete_topic(topic)
+    payments.apps.create_topic(topic, records=10)
+    restart(second)
+    eventually(lambda: not payments.operator.facts(*payments.names).problems)
 
-    found = read_snapshot(place.operator.cluster, groups=[group], commit_times=True)
+    found = read_snapshot(cluster, groups=[group], commit_times=True)
     assert [7] == [commit.offset for commit in found.commits]
-    assert (Problem("lag", EARLIER, group, *place.orders),) == found.problems
-    assert not [finding for finding in place.operator.reset(group).findings if finding.blocks]
-    asked = ["lag", "--cluster", place.apps.address, "--group", group, "--commit-times"]
+    assert (Problem("lag", EARLIER, group, *payments.orders),) == found.problems
+    assert not [finding for finding in payments.operator.reset(group).findings if finding.blocks]
+    asked = ["lag", "--cluster", payments.apps.address, "--group", group, "--commit-times"]
     done = call_main(asked, folder=tmp_path)
     assert 4 == done.returncode
     assert EARLIER in done.stderr
-    told = log_facts_of(place.operator.cluster, found.commits)
+    rows = log_facts_of(cluster, found.commits)
     assert [(EARLIER, True, True)] == [
-        (row["log_problem"], pd.isna(row["log_start"]), pd.isna(row["log_end"])) for row in told
+        (row["log_problem"], pd.isna(row["log_start"]), pd.isna(row["log_end"])) for row in rows
     ]
 
 
@@ -212,7 +179,7 @@ def log_facts_of(cluster: Cluster, commits: Iterable[Commit]) -> list[dict[str, 
     return ask_logs(cluster, positions, [60]).astype(object).to_dict("records")
 
 
-def test_what_any_broker_may_answer(restarted_pair: tuple[Cluster, Broker]) -> None:
+def test_what_any_broker_may_answer(restarted_pair: TwoBrokers) -> None:
     """It is answered while one is lost, also when the client has not noticed that yet."""
     cluster, second = restarted_pair
     with Connection(cluster) as connection:

@@ -3,158 +3,120 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from applications import Applications, eventually
-from operators import Operator
+from payment_groups import AT_0, AT_7, PaymentGroups
 
 from toolkit.model import TopicPartition
-from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
+from toolkit.plan import ChangeStatus, Position
 from toolkit.planning.changes.delete_groups import plan_delete_groups
-from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs
 
 pytestmark = pytest.mark.faults("others change a group during a change")
 
-THERE, BACK = Position(7), Position(0, 0)
-StartOperator = Callable[..., Any]
+Act = Callable[[PaymentGroups, ExitStack], None]
 
 
-def after_first(plan: Plan, act: Callable[[], object]) -> Callable[[StepOutcome], None]:
-    """Return what acts once the first step of a plan is done."""
+def join(protocol: str) -> Act:
+    """Return how a member joins the third group."""
 
-    def on_step(outcome: StepOutcome) -> None:
-        if outcome.group_id == plan.steps[0].group_id:
-            act()
+    def act(payments: PaymentGroups, _: ExitStack) -> None:
+        payments.apps.join(payments.names[2], [payments.orders.topic], protocol=protocol)
 
-    return on_step
+    return act
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_member_joins_between_check_and_write(
-    operator: Operator, apps: Applications, groups: list[str], orders: TopicPartition, protocol: str
+def commit(payments: PaymentGroups, _: ExitStack) -> None:
+    """Commit for the third group."""
+    payments.operator.commit(payments.names[2], {payments.orders: 8})
+
+
+def begin_transaction(payments: PaymentGroups, ending: ExitStack) -> None:
+    """Have a transaction commit for the third group, and abort it in the end."""
+    ending.callback(payments.apps.pending(payments.names[2], 9, payments.orders).abort_transaction)
+
+
+@pytest.mark.parametrize(
+    ("act", "why", "third"),
+    [
+        pytest.param(join("classic"), "the group has members", AT_7, id="classic member"),
+        pytest.param(join("consumer"), "the group has members", AT_7, id="consumer member"),
+        pytest.param(commit, "changed since the check", Position(8), id="commit"),
+        pytest.param(begin_transaction, "an open transaction", AT_7, id="transaction"),
+    ],
+)
+def test_others_act_between_check_and_write(
+    payments: PaymentGroups, act: Act, why: str, third: Position
 ) -> None:
-    """The group that has become live is refused; the others are done, and the run is partly."""
-    plan = operator.reset(*groups)
-    join = after_first(plan, lambda: apps.join(groups[2], [orders.topic], protocol=protocol))
+    """Nothing is written over in the group that they act on; the others are done."""
+    with ExitStack() as ending:
+        outcome = payments.apply(payments.reset(), after_first=lambda: act(payments, ending))
 
-    outcome = operator.apply(plan, on_step=join)
-
-    assert [ChangeStatus.DONE, ChangeStatus.DONE, ChangeStatus.REFUSED, ChangeStatus.DONE] == [
-        step.status for step in outcome.steps
-    ]
-    assert "the group has members" in outcome.steps[2].results[0].why
+    done, refused = ChangeStatus.DONE, ChangeStatus.REFUSED
+    assert [done, done, refused, done] == [step.status for step in outcome.steps]
+    assert why in outcome.steps[2].results[0].why
     assert (False, True, "") == (outcome.is_done, outcome.changed_anything, outcome.interrupted)
-    held = operator.held(*groups)
-    assert [BACK, BACK, THERE, BACK] == [held[group][orders] for group in groups]
+    assert payments.at(AT_0, AT_0, third, AT_0) == payments.held
 
 
-def test_a_commit_between_check_and_write(
-    operator: Operator, groups: list[str], orders: TopicPartition
-) -> None:
-    """An offset that moves after the check is not written over."""
-    plan = operator.reset(*groups)
-    commit = after_first(plan, lambda: operator.commit(groups[2], {orders: 8}))
-
-    outcome = operator.apply(plan, on_step=commit)
-
-    assert "3 done, 1 refused" == outcome.summary
-    assert "changed since the check" in outcome.steps[2].results[0].why
-    assert {orders: Position(8)} == operator.held(groups[2])[groups[2]]
-
-
-def test_a_new_commit_before_a_deletion(
-    operator: Operator, apps: Applications, groups: list[str], orders: TopicPartition
-) -> None:
+def test_a_new_commit_before_a_deletion(payments: PaymentGroups) -> None:
     """A group is not deleted with an offset that undo would not know."""
+    operator, apps, groups = payments.operator, payments.apps, payments.names
     other = TopicPartition(apps.create_topic(apps.name("other")), 0)
     plan = plan_delete_groups(operator.facts(*groups), groups=groups)
-    commit = after_first(plan, lambda: operator.commit(groups[2], {other: 0}))
 
-    outcome = operator.apply(plan, on_step=commit)
-
-    assert "3 done, 1 refused" == outcome.summary
-    assert {groups[2]: {orders: THERE, other: Position(0)}} == operator.held(*groups)
-
-
-def test_a_transaction_between_check_and_write(
-    operator: Operator, apps: Applications, groups: list[str], orders: TopicPartition
-) -> None:
-    """What a transaction that was opened after the check is about to commit is not written over."""
-    plan = operator.reset(*groups)
-    producer = apps.transaction(apps.name("transaction"))
-    place = [apps.position(orders, 9)], apps.consumer(groups[2]).consumer_group_metadata()
-    begin = after_first(plan, lambda: producer.send_offsets_to_transaction(*place))
-
-    outcome = operator.apply(plan, on_step=begin)
-    producer.abort_transaction()
+    outcome = payments.apply(plan, after_first=lambda: operator.commit(groups[2], {other: 0}))
 
     assert "3 done, 1 refused" == outcome.summary
-    assert "an open transaction" in outcome.steps[2].results[0].why
-    assert {orders: THERE} == operator.held(groups[2])[groups[2]]
+    assert {groups[2]: {payments.orders: AT_7, other: Position(0)}} == payments.held
 
 
-def test_two_operators_one_after_the_other(
-    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
-) -> None:
+def test_two_operators_one_after_the_other(payments: PaymentGroups) -> None:
     """While one is at work the other is refused whole, and told who it is."""
-    plan = operator.reset(*groups)
-    first = start_operator(operator, plan)
-    first.after_step(1)
+    plan = payments.reset()
+    first = payments.begin(plan, steps=1)
 
-    refusal = operator.refusal(plan)
-    code, said = start_operator(operator, plan).end()
+    refusal = payments.operator.refusal(plan)
+    code, last_line = payments.begin(plan).end()
 
     assert f"(process {first.process.pid} on " in refusal.problem
     assert 3 == code
-    assert said.startswith("Blocked: ")
+    assert last_line.startswith("Blocked: ")
     assert (0, "4 done; ") == first.end()
-    assert {group: {orders: BACK} for group in groups} == operator.held(*groups)
-    assert 2 == len(operator.log)
+    assert payments.at(AT_0) == payments.held
+    assert ["intent", "outcome"] == payments.events
 
 
-def test_two_operators_at_once(
-    operator: Operator, start_operator: StartOperator, groups: list[str], orders: TopicPartition
-) -> None:
+def test_two_operators_at_once(payments: PaymentGroups) -> None:
     """Whoever comes first does everything, the other nothing."""
-    plan = operator.reset(*groups)
+    plan = payments.reset()
 
-    both = [start_operator(operator, plan), start_operator(operator, plan)]
-    ended = sorted(running.end() for running in both)
+    both = [payments.begin(plan), payments.begin(plan)]
+    first, second = sorted(running.end() for running in both)
 
-    assert (0, "4 done; ") == ended[0]
-    assert 3 == ended[1][0]
-    assert {group: {orders: BACK} for group in groups} == operator.held(*groups)
-    assert 2 == len(operator.log)
-    assert 1 == len(list_runs(operator.state))
+    assert ((0, "4 done; "), 3) == (first, second[0])
+    assert payments.at(AT_0) == payments.held
+    assert ["intent", "outcome"] == payments.events
+    assert 1 == len(list_runs(payments.operator.state))
 
 
 @pytest.mark.parametrize("offset", [0, 5])
-def test_two_operators_with_records_of_their_own(
-    operator: Operator, start_operator: StartOperator, groups: list[str], offset: int
-) -> None:
+def test_two_operators_with_records_of_their_own(payments: PaymentGroups, offset: int) -> None:
     """
     Operators who do not share a state folder do not see each other, but never undo one another.
 
     Here one has passed every check when the other applies the same plan, or another one: the look
     at each group right before it is written shows that it has moved.
     """
-    plan, other = (
-        operator.reset(*groups),
-        replace(operator, state=operator.state.with_name("other")),
-    )
-    operator.state.mkdir()
-    with exclusively(operator.state / "audit.lock"):
-        first = start_operator(operator, plan)
-        eventually(lambda: list_runs(operator.state))  # written after all checks
+    operator, groups = payments.operator, payments.names
+    other = replace(operator, state=operator.state.with_name("other"))
+    with payments.before_intent(payments.reset()) as first:
         assert other.apply(other.reset(*groups, to=offset)).is_done
     before = operator.facts(*groups).commits
 
-    code, said = first.end()
-
-    assert (4, "4 refused; ") == (code, said)
+    assert (4, "4 refused; ") == first.end()
     assert before == operator.facts(*groups).commits
     assert all(commit.committed_at and commit.offset == offset for commit in before)
     assert {ChangeStatus.REFUSED} == {step.status for step in operator.log[-1].steps}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from applications import eventually
+from brokers import UNCLOSED_SOCKETS
 from fault_runs import FaultRun, Work, make_a_test_of_each_seed, note
 from operators import Operator
 from three_brokers import ThreeBrokers
@@ -24,11 +25,7 @@ from toolkit.plan import Change, ChangeStatus, Outcome, Plan
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 
-# Of sockets that could not connect: see `_left_over`.
-pytestmark = [
-    pytest.mark.faults("random faults"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.faults("random faults"), UNCLOSED_SOCKETS]
 
 BOUND_S = 120  # whatever is broken: a handful of limits of 3 s, on a busy machine
 WORST_FIRST = ("an error", "with its problems", "whole")
@@ -131,7 +128,7 @@ def change(run: FaultRun, idle: IdleGroups) -> tuple[str, float]:
     before = idle.committed()
     plan = idle.plan(run.work)
     assert plan.steps, plan.findings
-    after = {step.group_id: wanted(step.changes, before[step.group_id]) for step in plan.steps}
+    after = {step.group_id: result_of(step.changes, before[step.group_id]) for step in plan.steps}
     began = time.monotonic()
     with run.faults_at(idle.here) as on_step:
         try:
@@ -157,7 +154,7 @@ def change(run: FaultRun, idle: IdleGroups) -> tuple[str, float]:
     return "done" if outcome.is_done else "in part", took_s
 
 
-def wanted(
+def result_of(
     changes: Iterable[Change], before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """Return what a group has committed once its step is done."""

@@ -7,7 +7,7 @@ Who pauses and moves comes through proxies, the applications past them. Seeds: `
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 from applications import eventually
+from brokers import UNCLOSED_SOCKETS
 from consumer_processes.analysis import delivered_during, first_after
 from fault_runs import FaultRun, Work, make_a_test_of_each_seed, note
 from faulty_proxy import Trouble
 from holding import Holding, kill_keepers, until_ended
-from live_groups import COMMITS_SOON, EACH_PROTOCOL, LiveGroup, start_live_group, together
+from live_groups import COMMITS_SOON, EACH_PROTOCOL, LiveGroup, together
 from operators import Operator
 from three_brokers import ThreeBrokers
 
@@ -36,11 +37,7 @@ from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.hold_files import HoldStatus, read_hold
 
-# Of sockets that could not connect: see `_left_over`.
-pytestmark = [
-    pytest.mark.faults("random faults"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.faults("random faults"), UNCLOSED_SOCKETS]
 
 BOUND_S = 180  # a capture waits for members, and a move for 35 s of their commits
 FIRST_READ_S = 30  # in which a healthy group reads everything again
@@ -55,22 +52,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def live_groups(
-    here: ThreeBrokers, unique_name: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], LiveGroup]]:
+    here: ThreeBrokers, _live_groups: Callable[..., LiveGroup]
+) -> Callable[[str], LiveGroup]:
     """Return a function that returns the live group of a kind, which all runs share."""
-    made: dict[str, LiveGroup] = {}
-    with ExitStack() as ending:
 
-        def group(kind: str) -> LiveGroup:
-            if kind not in made:
-                name = unique_name("live")
-                folder = tmp_path_factory.mktemp(name)
-                wanted = {"replicas": ((1, 2, 3),), "per_second": RATE, **COMMITS_SOON}
-                made[kind] = start_live_group(here.direct, kind, name, folder, ending, **wanted)
-            reads_everything(made[kind])
-            return made[kind]
+    def group(kind: str) -> LiveGroup:
+        live = _live_groups(here.direct, kind, replicas=((1, 2, 3),), per_second=RATE)
+        reads_everything(live)
+        return live
 
-        yield group
+    return group
 
 
 def reads_everything(live: LiveGroup) -> None:
@@ -83,13 +74,10 @@ def reads_everything(live: LiveGroup) -> None:
     applications, since = live.applications, time.time()
 
     def are_read() -> bool:
-        told = [one for one in applications.deliveries() if one.at > since]
-        return {*live.places} <= {one.place for one in told}
+        recent = [one for one in applications.deliveries() if one.at > since]
+        return {*live.places} <= {one.place for one in recent}
 
-    def are_read_or_hang() -> bool:
-        return are_read() or time.time() > since + FIRST_READ_S
-
-    eventually(are_read_or_hang)
+    eventually(lambda: are_read() or time.time() > since + FIRST_READ_S)
     if not are_read():
         for name in ("a", "b"):
             if name in applications.running:
@@ -99,7 +87,7 @@ def reads_everything(live: LiveGroup) -> None:
 
 
 @dataclass
-class Told:
+class Ending:
     """What was said of a change: its outcome, or the error with which it ended."""
 
     outcome: Outcome | None
@@ -122,7 +110,7 @@ class Told:
         return "not confirmed" if ChangeStatus.NOT_CONFIRMED in statuses else "in part"
 
 
-def ask(plan: Callable[[], PlannedChange]) -> Told:
+def ask(plan: Callable[[], PlannedChange]) -> Ending:
     """Plan and apply, as every front end does."""
     began = time.monotonic()
     try:
@@ -130,10 +118,10 @@ def ask(plan: Callable[[], PlannedChange]) -> Told:
         decided = change.decide(dry_run=False, approve=change.fingerprint, reason="a test")
         done = decided.apply()
     except ToolkitError as exc:
-        return Told(None, str(exc), time.monotonic() - began)
+        return Ending(None, str(exc), time.monotonic() - began)
     if done.outcome is None:
-        return Told(None, decided.blocked_by or "nothing to do", time.monotonic() - began)
-    return Told(done.outcome, "", time.monotonic() - began)
+        return Ending(None, decided.blocked_by or "nothing to do", time.monotonic() - began)
+    return Ending(done.outcome, "", time.monotonic() - began)
 
 
 def test_a_seed(
@@ -149,12 +137,12 @@ def test_a_seed(
     with until_ended(live, tmp_path) as past:  # an operator past the proxies
         held = Holding(Operator(here.cluster, past.operator.state), live)
         act = pause if run.work is Work.PAUSE else move_live
-        told = act(run, here, held, past)
+        ending = act(run, here, held, past)
         eventually(lambda: frozenset() == past.paused)
         reads_everything(live)
         held.live.applications.until_nothing_is_missing(held.live.places, since=began)
-        assert held.operator.log or not told.outcome  # which verifies the log
-    note(pytestconfig, run, told.words, told.took_s)
+        assert held.operator.log or not ending.outcome  # which verifies the log
+    note(pytestconfig, run, ending.words, ending.took_s)
 
 
 def test_all_brokers_are_restarted_one_after_the_other(
@@ -170,7 +158,7 @@ def test_all_brokers_are_restarted_one_after_the_other(
         here.restart_each()
         for held in all_held:
             assert eventually(lambda held=held: held.places == held.paused)
-            assert [] == held.leaked(), held.told
+            assert [] == held.leaked(), held.evidence
             assert "held" == held.record.words
         together(Holding.resume_in_place, all_held)
         for held in all_held:
@@ -197,8 +185,8 @@ def test_all_that_held_is_killed_with_a_broker(
         paused = elsewhere.operator.session.paused().rows
         assert ["a test"] * 2 == [*paused["reason"]]
         assert [] == held.leaked()
-        told = ask(lambda: elsewhere.operator.session.resume(live.group))
-        assert told.is_done, told
+        ending = ask(lambda: elsewhere.operator.session.resume(live.group))
+        assert ending.is_done, ending
         assert frozenset() == elsewhere.paused
         here.heal()
         reads_everything(live)
@@ -248,24 +236,24 @@ def test_a_move_whose_answer_is_lost(
         assert {one.status for one in results} <= {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED}
 
 
-def pause(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Told:
+def pause(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Ending:
     """What is said to be held is not delivered until it is resumed, or the hold is said to end."""
     scope = f"{held.live.topics[0]}:1,4"
     session = held.operator.session
     with run.faults_at(here):
-        told = ask(lambda: session.pause(held.live.group, [scope]))
+        ending = ask(lambda: session.pause(held.live.group, [scope]))
         held.confirmed = time.time()
-    assert told.took_s < BOUND_S, (run, told)
+    assert ending.took_s < BOUND_S, (run, ending)
     close_all()
     record = read_hold(past.path)
-    if told.is_done:
+    if ending.is_done:
         assert record, run
         if record.status is HoldStatus.HELD:  # else it is told why it ended
             assert eventually(lambda: past.places == past.paused or has_ended(past)), run
         if not has_ended(past):
-            assert [] == held.leaked(), (run, past.told)
+            assert [] == held.leaked(), (run, past.evidence)
     resume(held, past)
-    return told
+    return ending
 
 
 def has_ended(past: Holding) -> bool:
@@ -286,14 +274,14 @@ def resume(held: Holding, past: Holding) -> None:
     eventually(lambda: not has_live_keeper(past.path))
 
 
-def move_live(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Told:
+def move_live(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Ending:
     """What is said to be moved is read from there; what is said not to be moved is not."""
     scope, target = f"{held.live.topics[0]}:1,4", 3
     session = held.operator.session
     began = time.time()
     with run.faults_at(here):
-        told = ask(lambda: session.move(held.live.group, to=ToOffset(target), topics=[scope]))
-    assert told.took_s < BOUND_S, (run, told)
+        ending = ask(lambda: session.move(held.live.group, to=ToOffset(target), topics=[scope]))
+    assert ending.took_s < BOUND_S, (run, ending)
     close_all()
     resume(held, past)
     reads_everything(held.live)
@@ -305,16 +293,16 @@ def move_live(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -
     }
     moves = [
         result
-        for step in (told.outcome.steps if told.outcome else ())
+        for step in (ending.outcome.steps if ending.outcome else ())
         for result in step.results
         if step.action == "move"
     ]
     for result in moves:
         if result.status is ChangeStatus.DONE:
-            assert result.partition in again, (run, told)
+            assert result.partition in again, (run, ending)
         if result.status in {ChangeStatus.REFUSED, ChangeStatus.NOT_TRIED}:
-            assert result.partition not in again, (run, told)
-    if told.outcome is None:
-        assert not again, (run, told)
+            assert result.partition not in again, (run, ending)
+    if ending.outcome is None:
+        assert not again, (run, ending)
     assert all(first_after(log, place, began) for place in held.live.places)
-    return told
+    return ending

@@ -12,34 +12,29 @@ import os
 import resource
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
 import psutil
 import pytest
 from applications import eventually
+from brokers import UNCLOSED_SOCKETS
 from nbformat.v4 import new_code_cell
-from operators import Operator
+from payment_groups import AT_0, AT_7, PaymentGroups
 from runbook_places import Place
 
-from toolkit.model import TopicPartition
 from toolkit.operate.reconcile_runs import reconcile_runs
-from toolkit.plan import ChangeStatus, Position
+from toolkit.plan import ChangeStatus
 from toolkit.storage import audit
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
-# Of sockets that could not connect: see `_left_over`.
-pytestmark = [
-    pytest.mark.faults("runners, kernels and a broker are killed"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.faults("runners, kernels and a broker are killed"), UNCLOSED_SOCKETS]
 
 NOTEBOOK = Path(__file__).parent.parent.parent / "notebooks" / "50_reset_offsets.ipynb"
-THERE, BACK = Position(7), Position(0, 0)
 GATE = """\
 import pathlib, time
 gate = pathlib.Path({folder!r})
@@ -65,31 +60,26 @@ class Run:
     runner: psutil.Process
     kernel: psutil.Process
 
-    def end(self) -> tuple[int, dict[str, Any]]:
-        """Open the gate, wait for the end, and return exit code and what is told of the run."""
+    def open_gate(self) -> None:
+        """Let it go on."""
         (self.place.folder / "go on").touch()
-        told = json.loads(self.process.communicate()[0])
-        return self.process.returncode, told["runs"][0]
+
+    def end(self) -> tuple[int, dict[str, Any]]:
+        """Open the gate, wait for the end, and return the exit code and the row of the run."""
+        self.open_gate()
+        (row,) = json.loads(self.process.communicate()[0])["runs"]
+        return self.process.returncode, row
 
 
-@pytest.fixture
-def place(operator: Operator, tmp_path: Path) -> Place:
-    """Return a place whose fleet is the breakable cluster, with the operator's state folder."""
-    fleet = tmp_path / "fleet.yaml"
-    address = operator.cluster.bootstrap_servers
-    fleet.write_text(f"clusters:\n  breakable:\n    bootstrap.servers: {address}\n")
-    there = {"OFFSETBOOK_FLEET": str(fleet), "OFFSETBOOK_STATE": str(operator.state)}
-    return Place(tmp_path, there)
+Fault = Callable[[Run, Any], object]
 
 
 @dataclass(frozen=True)
 class Scene:
     """Four idle groups at offset 7 that a runbook sends to the start, up to a gate."""
 
-    operator: Operator
+    payments: PaymentGroups
     place: Place
-    groups: list[str]
-    orders: TopicPartition
 
     @contextmanager
     def before(self, heading: str, *, and_then: str = "") -> Iterator[Run]:
@@ -101,8 +91,8 @@ class Scene:
         cells.insert(at, new_code_cell(gate + and_then, id="gate"))
         nbformat.write(notebook, self.place.folder / "gated.ipynb")
         page = self.place.page(self.place.folder / "gated.ipynb", front=FRONT)
-        asked = [f"-pgroups={group}" for group in self.groups]
-        with self.place.running(page, *asked) as process:
+        groups = [f"-pgroups={group}" for group in self.payments.names]
+        with self.place.running(page, *groups) as process:
             eventually((self.place.folder / "at the gate").exists)
             (runner,) = psutil.Process(process.pid).children()
             (kernel,) = (c for c in runner.children() if "ipykernel_launcher" in c.cmdline())
@@ -111,164 +101,145 @@ class Scene:
     @property
     def runs(self) -> list[str]:
         """The runs that left an undo record."""
-        return list_runs(self.operator.state)
+        return list_runs(self.payments.operator.state)
 
     def changed(self) -> int:
         """Check that the audit log agrees with the cluster; return how many groups it changed."""
-        reconcile_runs(self.operator.cluster, self.operator.state)
-        assert [] == audit.unfinished(self.operator.state)
+        operator, names = self.payments.operator, self.payments.names
+        reconcile_runs(operator.cluster, operator.state)
+        assert [] == audit.unfinished(operator.state)
         done = {
             step.group_id
-            for entry in self.operator.log
+            for entry in operator.log
             for step in entry.steps
             if entry.event != "intent" and step.status is ChangeStatus.DONE
         }
-        places = {group: {self.orders: BACK if group in done else THERE} for group in self.groups}
-        eventually(
-            lambda: self.operator.held(*self.groups) == places
-        )  # a new coordinator loads first
+        expected = self.payments.at(*(AT_0 if name in done else AT_7 for name in names))
+        eventually(lambda: expected == self.payments.held)  # a new coordinator loads first
         return len(done)
 
     def undone(self) -> bool:
         """Undo the run, if there was one, and return whether all is as it was."""
+        operator = self.payments.operator
         for run_id in self.runs:
-            plan = self.operator.undo(read_undo_record(self.operator.state, run_id))
+            plan = operator.undo(read_undo_record(operator.state, run_id))
             if plan.steps:
-                assert self.operator.apply(plan).is_done
-        everything = {group: {self.orders: THERE} for group in self.groups}
-        return everything == self.operator.held(*self.groups)
+                assert operator.apply(plan).is_done
+        return self.payments.at(AT_7) == self.payments.held
 
 
 @pytest.fixture
-def scene(operator: Operator, place: Place, groups: list[str], orders: TopicPartition) -> Scene:
-    """Return the groups, and the place from which the runbook is run."""
-    return Scene(operator, place, groups, orders)
+def scene(payments: PaymentGroups, tmp_path: Path) -> Scene:
+    """Return the groups, and a place whose fleet is their cluster, with the same state folder."""
+    operator, fleet = payments.operator, tmp_path / "fleet.yaml"
+    address = operator.cluster.bootstrap_servers
+    fleet.write_text(f"clusters:\n  breakable:\n    bootstrap.servers: {address}\n")
+    there = {"OFFSETBOOK_FLEET": str(fleet), "OFFSETBOOK_STATE": str(operator.state)}
+    return Scene(payments, Place(tmp_path, there))
 
 
-@pytest.mark.parametrize(
-    ("victim", "heading"), [("runner", "Plan"), ("kernel", "Apply"), ("kernel", "Verify")]
-)
-def test_killed_in_a_phase(scene: Scene, victim: str, heading: str) -> None:
-    """Without a runner there is no result; a dead kernel is named; undo works wherever it was."""
-    with scene.before(heading) as run:
+def kill(victim: str) -> Fault:
+    """Return how the runner or the kernel is killed; the kernel ends with its runner."""
+
+    def act(run: Run, _: Any) -> None:
         getattr(run, victim).kill()
         psutil.wait_procs([run.kernel])
-        code, told = run.end()
 
-    changed = len(scene.groups) if heading == "Verify" else 0
-    assert (1, changed) == (code, scene.changed())
-    if victim == "runner":
-        assert ("no result", []) == (told["status"], scene.place.results)
-    else:
-        (result,) = scene.place.results
-        assert ("kernel-died", 1) == (result["status"], result["exit_code"])
-        assert (changed, scene.runs[0] if changed else None) == (
-            result["counts"].get("changed", 0),
-            result["undo"],
-        )
-    assert scene.undone()
+    return act
 
 
-@pytest.mark.parametrize("victim", ["runner", "kernel"])
-def test_killed_while_it_changes(scene: Scene, victim: str) -> None:
-    """However far it came, the next command finds out, records it, and takes it back."""
-    with scene.before("Apply") as run:
-        (scene.place.folder / "go on").touch()
-        eventually(lambda: scene.runs)
-        getattr(run, victim).kill()
-        psutil.wait_procs([run.kernel])
-        code, told = run.end()
-
-    assert 1 == code
-    assert told["status"] == ("no result" if victim == "runner" else "kernel-died")
-    assert scene.changed() in range(len(scene.groups) + 1)
-    assert scene.undone()
+def kill_broker(_: Run, breakable: Any) -> None:
+    """Kill the broker."""
+    breakable.kill()
 
 
-def test_a_broker_that_is_lost_before_the_change(scene: Scene, breakable: Any) -> None:
-    """The run fails, says where, and has changed nothing; so does one that begins without it."""
-    with scene.before("Apply") as run:
-        breakable.kill()
-        code, told = run.end()
-    page = scene.place.page(NOTEBOOK, front=FRONT, name="later")
-    later, said, _ = scene.place.run(page, f"-pgroups={scene.groups[0]}")
-    breakable.start()
-
-    assert (1, "failed") == (code, told["status"]), told
-    assert (1, "failed") == (later, said["runs"][0]["status"])
-    result = said["runs"][0]["result"]
-    assert ({"breakable": None}, "Cluster") == (result["cluster_ids"], result["error"]["step"])
-    assert 0 == told["result"]["counts"].get("changed", 0) == scene.changed()
-    assert scene.undone()
+def fill_disk(victim: str) -> Fault:
+    """Return how no file of the runner or of the kernel may grow any more."""
+    return lambda run, _: resource.prlimit(getattr(run, victim).pid, resource.RLIMIT_FSIZE, (0, 0))
 
 
-def test_a_broker_that_is_lost_after_the_change(scene: Scene, breakable: Any) -> None:
-    """All was read back before it was lost, and the run is done."""
-    with scene.before("Verify") as run:
-        breakable.kill()
-        code, told = run.end()
-    breakable.start()
+class Case(NamedTuple):
+    """What happens before a heading of the notebook, and how the run ends."""
 
-    assert ("done", 0) == (told["status"], code), told
-    assert len(scene.groups) == told["result"]["counts"]["changed"] == scene.changed()
-    assert scene.undone()
-
-
-def test_a_disk_that_is_full_for_the_runner(scene: Scene) -> None:
-    """The change that runs is not stopped; no result can be left, and what to undo is told."""
-    with scene.before("Apply") as run:
-        resource.prlimit(run.runner.pid, resource.RLIMIT_FSIZE, (0, 0))
-        code, told = run.end()
-
-    assert len(scene.groups) == scene.changed()
-    assert (1, None, []) == (code, told["result"], scene.place.results)
-    assert f"undo with 'offsetbook undo {scene.runs[0]}'" in told["said"]
-    assert "result.json cannot be written" in told["said"]
-    assert scene.undone()
+    heading: str
+    code: int
+    status: str
+    fault: Fault = lambda *_: None
+    hours: int = 0  # which the clock of the kernel is set forward
+    changed: int = 0
+    words: str = ""
 
 
-def test_a_disk_that_is_full_for_the_records(scene: Scene) -> None:
-    """What cannot be recorded is not done, and the result says so."""
-    with scene.before("Apply") as run:
-        resource.prlimit(run.kernel.pid, resource.RLIMIT_FSIZE, (0, 0))
-        code, told = run.end()
+CASES = {
+    "runner killed": Case("Plan", 1, "no result", kill("runner")),
+    "kernel killed before": Case("Apply", 1, "kernel-died", kill("kernel")),
+    "kernel killed after": Case("Verify", 1, "kernel-died", kill("kernel"), changed=4),
+    "broker lost before": Case("Apply", 1, "failed", kill_broker),
+    # All was read back before.
+    "broker lost after": Case("Verify", 0, "done", kill_broker, changed=4),
+    # The change that runs is not stopped.
+    "no room for the result": Case(
+        *("Apply", 1, "no result", fill_disk("runner")), changed=4, words="result.json cannot be"
+    ),
+    "no room for the records": Case(
+        *("Apply", 1, "failed", fill_disk("kernel")), words="cannot be written"
+    ),
+    "plan that seems old": Case("Apply", 3, "blocked", hours=3, words="stale-plan"),
+    "clock set back": Case("Verify", 0, "done", hours=-24, changed=4),
+}
 
-    assert (1, "failed", 0) == (code, told["status"], scene.changed())
-    assert "Apply" == told["result"]["error"]["step"]
-    assert "cannot be written" in told["said"]
 
-
-@pytest.mark.parametrize(
-    ("heading", "hours", "status"), [("Apply", 3, "blocked"), ("Verify", -24, "done")]
-)
-def test_a_clock_that_is_set(scene: Scene, heading: str, hours: int, status: str) -> None:
-    """A plan that seems old is not applied; what was applied is undone as ever."""
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_run_that_is_cut_off(scene: Scene, breakable: Any, case: Case) -> None:
+    """The result says what was changed, or there is none; undo works wherever it was."""
     set_clock = (
         "import datetime, time_machine\n"
-        f"there = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours={hours})\n"
+        f"there = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours={case.hours})\n"
         "time_machine.travel(there).start()\n"
     )
-    with scene.before(heading, and_then=set_clock) as run:
-        code, told = run.end()
+    with scene.before(case.heading, and_then=set_clock if case.hours else "") as run:
+        case.fault(run, breakable)
+        code, row = run.end()
+    breakable.start()
 
-    changed = len(scene.groups) if status == "done" else 0
-    assert (status, 0 if changed else 3) == (told["status"], code), told["said"]
-    assert ("stale-plan" in told["said"]) == (not changed)
-    assert changed == scene.changed()
+    assert (case.code, case.status) == (code, row["status"]), row
+    assert case.words in row["said"]
+    assert case.changed == scene.changed()
+    undo = scene.runs[0] if case.changed else None
+    if case.status == "no result":
+        assert (None, []) == (row["result"], scene.place.results)
+        assert not undo or f"undo with 'offsetbook undo {undo}'" in row["said"]
+    else:
+        (result,) = scene.place.results
+        assert (case.code, case.status) == (result["exit_code"], result["status"])
+        assert (case.changed, undo) == (result["counts"].get("changed", 0), result["undo"])
+        assert case.status != "failed" or "Apply" == result["error"]["step"]
     assert scene.undone()
-    assert [] == audit.verify(scene.operator.state)
+    assert [] == audit.verify(scene.payments.operator.state)
+
+
+def test_a_run_without_its_broker(scene: Scene, breakable: Any) -> None:
+    """It fails where it connects, and says so."""
+    page = scene.place.page(NOTEBOOK, front=FRONT)
+    breakable.kill()
+    code, listed, _ = scene.place.run(page, f"-pgroups={scene.payments.names[0]}")
+    breakable.start()
+
+    assert (1, "failed") == (code, listed["runs"][0]["status"])
+    result = listed["runs"][0]["result"]
+    assert ({"breakable": None}, "Cluster") == (result["cluster_ids"], result["error"]["step"])
 
 
 def test_a_signal_while_it_changes(scene: Scene) -> None:
     """It ends between two groups with an outcome in the audit log: nothing is left to be found."""
     with scene.before("Apply") as run:
-        (scene.place.folder / "go on").touch()
+        run.open_gate()
         eventually(lambda: scene.runs)
         os.kill(run.process.pid, signal.SIGTERM)
-        code, told = run.end()
+        code, row = run.end()
 
-    assert [] == audit.unfinished(scene.operator.state)
-    assert "outcome" in [str(entry.event) for entry in scene.operator.log]
-    assert code in {0, 1, 4}, told  # all may have been done by then
-    assert scene.changed() in range(len(scene.groups) + 1)
+    assert [] == audit.unfinished(scene.payments.operator.state)
+    assert "outcome" in scene.payments.events
+    assert code in {0, 1, 4}, row  # all may have been done by then
+    assert scene.changed() in range(len(scene.payments.names) + 1)
     assert scene.undone()

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from applications import Applications
 from brokers import TwoBrokers, until_ready
 from kafka.protocol.admin import ListGroupsRequest
-from processes import suspend
+from processes import suspended
 from secured import Secured, secured_at, start_secured
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
@@ -55,38 +50,16 @@ def cluster(request: pytest.FixtureRequest, stoppable: Secured) -> Cluster:
     return replace(found[request.param], timeout_s=LIMIT_S)
 
 
-@contextmanager
-def stopped(broker: Any) -> Iterator[None]:
-    """Stop the broker's process for a while."""
-    suspend(broker.pid)
-    try:
-        yield
-    finally:
-        os.kill(broker.pid, signal.SIGCONT)
-
-
 def error_of(attempt: Callable[[], object]) -> ToolkitError:
     """Return the error with which an attempt ends; one that does not end fails the test."""
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            attempt()
-        except ToolkitError as exc:
-            raised.append(exc)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(WATCHED_S)
-    assert not thread.is_alive(), "there is still no error"
-    (error,) = raised
-    assert isinstance(error, ToolkitError)
-    return error
+    with pytest.raises(ToolkitError) as caught:
+        attempt()
+    return caught.value
 
 
 def test_stopped_before_connecting(cluster: Cluster, stoppable: Secured) -> None:
     """Connecting ends after the limit, with an error that names it and its setting."""
-    with stopped(stoppable.broker):
+    with suspended(stoppable.broker.pid):
         error = error_of(lambda: Connection(cluster))
 
     assert isinstance(error, ClusterUnreachable)
@@ -100,7 +73,7 @@ def test_stopped_in_the_middle(cluster: Cluster, stoppable: Secured) -> None:
     with Connection(cluster) as connection:
         node = connection.broker_ids[0]
         connection.send(request, to=node)
-        with stopped(stoppable.broker):
+        with suspended(stoppable.broker.pid):
             alone = error_of(lambda: connection.send(request))
             together = error_of(lambda: connection.send_together([request], to=node))
             (answer,) = connection.send_each({node: [TaggedRequest("", request)]})
@@ -127,7 +100,7 @@ def test_stopped_while_records_are_read(
     reading = read_records(cluster, number, range(start or 0, 1_000_000))
     if in_the_middle:
         next(reading)
-    with stopped(stoppable.broker):
+    with suspended(stoppable.broker.pid):
         error = error_of(lambda: list(reading))
 
     assert isinstance(error, BrokerRefused)
@@ -144,7 +117,7 @@ def test_one_of_two_that_is_stopped_costs_its_own_rows(restarted_pair: TwoBroker
     """
     cluster, second = restarted_pair
     request = ListGroupsRequest()
-    with Connection(replace(cluster, timeout_s=LIMIT_S)) as connection, stopped(second):
+    with Connection(replace(cluster, timeout_s=LIMIT_S)) as connection, suspended(second.pid):
         three = [TaggedRequest(number, request) for number in range(3)]
         asks = dict.fromkeys(connection.broker_ids, three)
         found = {(one.node_id, one.about): one for one in connection.send_each(asks, at_once=2)}
@@ -165,7 +138,7 @@ def test_a_command_says_so(stoppable: Secured) -> None:
     """A command at a stopped broker ends with the error, and with nothing else on stderr."""
     program = Path(sys.executable).with_name("offsetbook")
     given = ("--bootstrap-server", stoppable.plain.bootstrap_servers, "--timeout", "1500", "--list")
-    with stopped(stoppable.broker):
+    with suspended(stoppable.broker.pid):
         done = subprocess.run(
             [program, "consumer-groups", *given],
             capture_output=True,
@@ -183,7 +156,7 @@ def test_doctor_names_the_broker_that_does_not_answer(restarted_pair: TwoBrokers
     """A stopped broker is an error that names it; what the other one knows is still reported."""
     cluster, second = restarted_pair
     until_ready(cluster.bootstrap_servers, brokers=2)
-    with stopped(second):
+    with suspended(second.pid):
         rows = check_cluster(replace(cluster, timeout_s=LIMIT_S))
     found = {row.check: row for row in rows}
 

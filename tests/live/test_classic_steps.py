@@ -6,19 +6,13 @@ import json
 import random
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from recipe_runs import carry_out, orders
 
-from toolkit.errors import (
-    Blocked,
-    ClusterUnreachable,
-    HoldLost,
-    Interrupted,
-    NotCaptured,
-)
+from toolkit.errors import Blocked, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.kafka_io.membership.classic import (
@@ -52,7 +46,6 @@ from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import place_in_table
 from toolkit.live.recipe_steps import (
     IsAnswered,
-    RecipeGenerator,
     SendAhead,
     SendBatch,
     SendInTurn,
@@ -61,24 +54,26 @@ from toolkit.live.recipe_steps import (
 )
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
-EAGER, COOPERATIVE = "range", "cooperative-sticky"
-QUIET = CaptureMode.QUIET
+
+class Mode(NamedTuple):
+    """A protocol of a group, and how its partitions are captured."""
+
+    protocol: str
+    prefer: CaptureMode = CaptureMode.LOSSLESS
+
+
+EAGER, COOPERATIVE = Mode("range"), Mode("cooperative-sticky")
+QUIET = Mode("cooperative-sticky", CaptureMode.QUIET)
 each = pytest.mark.parametrize(
-    ("protocol", "prefer"),
-    [(EAGER, CaptureMode.LOSSLESS), (COOPERATIVE, CaptureMode.LOSSLESS), (COOPERATIVE, QUIET)],
+    "mode", [EAGER, COOPERATIVE, QUIET], ids=["eager", "cooperative", "quiet"]
 )
-
-
-def orders(*numbers: int) -> frozenset[TopicPartition]:
-    """Return partitions of the topic that the group reads."""
-    return frozenset(TopicPartition("orders", number) for number in numbers)
 
 
 def owning(
     protocol: str, owned: frozenset[TopicPartition], topics: Sequence[str] = ("orders",)
 ) -> bytes:
     """Return a subscription of a member of the application."""
-    if protocol == EAGER:
+    if protocol == EAGER.protocol:
         return int16(0) + strings(topics) + optional_bytes(None)
     return int16(1) + strings(topics) + optional_bytes(None) + partitions(owned)
 
@@ -110,22 +105,22 @@ class Coordinator:
     unseen: int = 0  # how often it does so just after the look
     believes: bool = True  # whether the leader leaves to ours what they say they own
     subscribes: str = ""  # what `b-1` subscribes to besides
-    had: dict[str, frozenset[TopicPartition]] = field(default_factory=dict)  # before they let go
+    # What the members had before they let go.
+    shares_before: dict[str, frozenset[TopicPartition]] = field(default_factory=dict)
     freed_at: int = 0  # after so many requests nobody owned anything; 0: never
     misses: str = ""  # who does not hear that it owns nothing, unless it leads
     lost: list[str] = field(default_factory=list)  # who was removed while it did not know that
     insists: bool = False  # whether who was removed claims what it had; nothing more comes of it
     claims: list[Join] = field(default_factory=list)  # those of ours
-    beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
+    heartbeat_errors: list[int] = field(default_factory=list)  # of the next ones
     clock: float = 0.0
     counts: int = 6
-    ours: list[str] = field(default_factory=list)  # ids that are out
+    holders: list[str] = field(default_factory=list)  # ids of ours that are out
     joined: set[str] = field(default_factory=set)
     stopped: bool = False  # the last rebalance took away all assignments
     generation: int = 4
     given: dict[str, bytes] = field(default_factory=dict)
-    asked: list[Any] = field(default_factory=list)
-    last: Any = None  # what was not answered
+    requests: list[Any] = field(default_factory=list)
     # Which ids are given out decides how many are drawn: each coordinator gives out the same.
     drawn: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311 - ids
 
@@ -153,13 +148,13 @@ class Coordinator:
                 self.faster, is_late = max(0, self.faster - 1), self.faster > 0
                 self.unseen, is_unseen = max(0, self.unseen - 1), self.unseen > 0
                 self.stopped = not (is_late or is_unseen)
-                self.shares = self.shares if self.stopped else self.had or self.shares
+                self.shares = self.shares if self.stopped else self.shares_before or self.shares
                 self.state = "PreparingRebalance"  # by the join that was sent behind it
                 answer = ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
             case WaitFor(sent):
                 answer = self.take(sent)
             case request:
-                self.asked.append(request)
+                self.requests.append(request)
                 answer = self.answer(request)
         return answer
 
@@ -168,19 +163,18 @@ class Coordinator:
         claim = read_subscription(dict(join.protocols).get(self.protocol, b""))
         self.claims += [join] if claim and claim.owned else []
         if self.believes and claim and claim.owned:
-            self.had = self.had or self.shares
+            self.shares_before = self.shares_before or self.shares
             self.shares = {one: share - claim.owned for one, share in self.shares.items()}
             is_free = not any(self.shares.values())
-            self.freed_at = self.freed_at or (len(self.asked) if is_free else 0)
+            self.freed_at = self.freed_at or (len(self.requests) if is_free else 0)
 
     def answer(self, request: Any) -> Any:
         """Answer one request."""
         answer: Any
         match request:
             case DescribeClassic():
-                answer = ClassicFacts(
-                    0, "", self.state, "consumer", self.protocol, tuple(map(self.told, self.ids))
-                )
+                members = tuple(map(self.described, self.ids))
+                answer = ClassicFacts(0, "", self.state, "consumer", self.protocol, members)
             case FetchTopics(names):
                 topic = Topic(uuid.UUID(int=1), self.counts)
                 answer = TopicsFound(0, dict.fromkeys(names, topic))
@@ -193,8 +187,8 @@ class Coordinator:
             case Leave(ids):
                 answer = self.leave(ids)
             case ClassicHeartbeat(member_id):
-                known = self.beats.pop(0) if self.beats else 0
-                answer = ErrorCodeResult(known if member_id in self.ours else 25)
+                known = self.heartbeat_errors.pop(0) if self.heartbeat_errors else 0
+                answer = ErrorCodeResult(known if member_id in self.holders else 25)
             case _:
                 raise AssertionError(request)
         return answer
@@ -208,13 +202,13 @@ class Coordinator:
     @property
     def ids(self) -> list[str]:
         """The members, ours first or nearly so."""
-        ours = [one for one in self.ours if one in self.joined]
-        ours += [self.intruder] if self.intruder and self.joined else []
+        holders = [one for one in self.holders if one in self.joined]
+        holders += [self.intruder] if self.intruder and self.joined else []
         first = [one for one in self.shares if one == self.listed_first]
-        return [*first, *ours, *(one for one in self.shares if one not in first)]
+        return [*first, *holders, *(one for one in self.shares if one not in first)]
 
-    def told(self, member_id: str) -> DescribedClassicMember:
-        """Return what is told about a member."""
+    def described(self, member_id: str) -> DescribedClassicMember:
+        """Return how a member is described."""
         share = self.shares.get(member_id, frozenset())
         client = (
             HOLDER_CLIENT_ID if self.holder_there or member_id == self.intruder else member_id[:-2]
@@ -229,9 +223,9 @@ class Coordinator:
     def join(self, join: Join) -> JoinResult:
         """Give an id out, or end a rebalance at once: all others have joined."""
         if not join.member_id:
-            self.ours.append(f"{HOLDER_CLIENT_ID}-{uuid.UUID(int=self.drawn.getrandbits(128))}")
-            return JoinResult(79, self.ours[-1])
-        if join.member_id not in self.ours:
+            self.holders.append(f"{HOLDER_CLIENT_ID}-{uuid.UUID(int=self.drawn.getrandbits(128))}")
+            return JoinResult(79, self.holders[-1])
+        if join.member_id not in self.holders:
             return JoinResult(25)
         self.joined.add(join.member_id)
         self.state = "Stable"
@@ -240,8 +234,8 @@ class Coordinator:
         self.misses = "" if self.misses == leader else self.misses
         members = {one: owning(self.protocol, share) for one, share in self.shares.items()}
         members |= {join.member_id: dict(join.protocols)[self.protocol]}
-        told = members if leader == join.member_id else {}
-        return JoinResult(0, join.member_id, self.generation, leader, self.protocol, told)
+        known = members if leader == join.member_id else {}
+        return JoinResult(0, join.member_id, self.generation, leader, self.protocol, known)
 
     def sync(self, sync: Sync) -> SyncResult:
         """Hand out what a leader says; who has to let go of something joins again."""
@@ -250,8 +244,8 @@ class Coordinator:
         self.given = dict(sync.assignments)
         shares = {one: frozenset(assignment_from_bytes(self.given[one])) for one in self.shares}
         heard = [one for one in shares if not (self.insists and one.endswith("-2"))]
-        if self.protocol == COOPERATIVE and any(self.shares[o] - shares[o] for o in heard):
-            self.beats.append(27)
+        if self.protocol == COOPERATIVE.protocol and any(self.shares[o] - shares[o] for o in heard):
+            self.heartbeat_errors.append(27)
         if self.taken:
             self.shares = shares
         return SyncResult(0)
@@ -260,133 +254,127 @@ class Coordinator:
         """Let ours go; members of the application come back under new ids, and own nothing."""
         self.lost += [one for one in ids if one == self.misses]
         for one in ids:
-            if one in self.ours:
-                self.ours.remove(one)
+            if one in self.holders:
+                self.holders.remove(one)
             elif (share := self.shares.pop(one, None)) is not None and one != self.stays_away:
                 self.shares[f"{one[:-1]}{int(one[-1]) + 1}"] = (
                     share if self.insists else frozenset()
                 )
-        if not self.ours and self.state == "PreparingRebalance":
+        if not self.holders and self.state == "PreparingRebalance":
             self.state = "Stable"
         return LeaveResult(0, dict.fromkeys(ids, 0))
 
     @property
-    def assigned(self) -> dict[str, tuple[TopicPartition, ...]]:
-        """What everybody was given last."""
-        return {one: assignment_from_bytes(data) for one, data in self.given.items()}
+    def given_out(self) -> frozenset[TopicPartition]:
+        """The partitions that members of the application have."""
+        return frozenset().union(*self.shares.values())
+
+    @property
+    def evicted(self) -> bool:
+        """Whether a member of the application was removed, and came back under another id."""
+        return {"a-1", "b-1"} != self.shares.keys()
 
 
-def carry_out(
-    recipe: RecipeGenerator[None],
-    answers: Coordinator,
-    stop_at: int = -1,
-    error: Exception | None = None,
-) -> int:
-    """Carry a recipe out, with an error instead of one of its answers; return how many it got."""
-    answer, steps = None, 0
-    with suppress(StopIteration):
-        while True:
-            stops = error and steps - 1 == stop_at
-            step = recipe.throw(error) if error and stops else recipe.send(answer)
-            answer = answers.take(step)
-            steps += 1
-            answers.last = step if steps - 1 == stop_at else answers.last
-    return steps
+def check_shared_out(hold: ClassicHold, group: Coordinator, *numbers: int) -> None:
+    """Check that one member holds some partitions, and the application has all others."""
+    others = orders(*range(group.counts)) - orders(*numbers)
+    assert (orders(*numbers), 1) == (hold.held, len(group.holders))
+    assert others == group.given_out
 
 
 def captured(
-    protocol: str, *numbers: int, prefer: CaptureMode = CaptureMode.LOSSLESS
+    mode: Mode, *numbers: int, make: type[Coordinator] = Coordinator, **about: Any
 ) -> tuple[ClassicHold, Coordinator]:
-    """Return a hold of some partitions, and the coordinator."""
-    hold = ClassicHold(note=HoldNote(who="ann"), prefer=prefer)
-    answers = Coordinator(protocol)
-    carry_out(hold.capture(orders(*numbers)), answers)
-    return hold, answers
+    """Return a hold of some partitions of a group, and its coordinator."""
+    group = make(mode.protocol, **about)
+    hold = ClassicHold(note=HoldNote(who="ann"), prefer=mode.prefer)
+    carry_out(hold.capture(orders(*numbers)), group)
+    assert (orders(*numbers), 1) == (hold.held, len(group.holders))
+    assert not hold.held & group.given_out
+    return hold, group
+
+
+def refused(
+    mode: Mode, words: str, number: int = 1, make: type[Coordinator] = Coordinator, **about: Any
+) -> Coordinator:
+    """Check that a capture is given up for a reason, and that nobody of ours stays."""
+    group = make(mode.protocol, **about)
+    hold = ClassicHold(note=HoldNote(), prefer=mode.prefer)
+    with pytest.raises((NotCaptured, Blocked), match=words):
+        carry_out(hold.capture(orders(number)), group)
+    assert ([], frozenset()) == (group.holders, hold.held)
+    return group
+
+
+def keep_twice(hold: ClassicHold, group: Coordinator) -> None:
+    """Keep a hold for so long that the group has shared its partitions out again."""
+    carry_out(hold.keep(), group)
+    carry_out(hold.keep(), group)
 
 
 @each
-def test_a_capture_gives_out_all_but_what_is_held(protocol: str, prefer: CaptureMode) -> None:
+def test_a_capture_gives_out_all_but_what_is_held(mode: Mode) -> None:
     """Every member gets valid bytes, ours the note, and of ids of ours only one stays."""
-    hold, answers = captured(protocol, 1, 4, prefer=prefer)
-    (mine,) = answers.ours
+    _, group = captured(mode, 1, 4)
+    (holder,) = group.holders
 
-    assert orders(1, 4) == hold.held
-    given = [one for share in answers.assigned.values() for one in share]
+    given = [one for data in group.given.values() for one in assignment_from_bytes(data)]
     assert sorted(orders(0, 2, 3, 5)) == sorted(given)
-    assert {*answers.shares, mine} == answers.given.keys()
-    assert all(answers.given.values())
-    note = read_note(user_data_from_bytes(answers.given[mine]))
-    assert (tuple(sorted(orders(1, 4))), "ann", 45) == (
+    assert {*group.shares, holder} == group.given.keys()
+    assert all(group.given.values())
+    note = read_note(user_data_from_bytes(group.given[holder]))
+    assert (tuple(sorted(orders(1, 4))), HoldNote(who="ann", survives_s=45)) == (
         note.paused,
-        note.note.who,
-        note.note.survives_s,
+        note.note,
     )
 
 
 @each
-def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(
-    protocol: str, prefer: CaptureMode
-) -> None:
+def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(mode: Mode) -> None:
     """Whatever goes wrong at whichever step, every id that it got is left and nothing is held."""
-    steps = carry_out(
-        ClassicHold(note=HoldNote(), prefer=prefer).capture(orders(1)), Coordinator(protocol)
-    )
-    for stop_at in range(steps):
-        error = Interrupted("enough") if stop_at % 2 else ClusterUnreachable("gone")
-        hold, answers = ClassicHold(note=HoldNote(), prefer=prefer), Coordinator(protocol)
+    hold = ClassicHold(note=HoldNote(), prefer=mode.prefer)
+    steps = carry_out(hold.capture(orders(1)), Coordinator(mode.protocol))
+    for at, step in enumerate(steps):
+        error = Interrupted("enough") if at % 2 else ClusterUnreachable("gone")
+        hold, group = ClassicHold(note=HoldNote(), prefer=mode.prefer), Coordinator(mode.protocol)
         with pytest.raises(type(error)):
-            carry_out(hold.capture(orders(1)), answers, stop_at, error)
+            carry_out(hold.capture(orders(1)), group, error=error, at=at)
         # Ids that were just given out when the answer got lost are only ids yet.
-        assert not set(answers.ours) & answers.joined, stop_at
-        assert isinstance(answers.last, SendBatch) or [] == answers.ours, stop_at
+        assert not group.joined.intersection(group.holders), at
+        assert isinstance(step, SendBatch) or [] == group.holders, at
         assert frozenset() == hold.held
         with pytest.raises(HoldLost):
             hold.state()
 
 
 @each
-def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(
-    protocol: str, prefer: CaptureMode
-) -> None:
+def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(mode: Mode) -> None:
     """The member stays, and the next round says to all what is held now."""
-    hold, answers = captured(protocol, 1, prefer=prefer)
-    steps = carry_out(hold.capture(orders(4)), answers)
-    for stop_at in range(steps):
-        hold, answers = captured(protocol, 1, prefer=prefer)
+    hold, group = captured(mode, 1)
+    steps = carry_out(hold.capture(orders(4)), group)
+    for at in range(len(steps)):
+        hold, group = captured(mode, 1)
         with pytest.raises(Interrupted):
-            carry_out(hold.capture(orders(4)), answers, stop_at, Interrupted("enough"))
-        for _ in range(3):
-            carry_out(hold.keep(), answers)
+            carry_out(hold.capture(orders(4)), group, error=Interrupted("enough"), at=at)
+        carry_out(hold.keep(), group)
+        keep_twice(hold, group)
 
-        assert orders(1) == hold.held
-        assert 1 == len(answers.ours)
-        assert orders(0, 2, 3, 4, 5) == frozenset().union(*answers.shares.values())
+        check_shared_out(hold, group, 1)
 
 
 def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
     """It ends only when nobody says any more that it owns what is held."""
-    hold, answers = (
-        ClassicHold(note=HoldNote(), prefer=QUIET),
-        Coordinator(COOPERATIVE, taken=False),
-    )
-    with pytest.raises(NotCaptured, match="orders:4"):
-        carry_out(hold.capture(orders(4)), answers)
-
-    assert [] == answers.ours
-    assert frozenset() == hold.held
+    refused(QUIET, "orders:4", 4, taken=False)
 
 
 @pytest.mark.parametrize("when", ["faster", "unseen"])
 def test_an_eager_group_is_stopped_again_if_its_leader_was_faster(when: str) -> None:
     """Then members own something again; after some tries nobody is removed."""
-    once, always = Coordinator(EAGER, **{when: 1}), Coordinator(EAGER, **{when: 9})
-    carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), once)
-    with pytest.raises(NotCaptured, match="no member was evicted"):
-        carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), always)
+    _, once = captured(EAGER, 1, **{when: 1})
+    always = refused(EAGER, "no member was evicted", **{when: 9})
 
     assert {"a-2", "b-1"} == once.shares.keys()
-    assert {"a-1", "b-1"} == always.shares.keys()
-    assert [] == always.ours
+    assert not always.evicted
 
 
 @pytest.mark.parametrize(("polls_seldom", "after_s"), [(True, 15), (False, 0)])
@@ -394,89 +382,61 @@ def test_an_eager_group_waits_for_members_that_poll_seldom(
     *, polls_seldom: bool, after_s: int
 ) -> None:
     """Not for ever: one that hangs is removed as well."""
-    hold, answers = ClassicHold(note=HoldNote()), Coordinator(EAGER, polls_seldom=polls_seldom)
-    carry_out(hold.capture(orders(1)), answers)
+    _, group = captured(EAGER, 1, polls_seldom=polls_seldom)
 
-    assert orders(1) == hold.held
-    assert after_s <= answers.clock < after_s + 10
+    assert after_s <= group.clock < after_s + 10
 
 
 @each
-@pytest.mark.parametrize(("wanted", "after_s"), [(orders(1), 45), (orders(4), 0)])
+@pytest.mark.parametrize(("number", "after_s"), [(1, 45), (4, 0)], ids=["owner", "other"])
 def test_an_owner_that_stays_away_is_waited_for_until_its_session_has_expired(
-    protocol: str, prefer: CaptureMode, wanted: frozenset[TopicPartition], after_s: int
+    mode: Mode, number: int, after_s: int
 ) -> None:
     """Until then it may read what it had; who did not have what is held is not waited for."""
-    hold, answers = (
-        ClassicHold(note=HoldNote(), prefer=prefer),
-        Coordinator(protocol, stays_away="a-1"),
-    )
-    carry_out(hold.capture(wanted), answers)
+    _, group = captured(mode, number, stays_away="a-1")
 
-    assert wanted == hold.held
-    assert after_s <= answers.clock < after_s + 45
+    assert after_s <= group.clock < after_s + 45
+
+
+@pytest.mark.parametrize(("first", "numbers"), [("", (1,)), ("b-1", (4,)), ("b-1", (1, 4))])
+def test_who_was_removed_is_asked_again_what_it_owns(first: str, numbers: tuple[int, ...]) -> None:
+    """It claims what it had, though it has let go of that, and does not join again by itself."""
+    hold, group = captured(QUIET, *numbers, insists=True, listed_first=first)
+
+    check_shared_out(hold, group, *numbers)
+
+
+@each
+def test_a_group_that_another_member_leads_all_the_same_is_left(mode: Mode) -> None:
+    """Nothing is held, before or any more, and no member of ours may keep a share."""
+    words = "another member is the group leader"
+    refused(mode, words, leads="c-1")
+
+    hold, group = captured(mode, 1)
+    group.leads, group.heartbeat_errors = "c-1", [27]
+    with pytest.raises(HoldLost, match=words):
+        carry_out(hold.keep(), group)
+    assert [] == group.holders
 
 
 @pytest.mark.parametrize(
-    ("first", "wanted"), [("", orders(1)), ("b-1", orders(4)), ("b-1", orders(1, 4))]
+    ("mode", "others", "members"),
+    [
+        (QUIET, ("c-1", "d-1"), {"a-2", "b-1", "c-2", "d-1"}),
+        # acb-2 has the first place in the table, so it is removed until it is acb-3.
+        (EAGER, ("acb-1",), {"a-2", "b-1", "acb-3"}),
+        (COOPERATIVE, ("acb-1",), {"a-2", "b-1", "acb-3"}),
+    ],
+    ids=["quiet", "eager", "cooperative"],
 )
-def test_who_was_removed_is_asked_again_what_it_owns(
-    first: str, wanted: frozenset[TopicPartition]
+def test_who_would_lead_before_ours_is_removed_with_the_leader(
+    mode: Mode, others: tuple[str, ...], members: set[str]
 ) -> None:
-    """It claims what it had, though it has let go of that, and does not join again by itself."""
-    hold, answers = (
-        ClassicHold(note=HoldNote(), prefer=QUIET),
-        Coordinator(COOPERATIVE, insists=True),
-    )
-    answers.listed_first = first
-    carry_out(hold.capture(wanted), answers)
+    """Nobody else is, and nobody who owns something: whoever is removed reads records again."""
+    shares = {"a-1": orders(0, 1, 2), "b-1": orders(3, 4, 5), **dict.fromkeys(others, orders())}
+    _, group = captured(mode, 1, listed_first=others[0], shares=shares)
 
-    assert wanted == hold.held
-    assert orders(*range(6)) - wanted == frozenset().union(*answers.shares.values())
-
-
-@each
-def test_a_group_that_another_member_leads_all_the_same_is_left(
-    protocol: str, prefer: CaptureMode
-) -> None:
-    """Then nothing is held, and no member of ours may keep a share."""
-    hold, answers = ClassicHold(note=HoldNote(), prefer=prefer), Coordinator(protocol, leads="c-1")
-    with pytest.raises(NotCaptured, match="another member is the group leader"):
-        carry_out(hold.capture(orders(1)), answers)
-
-    assert [] == answers.ours
-
-
-@each
-def test_a_hold_of_a_group_that_another_member_leads_is_lost(
-    protocol: str, prefer: CaptureMode
-) -> None:
-    """Our member leaves then, so that it does not keep the share that the leader gives it."""
-    hold, answers = captured(protocol, 1, prefer=prefer)
-    answers.leads, answers.beats = "c-1", [27]
-    with pytest.raises(HoldLost, match="another member is the group leader"):
-        carry_out(hold.keep(), answers)
-
-    assert [] == answers.ours
-
-
-def test_who_would_lead_before_ours_is_removed_with_the_leader() -> None:
-    """Of a cooperative group, nobody else is: whoever is removed reads records again."""
-    answers = Coordinator(COOPERATIVE, listed_first="c-1")
-    answers.shares |= {"c-1": frozenset(), "d-1": frozenset()}
-    carry_out(ClassicHold(note=HoldNote(), prefer=QUIET).capture(orders(1)), answers)
-
-    assert {"a-2", "b-1", "c-2", "d-1"} == answers.shares.keys()
-
-
-@pytest.mark.parametrize("protocol", [EAGER, COOPERATIVE])
-def test_who_would_lead_before_a_second_member_of_ours_is_removed(protocol: str) -> None:
-    """While they wait and own nothing, until they come back in another place of the table."""
-    answers = Coordinator(protocol, listed_first="acb-1")  # of which acb-2 has the first place
-    answers.shares |= {"acb-1": frozenset()}
-    carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), answers)
-
-    assert {"a-2", "b-1", "acb-3"} == answers.shares.keys()
+    assert members == group.shares.keys()
 
 
 class Late(Coordinator):
@@ -488,18 +448,28 @@ class Late(Coordinator):
         return super().take(step)
 
 
-@each
-@pytest.mark.parametrize(("made", "intruder"), [(Coordinator, "!x-1"), (Late, "x-1")])
-def test_of_two_captures_at_once_one_gives_way_and_removes_nobody(
-    protocol: str, prefer: CaptureMode, made: type[Coordinator], intruder: str
-) -> None:
-    """It leaves if the other one has the lower id, or can have missed it in its first look."""
-    hold, answers = ClassicHold(note=HoldNote(), prefer=prefer), made(protocol, intruder=intruder)
-    with pytest.raises(NotCaptured, match="another hold of the group exists"):
-        carry_out(hold.capture(orders(1)), answers)
+class Deaf(Coordinator):
+    """A coordinator that does not get what is sent aside."""
 
-    assert {"a-1", "b-1"} == answers.shares.keys()
-    assert [] == answers.ours
+    def take(self, step: Any) -> Any:
+        """Let no join arrive, so that the group does not wait for it."""
+        return None if isinstance(step, SendAhead) else super().take(step)
+
+
+@each
+@pytest.mark.parametrize(
+    ("make", "intruder", "words"),
+    [
+        pytest.param(Coordinator, "!x-1", "another hold of the group exists", id="lower id"),
+        pytest.param(Late, "x-1", "another hold of the group exists", id="missed in the look"),
+        pytest.param(Deaf, "", "before offsetbook could join", id="no rebalance"),
+    ],
+)
+def test_a_capture_that_gives_way_removes_nobody(
+    mode: Mode, make: type[Coordinator], intruder: str, words: str
+) -> None:
+    """Another capture goes first, or the group does not wait: members read, and would lose that."""
+    assert not refused(mode, words, make=make, intruder=intruder).evicted
 
 
 class BothLate(Late):
@@ -513,201 +483,141 @@ class BothLate(Late):
 
 
 @each
-@pytest.mark.parametrize("made", [Coordinator, BothLate])
-def test_of_two_captures_at_once_one_goes_on(
-    protocol: str, prefer: CaptureMode, made: type[Coordinator]
-) -> None:
+@pytest.mark.parametrize("make", [Coordinator, BothLate])
+def test_of_two_captures_at_once_one_goes_on(mode: Mode, make: type[Coordinator]) -> None:
     """The one with the lowest id; where both took too long, and left, each begins anew."""
-    hold, answers = ClassicHold(note=HoldNote(), prefer=prefer), made(protocol, intruder="x-1")
-    carry_out(hold.capture(orders(1)), answers)
-
-    assert orders(1) == hold.held
-    assert 1 == len(answers.ours)
-
-
-def test_nobody_is_removed_while_the_group_does_not_wait() -> None:
-    """Where the rebalance of ours is not there, members read, and would lose what they read."""
-
-    class Deaf(Coordinator):
-        """A coordinator that does not get what is sent aside."""
-
-        def take(self, step: Any) -> Any:
-            return None if isinstance(step, SendAhead) else super().take(step)
-
-    for protocol in (EAGER, COOPERATIVE):
-        answers = Deaf(protocol)
-        with pytest.raises(NotCaptured, match="before offsetbook could join"):
-            carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), answers)
-
-        assert {"a-1", "b-1"} == answers.shares.keys()
-        assert [] == answers.ours
+    captured(mode, 1, make=make, intruder="x-1")
 
 
 @pytest.mark.parametrize(
-    ("group", "word"),
+    ("mode", "about", "words"),
     [
-        (Coordinator(EAGER, state="PreparingRebalance"), "PreparingRebalance"),
-        (Coordinator(EAGER, state="Dead", shares={}), "Dead"),
-        (Coordinator(EAGER, holder_there=True), "another hold"),
+        (EAGER, {"state": "PreparingRebalance"}, "PreparingRebalance"),
+        (EAGER, {"state": "Dead", "shares": {}}, "Dead"),
+        (EAGER, {"holder_there": True}, "another hold"),
+        (Mode("custom"), {}, "'custom'"),  # a leader that does not speak it would break them
     ],
+    ids=["rebalancing", "dead", "held", "unknown protocol"],
 )
 def test_groups_that_cannot_be_held_are_refused_before_anything(
-    group: Coordinator, word: str
+    mode: Mode, about: dict[str, Any], words: str
 ) -> None:
     """Nothing but a description is asked for."""
-    with pytest.raises(NotCaptured, match=word):
-        carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), group)
+    group = refused(mode, words, **about)
 
-    assert {DescribeClassic} == {type(one) for one in group.asked}
-
-
-def test_a_protocol_that_we_do_not_know_is_refused() -> None:
-    """A leader that does not speak as the members do would break them."""
-    group = Coordinator("custom")
-    with pytest.raises(Blocked, match="'custom'"):
-        carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), group)
-
-    assert [DescribeClassic()] == group.asked
+    assert {DescribeClassic} == {type(one) for one in group.requests}
 
 
 @each
-def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(
-    protocol: str, prefer: CaptureMode
-) -> None:
+def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(mode: Mode) -> None:
     """Somebody resumed: our member is gone, and no other one joins."""
-    hold, answers = captured(protocol, 1, prefer=prefer)
-    answers.ours.clear()
-    answers.asked.clear()
-    with pytest.raises(HoldLost):
-        carry_out(hold.keep(), answers)
-    with pytest.raises(HoldLost):
-        carry_out(hold.keep(), answers)
+    hold, group = captured(mode, 1)
+    group.holders.clear()
+    group.requests.clear()
+    for _ in range(2):
+        with pytest.raises(HoldLost):
+            carry_out(hold.keep(), group)
 
-    assert [ClassicHeartbeat] == [type(one) for one in answers.asked]
+    assert [ClassicHeartbeat] == [type(one) for one in group.requests]
 
 
 @each
-@pytest.mark.parametrize("code", [22, 27])
+@pytest.mark.parametrize(
+    ("code", "takes_over"), [(22, False), (27, False), (27, True)], ids=["22", "27", "taken over"]
+)
 def test_members_that_come_and_go_are_given_their_share(
-    protocol: str, prefer: CaptureMode, code: int
+    mode: Mode, code: int, *, takes_over: bool
 ) -> None:
-    """When the group comes together again our member shares out again, all but what is held."""
-    hold, answers = captured(protocol, 1, 4, prefer=prefer)
-    answers.shares["c-1"] = frozenset()
-    answers.beats = [code]
-    carry_out(hold.keep(), answers)
-    carry_out(hold.keep(), answers)
+    """When the group comes together again our member shares out again, also by another process."""
+    hold, group = captured(mode, 1, 4)
+    state = json.loads(json.dumps(hold.state()))
+    if takes_over:
+        hold = ClassicHold.from_state(state, note=hold.note)
+    group.shares["c-1"] = frozenset()
+    group.heartbeat_errors = [code]
+    keep_twice(hold, group)
 
-    given = [len(share) for one, share in answers.shares.items()]
-    assert [1, 1, 2] == sorted(given)
-    assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
+    assert [1, 1, 2] == sorted(map(len, group.shares.values()))
+    check_shared_out(hold, group, 1, 4)
+    assert state["member_id"] == hold.state()["member_id"] == group.holders[0]
+    assert [] == [r for r in group.requests[-6:] if isinstance(r, Join) and not r.member_id]
 
 
 @each
-def test_partitions_that_are_added_are_given_out(protocol: str, prefer: CaptureMode) -> None:
+def test_partitions_that_are_added_are_given_out(mode: Mode) -> None:
     """The topic is looked at now and then; a leader's own join makes the group share out again."""
-    hold, answers = captured(protocol, 1, prefer=prefer)
-    answers.counts = 8
-    answers.clock += 6
-    carry_out(hold.keep(), answers)
-    carry_out(hold.keep(), answers)
+    hold, group = captured(mode, 1)
+    group.counts = 8
+    group.clock += 6
+    keep_twice(hold, group)
 
-    assert orders(0, 2, 3, 4, 5, 6, 7) == frozenset().union(*answers.shares.values())
+    check_shared_out(hold, group, 1)
 
 
 @each
-def test_what_is_released_is_given_out_and_the_last_release_leaves(
-    protocol: str, prefer: CaptureMode
-) -> None:
+def test_what_is_released_is_given_out_and_the_last_release_leaves(mode: Mode) -> None:
     """A part of it is given back while the rest stays held; then our member leaves."""
-    hold, answers = captured(protocol, 1, 4, prefer=prefer)
-    carry_out(hold.release(orders(4)), answers)
+    hold, group = captured(mode, 1, 4)
+    carry_out(hold.release(orders(4)), group)
 
-    assert orders(1) == hold.held
-    assert orders(0, 2, 3, 4, 5) == frozenset().union(*answers.shares.values())
-    carry_out(hold.release(orders(1)), answers)
-    assert frozenset() == hold.held
-    assert [] == answers.ours
+    check_shared_out(hold, group, 1)
+    carry_out(hold.release(orders(1)), group)
+    assert (frozenset(), []) == (hold.held, group.holders)
 
 
 def test_a_second_step_is_taken_though_nobody_asks_for_it() -> None:
     """What was withheld for an owner who had lost it without saying so is given out too."""
-    hold, answers = captured(COOPERATIVE, 1, 4)
-    answers.shares["d-1"] = frozenset()
-    answers.beats = [27]
-    carry_out(hold.keep(), answers)
-    answers.beats.clear()  # nobody joins again
-    carry_out(hold.keep(), answers)
-    assert frozenset() == answers.shares["d-1"]
+    hold, group = captured(COOPERATIVE, 1, 4)
+    group.shares["d-1"] = frozenset()
+    group.heartbeat_errors = [27]
+    carry_out(hold.keep(), group)
+    group.heartbeat_errors.clear()  # nobody joins again
+    carry_out(hold.keep(), group)
+    assert frozenset() == group.shares["d-1"]
 
-    answers.clock += 9
-    carry_out(hold.keep(), answers)
+    group.clock += 9
+    carry_out(hold.keep(), group)
 
-    assert 2 == len(answers.shares["d-1"])  # of six, of which the others have one paused each
-    assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
+    assert 2 == len(group.shares["d-1"])  # of six, of which the others have one paused each
+    check_shared_out(hold, group, 1, 4)
 
 
 @each
-def test_a_release_that_nobody_hears_of_is_made_up_for(protocol: str, prefer: CaptureMode) -> None:
+def test_a_release_that_nobody_hears_of_is_made_up_for(mode: Mode) -> None:
     """The last one leaves everything held; a part of it is given back as soon as that is heard."""
-    hold, answers = captured(protocol, 1, 4, prefer=prefer)
+    lost = ClusterUnreachable("gone")
+    hold, group = captured(mode, 1, 4)
     with pytest.raises(ClusterUnreachable):
-        carry_out(hold.release(orders(1, 4)), answers, 0, ClusterUnreachable("gone"))
+        carry_out(hold.release(orders(1, 4)), group, error=lost, at=0)
     assert orders(1, 4) == hold.held
     assert hold.state()["member_id"]
 
-    hold, answers = captured(protocol, 1, 4, prefer=prefer)
+    hold, group = captured(mode, 1, 4)
     with pytest.raises(ClusterUnreachable):
-        carry_out(hold.release(orders(4)), answers, 0, ClusterUnreachable("gone"))
-    carry_out(hold.keep(), answers)
+        carry_out(hold.release(orders(4)), group, error=lost, at=0)
+    carry_out(hold.keep(), group)
 
-    assert orders(1) == hold.held
-    assert orders(0, 2, 3, 4, 5) == frozenset().union(*answers.shares.values())
-
-
-@each
-def test_another_process_goes_on_with_a_hold(protocol: str, prefer: CaptureMode) -> None:
-    """It has the same member in the same generation, and shares out what it finds."""
-    hold, answers = captured(protocol, 1, 4, prefer=prefer)
-    state = json.loads(json.dumps(hold.state()))
-    second = ClassicHold.from_state(state, note=hold.note)
-    answers.shares["c-1"] = frozenset()
-    answers.beats = [27]
-    carry_out(second.keep(), answers)
-    carry_out(second.keep(), answers)
-
-    assert hold.held == second.held
-    assert state["member_id"] == second.state()["member_id"] == answers.ours[0]
-    assert [] == [one for one in answers.asked[-6:] if isinstance(one, Join) and not one.member_id]
-    assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
+    check_shared_out(hold, group, 1)
 
 
-def test_members_that_came_back_under_other_ids_have_what_they_had() -> None:
-    """In an eager group, where nobody says what it had, as little as possible moves."""
-    _, answers = captured(EAGER, 1, 4)
+@pytest.mark.parametrize("mode", [EAGER, COOPERATIVE], ids=["eager", "cooperative"])
+def test_members_have_what_they_had(mode: Mode) -> None:
+    """Only the leader is removed; it is back under another id, and as little as possible moves."""
+    _, group = captured(mode, 1, 4)
 
-    assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == answers.shares
-
-
-def test_a_cooperative_group_is_captured_while_its_members_own_nothing() -> None:
-    """Only the leader is removed, when it has revoked all; everybody gets back what it had."""
-    _, answers = captured(COOPERATIVE, 1, 4)
-
-    assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == answers.shares
-    first = [one for one in answers.asked if isinstance(one, Leave) and "a-1" in one.member_ids]
-    assert [True] == [answers.freed_at < answers.asked.index(one) for one in first]
+    assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == group.shares
+    if mode is COOPERATIVE:  # it is removed when it has revoked all
+        first = [r for r in group.requests if isinstance(r, Leave) and "a-1" in r.member_ids]
+        assert [True] == [group.freed_at < group.requests.index(one) for one in first]
 
 
 def test_a_cooperative_member_is_not_removed_before_it_knows_that_it_owns_nothing() -> None:
     """Where it stands before ours, it leads once, and everything is claimed again."""
-    answers = Coordinator(COOPERATIVE, listed_first="b-1", misses="b-1")
-    hold = ClassicHold(note=HoldNote())
-    carry_out(hold.capture(orders(1, 4)), answers)
+    _, group = captured(COOPERATIVE, 1, 4, listed_first="b-1", misses="b-1")
 
-    assert [] == answers.lost
-    assert orders(1, 4) == hold.held
-    assert {"a-2", "b-2"} == answers.shares.keys()
-    assert FetchCommits() not in answers.asked
+    assert [] == group.lost
+    assert {"a-2", "b-2"} == group.shares.keys()
+    assert FetchCommits() not in group.requests
 
 
 class Overtaken(Coordinator):
@@ -721,28 +631,26 @@ class Overtaken(Coordinator):
 
 def test_a_claim_that_comes_too_late_is_made_again() -> None:
     """The group assigned its partitions before it; then nobody is removed who may still read."""
-    answers = Overtaken(COOPERATIVE, faster=1)
-    carry_out(ClassicHold(note=HoldNote()).capture(orders(1, 4)), answers)
+    _, group = captured(COOPERATIVE, 1, 4, make=Overtaken, faster=1)
 
-    assert FetchCommits() not in answers.asked
-    assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == answers.shares
-    assert 3 * 6 == len(answers.claims)
+    assert FetchCommits() not in group.requests
+    assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == group.shares
+    assert 3 * 6 == len(group.claims)
 
 
 @pytest.mark.parametrize(
-    "about", [{"believes": False}, {"faster": 3}, {"unseen": 3}, {"subscribes": "other"}]
+    "about",
+    [{"believes": False}, {"faster": 3}, {"unseen": 3}, {"subscribes": "other"}],
+    ids=["claims are not believed", "faster", "unseen", "other subscriptions"],
 )
 def test_a_cooperative_group_that_does_not_let_go_is_captured_after_a_commit(
     about: dict[str, Any],
 ) -> None:
     """As is one whose members subscribe to different topics, which is not asked to."""
-    answers = Coordinator(COOPERATIVE, **about)
-    hold = ClassicHold(note=HoldNote())
-    carry_out(hold.capture(orders(1, 4)), answers)
+    _, group = captured(COOPERATIVE, 1, 4, **about)
 
-    assert orders(1, 4) == hold.held
-    assert FetchCommits() in answers.asked
-    assert ("subscribes" in about) == (len(answers.joined) < len(orders(*range(6))))
+    assert FetchCommits() in group.requests
+    assert ("subscribes" in about) == (len(group.joined) < len(orders(*range(6))))
 
 
 def test_ids_are_chosen_by_their_place_in_a_java_table() -> None:
@@ -754,8 +662,8 @@ def test_ids_are_chosen_by_their_place_in_a_java_table() -> None:
 
 def test_our_subscription_is_read_by_others() -> None:
     """Quiet members want nothing; the one that stays wants what the group reads."""
-    hold, answers = captured(EAGER, 1)
-    joins = [one for one in answers.asked if isinstance(one, Join) and one.member_id]
+    hold, group = captured(EAGER, 1)
+    joins = [one for one in group.requests if isinstance(one, Join) and one.member_id]
     last = read_subscription(dict(joins[-1].protocols)["range"])
 
     assert last

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Any
 from uuid import UUID
 
 import pytest
+from recipe_runs import carry_out, orders
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
@@ -40,11 +39,6 @@ from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartitio
 TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
 
 
-def orders(*numbers: int) -> frozenset[TopicPartition]:
-    """Return partitions of the topic that the group reads."""
-    return frozenset(TopicPartition("orders", number) for number in numbers)
-
-
 def reader(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
     """Return a member of the application."""
     return DescribedConsumerMember(
@@ -64,9 +58,14 @@ def reader(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
     )
 
 
+def holder(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
+    """Return a member of a hold."""
+    return reader(name, *numbers, client_id=HOLDER_CLIENT_ID, **other)
+
+
 @dataclass
-class Answers:
-    """What a coordinator answers to one capture after another, as far as the recipes look at it."""
+class Coordinator:
+    """A coordinator of one group, as far as the recipes look at it."""
 
     readers: list[DescribedConsumerMember] = field(
         default_factory=lambda: [reader("a", 0, 1, 2), reader("b", 3, 4, 5)]
@@ -75,7 +74,8 @@ class Answers:
     error: int = 0
     assignor: str = "uniform"
     own: dict[str, str] = field(default_factory=dict)  # what is set for the group
-    ours: dict[str, tuple[str, ...]] = field(default_factory=dict)  # members, and their topics
+    holders: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of ours, and their topics
+    rival: str = ""  # member of another capture, which joins as soon as one of ours has
     evicted: bool = False
     stays_away: bool = False  # whether an evicted owner does not come back
     full: bool = False
@@ -83,7 +83,7 @@ class Answers:
     refusing: int = 0  # the error that heartbeats are answered with
     generous: int = 0  # how often a holder is given something besides
     clock: float = 0.0
-    asked: list[Any] = field(default_factory=list)
+    requests: list[Any] = field(default_factory=list)
 
     def take(self, step: Any) -> Any:
         """Answer what a recipe yields."""
@@ -93,7 +93,7 @@ class Answers:
                 return self.clock
             case SendBatch(requests):
                 return tuple(self.take(request) for request in requests)
-        self.asked.append(step)
+        self.requests.append(step)
         return self.answer(step)
 
     def answer(self, request: Any) -> Any:
@@ -101,11 +101,8 @@ class Answers:
         answer: Any
         match request:
             case DescribeConsumer():
-                held = [
-                    reader(name, client_id=HOLDER_CLIENT_ID, topics=frozenset(topics))
-                    for name, topics in self.ours.items()
-                ]
-                members = (*self.readers, *held)
+                holders = [holder(n, topics=frozenset(t)) for n, t in self.holders.items()]
+                members = (*self.readers, *holders)
                 answer = ConsumerFacts(self.error, "no", self.state, 7, self.assignor, members)
             case FetchTopics(names):
                 answer = TopicsFound(0, {n: TOPICS[n] for n in names if n in TOPICS})
@@ -131,26 +128,29 @@ class Answers:
             if self.stays_away:
                 self.readers = [one for one in self.readers if one.member_id != beat.member_id]
             return ConsumerHeartbeatResult(
-                0 if self.ours.pop(beat.member_id, None) is not None else 25
+                0 if self.holders.pop(beat.member_id, None) is not None else 25
             )
         if beat.epoch == JOIN_EPOCH:
             if self.full:
                 return ConsumerHeartbeatResult(81, "full")
-            self.ours[beat.member_id] = ()
+            self.holders[beat.member_id] = ()
+            if self.rival:
+                self.readers.append(holder(self.rival, target=orders(1)))
+                self.rival = ""
         if self.refusing:
             return ConsumerHeartbeatResult(self.refusing, "not allowed")
-        if beat.member_id not in self.ours:
+        if beat.member_id not in self.holders:
             return ConsumerHeartbeatResult(25, "unknown")
         if beat.topics is not None:
-            self.ours[beat.member_id] = beat.topics
+            self.holders[beat.member_id] = beat.topics
         return ConsumerHeartbeatResult(
             0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000
         )
 
     def assigned(self, member_id: str) -> frozenset[IdPartition]:
         """Return what the assignors give to ours, which sort first."""
-        topics = self.ours[member_id]
-        wanting = sorted(name for name, wanted in self.ours.items() if wanted == topics)
+        topics = self.holders[member_id]
+        wanting = sorted(name for name, wanted in self.holders.items() if wanted == topics)
         place = wanting.index(member_id)
         given = set()
         if "spare" in topics:
@@ -158,7 +158,7 @@ class Answers:
             given = {IdPartition(UUID(int=2), place * share + n) for n in range(share)}
         if self.deaf:
             return frozenset()
-        if self.generous and self.asked[-1].owned and not topics:
+        if self.generous and self.requests[-1].owned and not topics:
             self.generous -= 1
             given = {IdPartition(UUID(int=1), number) for number in range(3)}
         if topics == ("orders",) or ("orders" in topics and self.evicted):
@@ -166,62 +166,59 @@ class Answers:
         return frozenset(given)
 
     @property
-    def joined(self) -> bool:
-        """Whether anybody of ours was ever a member."""
-        return any(
-            isinstance(one, ConsumerHeartbeat) and one.epoch == JOIN_EPOCH for one in self.asked
-        )
+    def heartbeats(self) -> list[ConsumerHeartbeat]:
+        """The heartbeats of members of ours, with which they also join and leave."""
+        return [one for one in self.requests if isinstance(one, ConsumerHeartbeat)]
+
+    @property
+    def joins(self) -> list[ConsumerHeartbeat]:
+        """Those with which members of ours joined."""
+        return [one for one in self.heartbeats if one.epoch == JOIN_EPOCH]
 
 
-def carry_out(
-    recipe: RecipeGenerator[None],
-    answers: Answers,
-    *,
-    interrupted_at: int = -1,
-    by: BaseException | None = None,
-    heard: bool = False,
-) -> None:
-    """Answer every step of a recipe, but raise an error at one, perhaps after it was heard."""
-    with suppress(StopIteration):
-        step = next(recipe)
-        for number in count():
-            if number == interrupted_at:
-                if heard:
-                    answers.take(step)
-                step = recipe.throw(by or Interrupted("stop"))
-            else:
-                step = recipe.send(answers.take(step))
+def captured(*numbers: int, **about: Any) -> tuple[ConsumerHold, Coordinator]:
+    """Return a hold of some partitions, and the coordinator."""
+    hold, group = ConsumerHold(), Coordinator(**about)
+    carry_out(hold.capture(orders(*numbers)), group)
+    return hold, group
 
 
-def go_on(recipe: RecipeGenerator[None], step: Any, answers: Answers) -> None:
-    """Answer every step from this one on."""
-    with suppress(StopIteration):
-        while True:
-            step = recipe.send(answers.take(step))
+def refuse(group: Coordinator, words: str, hold: ConsumerHold | None = None) -> None:
+    """Check that a capture is given up for a reason, and that nobody of ours stays."""
+    with pytest.raises(NotCaptured, match=words):
+        carry_out((hold or ConsumerHold()).capture(orders(1)), group)
+    assert {} == group.holders
 
 
-@pytest.mark.parametrize("heard", [False, True], ids=["unsent", "sent"])
+def begin(group: Coordinator, prefer: CaptureMode) -> tuple[RecipeGenerator[None], Any]:
+    """Carry a capture out until members of ours are in the group; return it, and its next step."""
+    capture = ConsumerHold(prefer).capture(orders(1))
+    step = next(capture)
+    while not group.holders:
+        step = capture.send(group.take(step))
+    return capture, step
+
+
+@pytest.mark.parametrize("is_heard", [False, True], ids=["unsent", "sent"])
 @pytest.mark.parametrize("prefer", CaptureMode)
 @pytest.mark.parametrize("own", [{}, {ASSIGNMENT_INTERVAL_MS: "2000"}], ids=["default", "set"])
 @pytest.mark.parametrize(
     "error", [Interrupted("stop"), ClusterUnreachable("gone"), KeyboardInterrupt()], ids=type
 )
 def test_an_interruption_at_any_step_leaves_nobody_behind(
-    prefer: CaptureMode, own: dict[str, str], error: BaseException, *, heard: bool
+    prefer: CaptureMode, own: dict[str, str], error: BaseException, *, is_heard: bool
 ) -> None:
     """Wherever a capture ends early, all of ours have left and what was set is set back."""
-    for at in count():
-        hold, answers = ConsumerHold(prefer), Answers(own=dict(own))
-        try:
-            capture = hold.capture(orders(1))
-            carry_out(capture, answers, interrupted_at=at, by=error, heard=heard)
-        except type(error):
-            assert ({}, own, orders()) == (answers.ours, answers.own, hold.held), f"step {at}"
-        else:
-            break
+    hold, group = ConsumerHold(prefer), Coordinator(own=dict(own))
+    steps = carry_out(hold.capture(orders(1)), group)
+    assert (1, own, orders(1)) == (len(group.holders), group.own, hold.held)
+    assert len(steps) > len(["look", "topics", "session", "join", "beat", "settle"])
 
-    assert at > len(["look", "topics", "session", "join", "beat", "settle"])
-    assert (1, own, orders(1)) == (len(answers.ours), answers.own, hold.held)
+    for at in range(len(steps)):
+        hold, group = ConsumerHold(prefer), Coordinator(own=dict(own))
+        with pytest.raises(type(error)):
+            carry_out(hold.capture(orders(1)), group, error=error, at=at, is_heard=is_heard)
+        assert ({}, own, orders()) == (group.holders, group.own, hold.held), f"step {at}"
 
 
 @pytest.mark.parametrize("prefer", [CaptureMode.QUIET, CaptureMode.FAST])
@@ -230,37 +227,30 @@ def test_an_evicted_owner_is_waited_for_until_its_session_has_expired(
     prefer: CaptureMode, *, stays_away: bool, after_s: int
 ) -> None:
     """Until it is back it may read what it had; the hold lasts meanwhile."""
-    hold, answers = ConsumerHold(prefer), Answers(stays_away=stays_away)
-    carry_out(hold.capture(orders(1)), answers)
+    hold, group = ConsumerHold(prefer), Coordinator(stays_away=stays_away)
+    carry_out(hold.capture(orders(1)), group)
 
     assert orders(1) == hold.held
-    assert after_s <= answers.clock < after_s + 20
+    assert after_s <= group.clock < after_s + 20
 
 
 def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
     """Ctrl-C while members of ours leave does not leave them behind."""
-    hold, answers = ConsumerHold(), Answers()
-    capture = hold.capture(orders(1))
-    step = next(capture)
-    while not answers.ours:
-        step = capture.send(answers.take(step))
+    group = Coordinator()
+    capture, _ = begin(group, CaptureMode.LOSSLESS)
 
     leaving = capture.throw(KeyboardInterrupt())
     again = capture.throw(KeyboardInterrupt())
 
     assert leaving == again
     with pytest.raises(KeyboardInterrupt):
-        capture.send(answers.take(again))
-    assert {} == answers.ours
+        capture.send(group.take(again))
+    assert {} == group.holders
 
 
 def test_what_could_not_be_undone_is_said() -> None:
     """Where nobody answers any more, it is said what is left in the group, and for how long."""
-    answers = Answers()
-    capture = ConsumerHold(CaptureMode.FAST).capture(orders(1))
-    step = next(capture)
-    while not answers.ours:
-        step = capture.send(answers.take(step))
+    capture, _ = begin(Coordinator(), CaptureMode.FAST)
     capture.throw(ClusterUnreachable("nobody is there"))
 
     words = r"is there; 6 offsetbook members .* session timeout; consumer\.assignment\.interval\.ms"
@@ -270,214 +260,146 @@ def test_what_could_not_be_undone_is_said() -> None:
 
 def test_what_is_held_stays_held_when_more_cannot_be() -> None:
     """A capture that is interrupted at any step does not touch what was captured before."""
-    for at in count():
-        hold, answers = ConsumerHold(), Answers()
-        carry_out(hold.capture(orders(1)), answers)
-        before = dict(answers.ours)
-        try:
-            carry_out(hold.capture(orders(1, 4)), answers, interrupted_at=at)
-        except Interrupted:
-            assert (before, orders(1)) == (answers.ours, hold.held), f"step {at}"
-        else:
-            break
-
+    hold, group = captured(1)
+    before = dict(group.holders)
+    steps = carry_out(hold.capture(orders(1, 4)), group)
     assert orders(1, 4) == hold.held
-    assert before.items() < answers.ours.items()
+    assert before.items() < group.holders.items()
+
+    for at in range(len(steps)):
+        hold, group = captured(1)
+        before = dict(group.holders)
+        more, error = hold.capture(orders(1, 4)), Interrupted("stop")
+        with pytest.raises(Interrupted):
+            carry_out(more, group, error=error, at=at, is_heard=False)
+        assert (before, orders(1)) == (group.holders, hold.held), f"step {at}"
 
 
 def test_what_is_held_already_is_not_captured_again() -> None:
     """To capture what is held asks nothing of anybody."""
-    hold, answers = ConsumerHold(), Answers()
-    carry_out(hold.capture(orders(1)), answers)
-    answers.asked.clear()
-    carry_out(hold.capture(orders(1)), answers)
+    hold, group = captured(1)
 
-    assert [] == answers.asked
+    assert [] == carry_out(hold.capture(orders(1)), group)
 
 
 def test_what_is_held_is_kept_while_more_is_captured() -> None:
     """A capture may take as long as a session, so holders are heard of meanwhile."""
-    hold, answers = ConsumerHold(), Answers()
-    carry_out(hold.capture(orders(1)), answers)
-    (holder,) = answers.ours
-    answers.asked.clear()
-    answers.deaf = True
+    hold, group = captured(1)
+    (member_id,) = group.holders
+    group.requests.clear()
+    group.deaf = True
     with pytest.raises(NotCaptured):
-        carry_out(hold.capture(orders(4)), answers)
+        carry_out(hold.capture(orders(4)), group)
 
-    assert 2 < sum(
-        isinstance(one, ConsumerHeartbeat) and one.member_id == holder for one in answers.asked
-    )
+    assert 2 < [beat.member_id for beat in group.heartbeats].count(member_id)
 
 
 def test_quiet_refuses_before_anybody_is_evicted_where_it_would_not_be_exact() -> None:
     """Members of ours that are not given what they need leave, and no other capture is tried."""
-    hold, answers = ConsumerHold(CaptureMode.QUIET), Answers(deaf=True)
-    with pytest.raises(NotCaptured, match="no member was evicted"):
-        carry_out(hold.capture(orders(1)), answers)
+    group = Coordinator(deaf=True)
+    refuse(group, "no member was evicted", ConsumerHold(CaptureMode.QUIET))
 
-    assert ({}, False) == (answers.ours, answers.evicted)
-    beats = [one for one in answers.asked if isinstance(one, ConsumerHeartbeat)]
-    assert "range" not in {beat.assignor for beat in beats}
+    assert not group.evicted
+    assert "range" not in {beat.assignor for beat in group.heartbeats}
 
 
 def held_elsewhere(*numbers: int) -> DescribedConsumerMember:
     """Return a member of somebody else's hold."""
-    return reader(
-        "!theirs",
-        client_id=HOLDER_CLIENT_ID,
-        topics=frozenset(),
-        assigned=orders(*numbers),
-        target=orders(),
-    )
+    return holder("!other", topics=frozenset(), assigned=orders(*numbers), target=orders())
 
 
-CAPTURING = reader("!00", client_id=HOLDER_CLIENT_ID, assigned=orders(), target=orders(1))
-MOVING = reader("c", assigned=orders(), target=orders(5))
+def in_use(member: DescribedConsumerMember) -> dict[str, Any]:
+    """Return a group that a member of another hold, or one that takes over, keeps from rest."""
+    return {"readers": [reader("a", 0), member], "state": "Reconciling"}
+
+
+LOSSLESS, QUIET = CaptureMode.LOSSLESS, CaptureMode.QUIET
+GONE = frozenset({TopicPartition("gone", 0)})
+SPARE = frozenset({TopicPartition("spare", 0)})
+UNEVEN = [reader("a", 0, 1, 2, 3, 4), reader("b", 5)]
 
 
 @pytest.mark.parametrize(
-    ("answers", "wanted", "words"),
+    ("about", "partitions", "words", "prefer"),
     [
-        (Answers(error=69), orders(1), "no KIP-848 group with this name"),
-        (Answers(error=30), orders(1), "cannot be described"),
-        (Answers(readers=[], state="Empty"), orders(1), "no consuming member"),
-        (Answers(readers=[held_elsewhere(5)]), orders(1), "no consuming member"),
-        (Answers(), orders(1, 6), "no partition orders-6"),
-        (Answers(), orders(1, -1), "no partition orders--1"),
-        (Answers(), frozenset({TopicPartition("gone", 0)}), "no partition gone-0"),
-        (
-            Answers(),
-            frozenset({TopicPartition("spare", 0)}),
-            "no member of the group subscribes to",
-        ),
-        (Answers(readers=[reader("a", 0), held_elsewhere(1)]), orders(1), "already held"),
-        (Answers(state="Assigning"), orders(1), "does not become Stable: its state is Assigning"),
-        (
-            Answers(readers=[reader("a", 0), CAPTURING], state="Reconciling"),
-            orders(1),
-            "another hold is being captured",
-        ),
-        (
-            Answers(readers=[reader("a", 0), MOVING], state="Reconciling"),
-            orders(1),
-            "member c @ /127.0.0.1 is changing",
-        ),
+        ({"error": 69}, orders(1), "no KIP-848 group with this name", LOSSLESS),
+        ({"error": 30}, orders(1), "cannot be described", LOSSLESS),
+        ({"readers": [], "state": "Empty"}, orders(1), "no consuming member", LOSSLESS),
+        ({"readers": [held_elsewhere(5)]}, orders(1), "no consuming member", LOSSLESS),
+        ({}, orders(1, 6), "no partition orders-6", LOSSLESS),
+        ({}, orders(1, -1), "no partition orders--1", LOSSLESS),
+        ({}, GONE, "no partition gone-0", LOSSLESS),
+        ({}, SPARE, "no member of the group subscribes to", LOSSLESS),
+        ({"readers": [reader("a", 0), held_elsewhere(1)]}, orders(1), "already held", LOSSLESS),
+        ({"state": "Assigning"}, orders(1), "Stable: its state is Assigning", LOSSLESS),
+        (in_use(holder("!00", target=orders(1))), orders(1), "another hold is being", LOSSLESS),
+        (in_use(reader("c", target=orders(5))), orders(1), "c @ /127.0.0.1 is changing", LOSSLESS),
+        # Without a topic to load members of ours with, or on another assignor.
+        ({"readers": UNEVEN}, orders(1), "with 20 part", QUIET),
+        ({}, orders(1, 4), "with 12 partitions", QUIET),
+        ({"assignor": "range"}, orders(1), "the group uses range", QUIET),
     ],
 )
 def test_what_is_refused_before_anybody_joins(
-    answers: Answers, wanted: frozenset[TopicPartition], words: str
+    about: dict[str, Any], partitions: frozenset[TopicPartition], words: str, prefer: CaptureMode
 ) -> None:
     """A capture that cannot succeed, or must not, says why and leaves the group alone."""
+    group = Coordinator(**about)
     with pytest.raises(NotCaptured, match=words):
-        carry_out(ConsumerHold().capture(wanted), answers)
+        carry_out(ConsumerHold(prefer).capture(partitions), group)
 
-    assert not answers.joined
-
-
-@pytest.mark.parametrize(
-    ("answers", "wanted", "words"),
-    [
-        (Answers(readers=[reader("a", 0, 1, 2, 3, 4), reader("b", 5)]), orders(1), "with 20 part"),
-        (Answers(), orders(1, 4), "with 12 partitions"),
-        (Answers(assignor="range"), orders(1), "the group uses range"),
-    ],
-)
-def test_quiet_says_what_it_lacks(
-    answers: Answers, wanted: frozenset[TopicPartition], words: str
-) -> None:
-    """Without a topic to load members of ours with, or on another assignor, nobody joins."""
-    with pytest.raises(NotCaptured, match=words):
-        carry_out(ConsumerHold(CaptureMode.QUIET).capture(wanted), answers)
-
-    assert not answers.joined
+    assert [] == group.joins
 
 
 def test_a_group_that_is_full_is_left_at_once() -> None:
     """The limit on a group's members is named, and none of ours stays."""
-    answers = Answers(full=True)
-
-    with pytest.raises(NotCaptured, match=r"group\.consumer\.max\.size"):
-        carry_out(ConsumerHold().capture(orders(1)), answers)
-
-    assert {} == answers.ours
+    refuse(Coordinator(full=True), r"group\.consumer\.max\.size")
 
 
 def test_who_does_not_let_go_in_time_is_evicted() -> None:
     """Then it is given up if that did not help; others are not evicted, and all of ours leave."""
-    answers = Answers(deaf=True)
-    answers.readers[0] = replace(answers.readers[0], target=orders(0, 2))
-    answers.readers[1] = replace(answers.readers[1], target=orders(1, 3, 4, 5))
+    owner, other = reader("a", 0, 1, 2), reader("b", 3, 4, 5)
+    moving = [replace(owner, target=orders(0, 2)), replace(other, target=orders(1, 3, 4, 5))]
+    group = Coordinator(readers=moving, deaf=True)
 
-    with pytest.raises(NotCaptured, match="orders-1: not assigned"):
-        carry_out(ConsumerHold(patience_s=10).capture(orders(1)), answers)
+    refuse(group, "orders-1: not assigned", ConsumerHold(patience_s=10))
 
-    assert {} == answers.ours
-    leaving = {one.member_id for one in answers.asked if getattr(one, "epoch", 0) == LEAVE_EPOCH}
+    leaving = {beat.member_id for beat in group.heartbeats if beat.epoch == LEAVE_EPOCH}
     assert {"a"} == leaving & {"a", "b"}
 
 
-@pytest.mark.parametrize(("name", "gives_up"), [("!00", True), ("~", False)])
-def test_of_two_captures_the_one_whose_members_sort_first_goes_on(
-    name: str, *, gives_up: bool
-) -> None:
+@pytest.mark.parametrize(("rival", "words"), [("!00", "another hold"), ("~", "not assigned")])
+def test_of_two_captures_the_one_whose_members_sort_first_goes_on(rival: str, words: str) -> None:
     """Somebody else who began at the same time is seen, and one of the two gives up at once."""
-    answers = Answers(deaf=True)
-    capture = ConsumerHold().capture(orders(1))
-    step = next(capture)
-    while not answers.ours:
-        step = capture.send(answers.take(step))
-    answers.readers.append(replace(CAPTURING, member_id=name))
-    words = "another hold" if gives_up else "not assigned"
-
-    with pytest.raises(NotCaptured, match=words):
-        go_on(capture, step, answers)
-
-    assert {} == answers.ours
+    refuse(Coordinator(deaf=True, rival=rival), words)
 
 
 def test_what_holders_are_given_besides_is_not_left_to_them() -> None:
     """Nobody would read it, so the capture is tried once more, or what is held is given up."""
-    hold, answers = ConsumerHold(), Answers(generous=1)
-    carry_out(hold.capture(orders(1)), answers)
-    assert (1, orders(1)) == (len(answers.ours), hold.held)
+    hold, group = captured(1, generous=1)
+    assert (1, orders(1)) == (len(group.holders), hold.held)
 
-    answers = Answers(generous=2)
-    with pytest.raises(NotCaptured, match="other members interfered"):
-        carry_out(ConsumerHold().capture(orders(1)), answers)
-    assert {} == answers.ours
+    refuse(Coordinator(generous=2), "other members interfered")
 
-    hold, answers = ConsumerHold(), Answers()
-    carry_out(hold.capture(orders(1)), answers)
-    answers.generous = 1
+    hold, group = captured(1)
+    group.generous = 1
     with pytest.raises(HoldLost):
-        carry_out(hold.keep(), answers)
-    assert ({}, orders()) == (answers.ours, hold.held)
+        carry_out(hold.keep(), group)
+    assert ({}, orders()) == (group.holders, hold.held)
 
 
 def test_the_flood_has_most_votes() -> None:
     """More of ours ask for the range assignor than there are members that may ask for another."""
-    answers = Answers(readers=[reader(f"r{number}", number) for number in range(6)] * 2)
-    carry_out(ConsumerHold().capture(orders(1)), answers)
-    votes = [
-        one
-        for one in answers.asked
-        if isinstance(one, ConsumerHeartbeat) and one.assignor == "range"
-    ]
+    _, group = captured(1, readers=[reader(f"r{number}", number) for number in range(6)] * 2)
+    votes = [beat for beat in group.heartbeats if beat.assignor == "range"]
 
-    assert len(votes) == len(answers.readers) + 1
+    assert len(votes) == len(group.readers) + 1
 
 
 def test_static_members_are_sorted_behind_ours() -> None:
     """Where a member has an instance id, ours have one that sorts before it."""
-    answers = Answers(readers=[reader("a", 0, 1, 2), reader("b", 3, 4, 5, instance_id="b")])
-    carry_out(ConsumerHold().capture(orders(1)), answers)
-    joins = [
-        one
-        for one in answers.asked
-        if isinstance(one, ConsumerHeartbeat) and one.epoch == JOIN_EPOCH
-    ]
-    names = [join.build("g").instance_id for join in joins]
+    _, group = captured(1, readers=[reader("a", 0, 1, 2), reader("b", 3, 4, 5, instance_id="b")])
+    names = [join.build("g").instance_id for join in group.joins]
 
     assert 6 == len(names)
     assert sorted([*names, "b"]) == [*names, "b"]
@@ -485,110 +407,95 @@ def test_static_members_are_sorted_behind_ours() -> None:
 
 def test_the_assignor_of_the_group_is_left_as_it_was() -> None:
     """The members that hold ask for the assignor that the group had before."""
-    answers = Answers(assignor="own")
-    carry_out(ConsumerHold().capture(orders(1, 4)), answers)
-    votes = {
-        one.member_id: one.assignor
-        for one in answers.asked
-        if isinstance(one, ConsumerHeartbeat) and one.assignor
-    }
+    _, group = captured(1, 4, assignor="own")
+    votes = {beat.member_id: beat.assignor for beat in group.heartbeats if beat.assignor}
 
-    assert ["own", "own"] == [votes[member_id] for member_id in answers.ours]
+    assert ["own", "own"] == [votes[member_id] for member_id in group.holders]
 
 
-@pytest.mark.parametrize(("wanted", "places"), [(orders(1), {5}), (orders(1, 4), {0, 1})])
+@pytest.mark.parametrize(("numbers", "places"), [((1,), {5}), ((1, 4), {0, 1})])
 def test_what_is_set_free_is_not_given_to_a_holder(
-    wanted: frozenset[TopicPartition], places: set[int]
+    numbers: tuple[int, ...], places: set[int]
 ) -> None:
     """One holder settles when all others have left; several settle before any of them leaves."""
-    answers = Answers()
-    carry_out(ConsumerHold().capture(wanted), answers)
-    settling = [one for one in answers.asked if isinstance(one, ConsumerHeartbeat)][-6:]
+    _, group = captured(*numbers)
+    settling = group.heartbeats[-6:]
 
-    assert places == {at for at, one in enumerate(settling) if one.epoch != LEAVE_EPOCH}
+    assert places == {at for at, beat in enumerate(settling) if beat.epoch != LEAVE_EPOCH}
 
 
 def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:
     """The note is published when the hold is settled, and again when it is another one."""
-    hold, answers = ConsumerHold(note=HoldNote(who="ann")), Answers()
+    first = HoldNote(who="ann", survives_s=45.0)
+    longer = replace(first, reason="longer")
+    hold, group = ConsumerHold(note=HoldNote(who="ann")), Coordinator()
 
-    def published() -> list[HoldNote]:
-        return [
-            read_note(one.rack_id).note
-            for one in answers.asked
-            if isinstance(one, ConsumerHeartbeat) and one.rack_id
-        ]
-
-    carry_out(hold.capture(orders(1)), answers)
-    carry_out(hold.keep(), answers)
-    assert [HoldNote(who="ann", survives_s=45.0)] == published()
-
+    carry_out(hold.capture(orders(1)), group)
+    carry_out(hold.keep(), group)
     hold.note = replace(hold.note, reason="longer")
-    carry_out(hold.keep(), answers)
-    carry_out(hold.keep(), answers)
-    assert [HoldNote(who="ann", reason="longer", survives_s=45.0)] == published()[1:]
+    carry_out(hold.keep(), group)
+    carry_out(hold.keep(), group)
+
+    assert [first, longer] == [read_note(b.rack_id).note for b in group.heartbeats if b.rack_id]
 
 
 def test_a_hold_that_lost_a_partition_says_which_and_goes_on_with_the_others() -> None:
     """A partition whose member was removed is lost, is not captured again, others stay held."""
-    hold, answers = ConsumerHold(), Answers()
-    carry_out(hold.capture(orders(1, 4)), answers)
+    hold, group = captured(1, 4)
     members = {entry["partition"]: entry["member_id"] for entry in hold.state()["holders"]}
-    del answers.ours[members[4]]
+    del group.holders[members[4]]
 
     with pytest.raises(HoldLost, match=r"^orders-4 is no longer held"):
-        carry_out(hold.keep(), answers)
+        carry_out(hold.keep(), group)
 
     assert orders(1) == hold.held
-    carry_out(hold.keep(), answers)
-    assert [members[1]] == list(answers.ours)
+    carry_out(hold.keep(), group)
+    assert [members[1]] == list(group.holders)
 
 
 def test_a_broker_that_refuses_does_not_end_a_hold() -> None:
     """What is neither lost nor accepted is said, and the hold goes on when it is accepted again."""
-    hold, answers = ConsumerHold(), Answers()
-    carry_out(hold.capture(orders(1)), answers)
-    answers.refusing = 30
+    hold, group = captured(1)
+    group.refusing = 30
     with pytest.raises(BrokerRefused, match="holding orders-1: not allowed"):
-        carry_out(hold.keep(), answers)
+        carry_out(hold.keep(), group)
 
-    answers.refusing = 0
-    carry_out(hold.keep(), answers)
+    group.refusing = 0
+    carry_out(hold.keep(), group)
     assert orders(1) == hold.held
 
 
 def test_what_is_lost_is_said_though_nobody_answers_any_more() -> None:
     """That a partition is lost is known, whether its member can be told to leave or not."""
-    hold, answers = ConsumerHold(), Answers()
-    carry_out(hold.capture(orders(1)), answers)
-    answers.ours.clear()
+    hold, group = captured(1)
+    group.holders.clear()
 
     with pytest.raises(HoldLost):
-        carry_out(hold.keep(), answers, interrupted_at=1, by=ClusterUnreachable("gone"))
+        carry_out(hold.keep(), group, error=ClusterUnreachable("gone"), at=1, is_heard=False)
 
     assert orders() == hold.held
 
 
 def test_a_hold_goes_on_from_its_state() -> None:
     """What another process needs is in the state: it keeps the same members and releases them."""
-    hold, answers = ConsumerHold(), Answers()
-    carry_out(hold.capture(orders(1, 4)), answers)
+    hold, group = captured(1, 4)
     other = ConsumerHold.from_state(json.loads(json.dumps(hold.state())))
 
     assert (hold.held, hold.state()) == (other.held, other.state())
-    carry_out(other.keep(), answers)
-    carry_out(other.release(orders(1, 2)), answers)
-    assert (orders(4), 1) == (other.held, len(answers.ours))
-    carry_out(other.release(orders(4)), answers)
-    assert (orders(), {}) == (other.held, answers.ours)
+    carry_out(other.keep(), group)
+    carry_out(other.release(orders(1, 2)), group)
+    assert (orders(4), 1) == (other.held, len(group.holders))
+    carry_out(other.release(orders(4)), group)
+    assert (orders(), {}) == (other.held, group.holders)
 
 
 def test_what_could_not_be_released_is_still_held() -> None:
     """A release that did not get through can be tried again."""
-    hold, answers = ConsumerHold(), Answers()
-    carry_out(hold.capture(orders(1)), answers)
+    hold, group = captured(1)
 
     with pytest.raises(ClusterUnreachable):
-        carry_out(hold.release(orders(1)), answers, interrupted_at=0, by=ClusterUnreachable("no"))
+        carry_out(
+            hold.release(orders(1)), group, error=ClusterUnreachable("no"), at=0, is_heard=False
+        )
 
     assert orders(1) == hold.held

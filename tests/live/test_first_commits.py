@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from applications import Applications, eventually
 from consumer_processes.live_applications import LiveApplications
 from holding import carried_out
-from live_groups import create_topics, together
+from live_groups import together
 from operators import Operator, once_at_rest
 
-from toolkit.model import Cluster, TopicPartition
+from toolkit.model import TopicPartition
 
 pytestmark = pytest.mark.live("consumers run")
 
@@ -20,17 +19,13 @@ BEFORE, MEANWHILE = 5, 60
 
 
 def test_nothing_that_is_produced_during_a_pause_is_lost(
-    bare_cluster: Cluster,
-    applications: Callable[[Cluster], Applications],
-    unique_name: Callable[[str], str],
-    tmp_path: Path,
+    apps: Applications, tmp_path: Path
 ) -> None:
     """A consumer that starts at the end, and has read nothing yet, reads all of it afterwards."""
 
     def is_so(kind: str) -> None:
-        name, apps = unique_name("first"), applications(bare_cluster)
-        operator = Operator(bare_cluster, tmp_path / f"state-{kind}")
-        create_topics(apps.address, {name: 2})
+        operator = Operator(apps.cluster, tmp_path / f"state-{kind}")
+        name = apps.create_topic(apps.name("first"), partitions=2)
         place = TopicPartition(name, 1)
         apps.produce(*place, BEFORE)
         with LiveApplications(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
-from applications import eventually
-from clients import AdminClient, Producer
-from confluent_kafka.admin import NewPartitions, NewTopic
-from holding import Holding
+from applications import Applications, eventually
+from confluent_kafka.admin import NewPartitions
+from holding import MakeHolding
 from live_groups import together
 
-from toolkit.model import Cluster, TopicPartition
+from toolkit.model import TopicPartition
 
 pytestmark = [
     pytest.mark.live("consumers run"),
@@ -28,27 +26,24 @@ LOOKS_OFTEN = {
 
 
 def test_what_is_new_is_read_and_what_is_paused_is_not(
-    bare_cluster: Cluster, new_holding: Callable[..., Holding]
+    apps: Applications, new_holding: MakeHolding
 ) -> None:
     """The one member of a group reads new partitions and a new topic; the hold goes on."""
 
     def is_so(kind: str) -> None:
         settings = LOOKS_OFTEN[kind.split("-", maxsplit=1)[0]]
-        held = new_holding(bare_cluster, kind, consumers=("a",), by_pattern=True, **settings)
+        held = new_holding(apps.cluster, kind, consumers=("a",), by_pattern=True, **settings)
         began, live = time.time(), held.live
         (topic,), created = live.topics, f"{live.group}-9"
-        admin = AdminClient({"bootstrap.servers": bare_cluster.bootstrap_servers})
-        producer = Producer({"bootstrap.servers": bare_cluster.bootstrap_servers})
         new = {*(TopicPartition(topic, number) for number in (6, 7)), TopicPartition(created, 0)}
         held.pause()
 
-        admin.create_partitions([NewPartitions(topic, 8)])[topic].result()
-        admin.create_topics([NewTopic(created, 1, 1)])[created].result()
+        apps.admin.create_partitions([NewPartitions(topic, 8)])[topic].result()
+        apps.create_topic(created)
 
         def are_read() -> bool:
             for place in new:
-                producer.produce(place.topic, b"new", place.topic, partition=place.partition)
-            producer.flush()
+                apps.produce(*place, 1, key=place.topic)
             return new <= {one.place for one in live.applications.deliveries()}
 
         eventually(are_read)
@@ -56,6 +51,6 @@ def test_what_is_new_is_read_and_what_is_paused_is_not(
         assert held.places == held.paused
         assert [] == held.leaked()
         held.resume_in_place()
-        held.live.applications.until_nothing_is_missing(held.live.places, since=began)
+        live.applications.until_nothing_is_missing(live.places, since=began)
 
     together(is_so, KINDS)

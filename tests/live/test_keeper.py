@@ -17,7 +17,7 @@ from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
 
-ONE, TWO = TopicPartition("orders", 1), TopicPartition("orders", 2)
+ONE, TWO, THREE = (TopicPartition("orders", number) for number in (1, 2, 3))
 
 
 @dataclass
@@ -71,28 +71,33 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
         yield keeper
 
 
-def test_a_release_that_fails_can_be_asked_for_again(keeper: Keeper) -> None:
-    """It is said that it failed, all is still held, and the next one succeeds."""
-    keeper.hold = Recipes(fails=["release"])
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (KeeperRequest("release"), "nobody is there"),
+        (KeeperRequest("add", frozenset({THREE})), "nobody is there"),
+        (KeeperRequest("dance"), "unknown request"),
+    ],
+    ids=["release", "add", "unknown"],
+)
+def test_a_request_that_fails_leaves_what_is_held(
+    keeper: Keeper, request_: KeeperRequest, words: str
+) -> None:
+    """The answer says why, and the hold goes on; the keeper can still be released, and stopped."""
+    keeper.hold = Recipes(fails=["release", "capture"])
 
-    failed = keeper.answer(KeeperRequest("release"))
+    answer = keeper.answer(request_)
 
-    assert not failed["ok"]
-    assert "nobody is there" in failed["words"]
+    assert not answer["ok"]
+    assert words in answer["words"]
     assert {ONE, TWO} == keeper.hold.held
     assert (False, "") == (keeper.is_ending, keeper.end_reason)
-    assert keeper.answer(KeeperRequest("release"))["ok"]
-    assert frozenset() == keeper.hold.held
-
-
-def test_a_keeper_whose_release_failed_is_still_ended_politely(keeper: Keeper) -> None:
-    """A failed release does not make it deaf to being stopped."""
-    keeper.hold = Recipes(fails=["release"])
-    keeper.answer(KeeperRequest("release"))
     keeper.end_reason = "stopped by SIGTERM"
-
     with pytest.raises(Interrupted, match="SIGTERM"):
         keeper.check()
+    keeper.hold.fails.clear()
+    assert keeper.answer(KeeperRequest("release"))["ok"]
+    assert frozenset() == keeper.hold.held
 
 
 def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:
@@ -106,40 +111,21 @@ def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:
     assert "" == keeper.end_reason
 
 
-def test_a_capture_of_more_that_fails_leaves_what_is_held(keeper: Keeper) -> None:
-    """The answer says why, and the hold goes on as it was."""
-    keeper.hold = Recipes(held=frozenset({ONE}), fails=["capture"])
-    keeper.note_held("held")
-
-    answer = keeper.answer(KeeperRequest("add", frozenset({TWO})))
-
-    assert (False, {ONE}) == (answer["ok"], keeper.hold.held)
-
-
-def test_what_it_does_not_know_is_refused(keeper: Keeper) -> None:
-    """An unknown request changes nothing."""
-    answer = keeper.answer(KeeperRequest("dance"))
-
-    assert not answer["ok"]
-    assert "unknown request" in answer["words"]
-    assert {ONE, TWO} == keeper.hold.held
-
-
 def test_a_broker_that_does_not_answer_does_not_end_a_hold(keeper: Keeper) -> None:
     """It is said, and tried again; when asked to end it ends, and the file says how."""
     keeper.hold = Recipes(fails=["keep"])
-    said = []
-    keeper.wait = lambda _: said.append(keeper.record.words)  # type: ignore[method-assign]  # no waiting
+    words = []
+    keeper.wait = lambda _: words.append(keeper.record.words)  # type: ignore[method-assign]  # no waiting
 
     def third_time() -> None:
-        if len(said) == 3:
+        if len(words) == 3:
             raise Interrupted("enough")
 
     keeper.check = third_time  # type: ignore[method-assign]  # it is asked to end after a while
     with pytest.raises(Interrupted):
         keeper.keep()
 
-    assert ["held", "held, as far as known: nobody is there", "held"] == said
+    assert ["held", "held, as far as known: nobody is there", "held"] == words
 
 
 def test_a_file_that_cannot_be_written_does_not_end_a_hold(keeper: Keeper) -> None:

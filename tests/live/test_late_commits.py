@@ -148,8 +148,8 @@ def consuming(cluster: Cluster, topic: str, protocol: str) -> Iterator[LateCommi
         yield one
 
 
-def moved(operator: Operator, late: LateCommitter, to: Target) -> Outcome:
-    """Move a partition of the live group."""
+def moved(operator: Operator, late: LateCommitter, to: Target) -> tuple[Outcome, Result]:
+    """Move a partition of the live group; return the outcome, and the result of the move."""
 
     def attempt() -> Outcome:
         request = MoveRequest(to, late.group, (f"{late.topic}:{MOVED}",))
@@ -159,19 +159,8 @@ def moved(operator: Operator, late: LateCommitter, to: Target) -> Outcome:
         return move(planned, operator.cluster, approval, state=operator.state).outcome
 
     outcome: Outcome = once_at_rest(attempt)
-    return outcome
-
-
-def move_of(outcome: Outcome) -> Result:
-    """Return the only result of the move."""
-    (step,) = (one for one in outcome.steps if one.action is Action.MOVE)
-    (result,) = step.results
-    return result
-
-
-def told(outcome: Outcome) -> list[tuple[str, str, str]]:
-    """Return what became of each step, for a test that fails."""
-    return [(step.action, step.status, step.why) for step in outcome.steps]
+    (result,) = (r for step in outcome.steps if step.action is Action.MOVE for r in step.results)
+    return outcome, result
 
 
 def logged(operator: Operator, outcome: Outcome) -> list[ChangeStatus | None]:
@@ -187,14 +176,13 @@ def test_a_late_commit_after_the_release_is_moved_again(
 
     def is_so(operator: Operator, late: LateCommitter) -> None:
         late.late_commits = 1
-        outcome = moved(operator, late, ShiftBy(-BACK))
+        outcome, result = moved(operator, late, ShiftBy(-BACK))
 
         assert 1 == len(late.overwritten_with)
-        assert outcome.is_done, told(outcome)
+        assert outcome.is_done, outcome
         assert ["hold", "move", "release", "hold", "release"] == [s.action for s in outcome.steps]
-        target = move_of(outcome).found
-        assert target
-        assert 2 == late.read.count((MOVED, target.offset))
+        assert result.found
+        assert 2 == late.read.count((MOVED, result.found.offset))
         assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED] == logged(operator, outcome)
 
     of_both_protocols(is_so)
@@ -216,10 +204,10 @@ def test_a_late_commit_while_it_is_held_is_moved_over(
     def is_so(operator: Operator, late: LateCommitter) -> None:
         lates[late.group] = late
         late.late_when_at = 5
-        outcome = moved(operator, late, ToOffset(5))
+        outcome, _ = moved(operator, late, ToOffset(5))
 
         assert 1 == len(late.overwritten_with)
-        assert outcome.is_done, told(outcome)
+        assert outcome.is_done, outcome
         assert 2 == late.read.count((MOVED, 5))
         assert ChangeStatus.DONE is logged(operator, outcome)[-1]
 
@@ -233,10 +221,9 @@ def test_who_always_commits_late_is_never_said_to_be_moved(
 
     def is_so(operator: Operator, late: LateCommitter) -> None:
         late.late_commits = 10
-        outcome = moved(operator, late, ShiftBy(-BACK))
+        outcome, result = moved(operator, late, ShiftBy(-BACK))
 
         assert 2 == len(late.overwritten_with)
-        result = move_of(outcome)
         assert ChangeStatus.FAILED is result.status
         assert "by a client that continued from its old position" in result.why
         assert outcome.changed_anything
@@ -252,14 +239,11 @@ def test_what_nobody_commits_is_not_confirmed(
 
     def is_so(operator: Operator, late: LateCommitter) -> None:
         late.traffic.__exit__()
-        outcome = moved(operator, late, ToLatest())
+        outcome, result = moved(operator, late, ToLatest())
 
-        result = move_of(outcome)
         assert (ChangeStatus.NOT_CONFIRMED, False) == (result.status, outcome.is_done)
         assert "within 2 s: it committed nothing" in result.why
-        assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.NOT_CONFIRMED] == logged(
-            operator, outcome
-        )
+        assert [None, *[ChangeStatus.NOT_CONFIRMED] * 2] == logged(operator, outcome)
 
     of_both_protocols(is_so)
 
@@ -268,21 +252,12 @@ def test_what_nobody_commits_is_not_confirmed(
 def no_offsets_topic(secured: Secured) -> Iterator[Cluster]:
     """Return a broker where the user may describe the offsets topic and not read it."""
     admin = AdminClient({"bootstrap.servers": secured.plain.bootstrap_servers})
-    place = (ResourceType.TOPIC, "__consumer_offsets", ResourcePatternType.LITERAL)
-    whom = (f"User:{reader()}", "*")
-    rules = [AclBinding(*place, *whom, AclOperation.READ, AclPermissionType.DENY)]
-    for created in admin.create_acls(rules).values():
+    topic = (ResourceType.TOPIC, "__consumer_offsets", ResourcePatternType.LITERAL)
+    denied = (f"User:{reader()}", "*", AclOperation.READ, AclPermissionType.DENY)
+    for created in admin.create_acls([AclBinding(*topic, *denied)]).values():
         created.result()
     yield secured.sasl
-    anything = AclBindingFilter(
-        ResourceType.TOPIC,
-        "__consumer_offsets",
-        ResourcePatternType.ANY,
-        *whom,
-        AclOperation.READ,
-        AclPermissionType.DENY,
-    )
-    for deleted in admin.delete_acls([anything]).values():
+    for deleted in admin.delete_acls([AclBindingFilter(*topic, *denied)]).values():
         deleted.result()
 
 
@@ -298,8 +273,7 @@ def test_who_may_not_read_the_offsets_topic(
     operator = Operator(no_offsets_topic, tmp_path / "state")
     with consuming(secured.plain, unique_name("unread"), "classic") as late:
         late.late_commits = 10
-        outcome = moved(operator, late, ShiftBy(-BACK))
+        outcome, result = moved(operator, late, ShiftBy(-BACK))
 
-    result = move_of(outcome)
-    assert result.status in {ChangeStatus.FAILED, ChangeStatus.NOT_CONFIRMED}, told(outcome)
+    assert result.status in {ChangeStatus.FAILED, ChangeStatus.NOT_CONFIRMED}, outcome
     assert "a late commit has overwritten" in result.why or "its old position" in result.why

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import psutil
 import pytest
-from applications import PATIENCE_S, eventually
+from applications import eventually
 from consumer_processes.analysis import delivered_during, repeats
 from consumer_processes.log import Delivery
-from holding import Holding, carried_out, kill_keepers
+from holding import Holding, MakeHolding, carried_out, kill_keepers
 from live_groups import EACH_PROTOCOL, LiveGroup
 from operators import Operator, once_at_rest
-from processes import suspend
 
 from toolkit.errors import Blocked
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
-from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.classic import DescribeClassic
-from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
-from toolkit.operate.keeper_handle import KeeperHandle
+from toolkit.model import TopicPartition
 from toolkit.operate.orphaned_holds import find_orphaned_holds
-from toolkit.plan import Action, ChangeStatus, Intent
+from toolkit.plan import Action, Intent
 from toolkit.planning.changes.move import MoveRequest, move_back
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
 from toolkit.planning.holds.hold_context import HoldTerms
@@ -41,8 +35,6 @@ from toolkit.storage.undo_records import read_undo_record
 
 pytestmark = pytest.mark.live("consumers and keepers run")
 
-Eventually = Callable[[Callable[[], object]], object]
-
 OF_EACH_PROTOCOL = [
     pytest.param(
         kind,
@@ -50,94 +42,83 @@ OF_EACH_PROTOCOL = [
     )
     for kind in EACH_PROTOCOL
 ]
-SHORT = timedelta(seconds=3)
 
 
 @pytest.mark.parametrize("kind", OF_EACH_PROTOCOL)
-def test_pause_and_resume(
-    shared_holding: Callable[[str], Holding], kind: str, eventually: Eventually
-) -> None:
+def test_pause_and_resume(shared_holding: MakeHolding, kind: str) -> None:
     """Paused partitions are not delivered, others are; afterwards each goes on where it was."""
     one = shared_holding(kind)
-    applications, held = one.live.applications, one.live.places_of(1, 4)
+    applications = one.live.applications
 
-    paused_at = one.pause(1, 4)
+    paused_at = one.pause()
 
-    assert held == one.paused == frozenset(one.record.held)
+    assert one.places == one.paused == frozenset(one.record.held)
     assert HoldStatus.HELD is one.record.status
-    at = one.committed(1, 4)
-    applications.until_delivered(set(one.live.places) - held, since=paused_at)
+    at = one.committed()
+    applications.until_delivered(one.others, since=paused_at)
     resumed_at = one.resume_in_place()
     assert at == one.first_offsets(resumed_at)
-    assert frozenset() == one.paused
-    applications.until_delivered(one.live.places, since=resumed_at)
-    told = applications.deliveries()
-    assert [] == delivered_during(told, held, paused_at, resumed_at)
-    assert [] == repeats(told, start=one.began)
-    eventually(lambda: not has_live_keeper(one.path))
-    assert (HoldStatus.ENDED, "resumed") == (one.record.status, one.record.words)
+    assert "resumed" == one.last_words()
+    log = applications.deliveries()
+    assert [] == delivered_during(log, one.places, paused_at, resumed_at)
+    assert [] == repeats(log, start=one.began)
     assert [Intent.PAUSE] * 2 + [Intent.RESUME] * 2 == [entry.intent for entry in one.operator.log]
 
 
-def test_some_more_are_paused_and_some_resumed(
-    shared_holding: Callable[[str], Holding], eventually: Eventually
-) -> None:
+def test_some_more_are_paused_and_some_resumed(shared_holding: MakeHolding) -> None:
     """Pausing again adds to the hold, resuming some leaves the others held; both say what is so."""
     one = shared_holding("librdkafka-consumer")
     one.pause(1)
     keeper = one.record.pid
 
     one.pause(1, 4)
-    assert one.live.places_of(1, 4) == one.paused == frozenset(one.record.held)
+    assert one.places == one.paused == frozenset(one.record.held)
     assert one.record.pid == keeper
     one.resume(1)
     assert one.live.places_of(4) == one.paused == frozenset(one.record.held)
 
     one.resume(4)
-    eventually(lambda: not has_live_keeper(one.path))
+    assert "resumed" == one.last_words()
 
 
-def test_a_hold_ends_when_its_time_is_over(
-    shared_holding: Callable[[str], Holding], eventually: Eventually
-) -> None:
+def test_a_hold_ends_when_its_time_is_over(shared_holding: MakeHolding) -> None:
     """The keeper lets go by itself, and the audit log says that it did, when, and why."""
     one = shared_holding("librdkafka-consumer")
-    one.pause(2, terms=HoldTerms(pause_for=SHORT))
+    one.pause(2, terms=HoldTerms(pause_for=timedelta(seconds=3)))
     until = one.record.note.until
     assert until
 
-    eventually(lambda: not has_live_keeper(one.path))
+    one.last_words()
 
-    assert frozenset() == one.paused
-    assert HoldStatus.ENDED is one.record.status
     resumed = [entry for entry in one.operator.log if entry.intent is Intent.RESUME]
     assert [Event.INTENT, Event.OUTCOME] == [entry.event for entry in resumed]
     ended = resumed[-1]
     assert Action.RELEASE is ended.steps[0].action
     assert "duration" in ended.run.reason
     assert until <= ended.at
-    one.live.applications.until_delivered(one.live.places)
 
 
-def test_what_somebody_else_resumed_stays_resumed(
-    shared_holding: Callable[[str], Holding], eventually: Eventually
-) -> None:
+def test_what_somebody_else_resumed_stays_resumed(shared_holding: MakeHolding) -> None:
     """A keeper whose member was made to leave says so and ends; it does not capture again."""
     one = shared_holding("librdkafka-consumer")
     one.pause(2)
 
     one.elsewhere().resume(2)
 
-    eventually(lambda: not has_live_keeper(one.path))
-    assert HoldStatus.ENDED is one.record.status
-    assert "resumed" in one.record.words
-    assert frozenset() == one.paused
-    one.live.applications.until_delivered(one.live.places)
+    assert "resumed" in one.last_words()
 
 
-def test_a_hold_whose_process_was_killed_is_gone_on_with(
-    shared_holding: Callable[[str], Holding], eventually: Eventually
-) -> None:
+def test_a_keeper_that_is_asked_to_end_lets_go(shared_holding: MakeHolding) -> None:
+    """A polite kill of the keeper, as at a shutdown, resumes and records it."""
+    one = shared_holding("librdkafka-range")
+    one.pause(2)
+
+    os.kill(one.record.pid, signal.SIGTERM)
+
+    assert "stopped by SIGTERM" == one.last_words() == one.operator.log[-1].run.reason
+
+
+def test_a_hold_whose_process_was_killed_is_gone_on_with(shared_holding: MakeHolding) -> None:
     """It is told that its processes are gone; pausing the same again goes on with it, ungapped."""
     one = shared_holding("librdkafka-range")
     paused_at = one.pause(2)
@@ -160,15 +141,15 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     assert has_live_keeper(one.path)
     assert one.record.pid not in {0, first}
     one.live.applications.until_delivered(set(one.live.places) - held, since=time.time())
-    told = one.live.applications.deliveries()
-    assert [] == delivered_during(told, held, paused_at, time.time())
+    log = one.live.applications.deliveries()
+    assert [] == delivered_during(log, held, paused_at, time.time())
     one.resume()
     one.live.applications.until_delivered(one.live.places)
 
 
 @pytest.mark.parametrize("broken", ["socket", "file"])
 def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
-    shared_holding: Callable[[str], Holding], broken: str, eventually: Eventually
+    shared_holding: MakeHolding, broken: str
 ) -> None:
     """Its member is made to leave; the keeper sees that and ends."""
     one = shared_holding("librdkafka-range")
@@ -186,21 +167,6 @@ def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
     one.live.applications.until_delivered(one.live.places)
 
 
-def test_a_keeper_that_is_asked_to_end_lets_go(
-    shared_holding: Callable[[str], Holding], eventually: Eventually
-) -> None:
-    """A polite kill of the keeper, as at a shutdown, resumes and records it."""
-    one = shared_holding("librdkafka-range")
-    one.pause(2)
-
-    os.kill(one.record.pid, signal.SIGTERM)
-
-    eventually(lambda: not has_live_keeper(one.path))
-    assert (HoldStatus.ENDED, "stopped by SIGTERM") == (one.record.status, one.record.words)
-    assert frozenset() == one.paused
-    assert "stopped by SIGTERM" == one.operator.log[-1].run.reason
-
-
 def test_a_group_may_change_its_assignor_while_it_is_held(
     operator: Operator, live_group: Callable[..., LiveGroup]
 ) -> None:
@@ -210,73 +176,19 @@ def test_a_group_may_change_its_assignor_while_it_is_held(
     paused_at, held = one.pause(1), one.live.places_of(1)
 
     one.live.applications.start("c", **{"partition.assignment.strategy": "roundrobin"})
-    one.live.applications.until(lambda told: "c" in {delivery.consumer for delivery in told})
+    one.live.applications.until(lambda log: "c" in {delivery.consumer for delivery in log})
 
     eventually(lambda: ("roundrobin", held) == (one.group.assignor, one.paused))
     one.live.applications.until_delivered(set(one.live.places) - held)
-    told = one.live.applications.deliveries()
-    assert [] == delivered_during(told, held, paused_at, time.time())
+    log = one.live.applications.deliveries()
+    assert [] == delivered_during(log, held, paused_at, time.time())
     one.resume()
     one.live.applications.until_delivered(one.live.places)
 
 
-def test_a_capture_that_is_interrupted_holds_nothing(
-    shared_holding: Callable[[str], Holding], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
-    one, is_cut, cut = shared_holding("librdkafka-range"), threading.Event(), KeeperHandle.terminate
-
-    def cutting(handle: KeeperHandle) -> None:
-        cut(handle)
-        is_cut.set()
-
-    monkeypatch.setattr(KeeperHandle, "terminate", cutting)
-    with (
-        GroupChannel(one.operator.cluster, one.live.group) as channel,
-        ThreadPoolExecutor() as pool,
-    ):
-        channel.ask(DescribeClassic())  # a look takes no time from here on
-        pressed = pool.submit(press_ctrl_c, one, channel, is_cut)
-        outcome = one.try_to_pause(1, 4)
-        pressed.result()
-
-    assert (ChangeStatus.NOT_TRIED, "stopped by SIGINT") == (
-        outcome.steps[0].status,
-        outcome.steps[0].why,
-    )
-    assert frozenset() == one.paused
-    assert not has_live_keeper(one.path)
-    group = one.group
-    assert group.members == group.readers
-    one.live.applications.until_delivered(one.live.places)
-
-
-def press_ctrl_c(one: Holding, channel: GroupChannel, is_cut: threading.Event) -> None:
-    """Press Ctrl-C when members of ours are in the group; their keeper stands still meanwhile."""
-
-    def has_joined() -> bool:
-        return HOLDER_CLIENT_ID in {
-            member.client_id for member in channel.ask(DescribeClassic()).members
-        }
-
-    eventually(has_joined)
-    keeper = one.record.pid
-    suspend(keeper)
-    try:
-        # So the operator waits for it, and holds signals back: this one does not end the tests.
-        assert HoldStatus.STARTING is one.record.status
-        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-        signal.raise_signal(signal.SIGINT)
-        assert is_cut.wait(PATIENCE_S)
-    finally:
-        os.kill(keeper, signal.SIGCONT)
-
-
 # kafka-python keeps its position in a partition that it is assigned again by a mere rebalance.
 @pytest.mark.parametrize("kind", [*OF_EACH_PROTOCOL, "kafka-python-range"])
-def test_offsets_of_a_live_group_are_moved(
-    shared_holding: Callable[[str], Holding], kind: str, eventually: Eventually
-) -> None:
+def test_offsets_of_a_live_group_are_moved(shared_holding: MakeHolding, kind: str) -> None:
     """Every moved partition is read from its new offset, once; nothing else is disturbed."""
     one = shared_holding(kind)
     group, moved = one.live.group, one.live.places_of(1, 4)
@@ -289,10 +201,10 @@ def test_offsets_of_a_live_group_are_moved(
     assert [Action.HOLD, Action.MOVE, Action.RELEASE] == [step.action for step in outcome.steps]
     applications = one.live.applications
     applications.until_delivered(one.live.places)
-    told = [delivery for delivery in applications.deliveries() if delivery.at > begun]
-    back = {p: next(d.at for d in told if d.place == p and d.offset == 3) for p in moved}
+    log = [delivery for delivery in applications.deliveries() if delivery.at > begun]
+    back = {p: next(d.at for d in log if d.place == p and d.offset == 3) for p in moved}
     assert [] == repeats(applications.deliveries(), start=begun, moved=back)
-    assert moved == {d.place for d in told if d.offset == 3}
+    assert moved == {d.place for d in log if d.offset == 3}
     assert frozenset() == one.paused
     # What was seen of the application since the release is a second outcome of the move.
     intents = [Intent.PAUSE] * 2 + [Intent.MOVE] * 2 + [Intent.RESUME] * 2 + [Intent.MOVE]
@@ -301,20 +213,18 @@ def test_offsets_of_a_live_group_are_moved(
     undone_at = time.time()
     done = read_undo_record(one.operator.state, outcome.run_id)
     assert one.move(move_back(done, outcome.run_id)).is_done
-    before, done_at = (
-        {c.partition: c.before.offset for _, c in done.changes if c.before},
-        time.time(),
-    )
+    before = {c.partition: c.before.offset for _, c in done.changes if c.before}
+    done_at = time.time()
     applications.until(lambda all_: all(_is_past_all(all_, p, done_at) for p in moved))
-    told = [delivery for delivery in applications.deliveries() if delivery.at > undone_at]
+    log = [delivery for delivery in applications.deliveries() if delivery.at > undone_at]
     for place in moved:  # what it had read since the move, then where the move had found it
-        offsets = [delivery.offset for delivery in told if delivery.place == place]
+        offsets = [delivery.offset for delivery in log if delivery.place == place]
         assert before[place] in offsets
         assert [] == [n for n in offsets[offsets.index(before[place]) :] if n < before[place]]
 
 
 def test_a_saved_move_is_applied_and_its_undo_too(
-    shared_holding: Callable[[str], Holding], eventually: Eventually, tmp_path: Path
+    shared_holding: MakeHolding, tmp_path: Path
 ) -> None:
     """A move in a plan file moves the live group, and so does the plan file of its undo."""
     one = shared_holding("librdkafka-range")
@@ -336,10 +246,7 @@ def test_a_saved_move_is_applied_and_its_undo_too(
         lambda: applied(session.move(group, to=target("to-offset", "3"), topics=[scope]))
     )
     assert moved.is_done
-    found = [
-        result.found for step in moved.outcome.steps for result in step.results if result.found
-    ]
-    assert {3} == {position.offset for position in found}
+    assert {3} == offsets_of(moved)
 
     back = once_at_rest(lambda: applied(session.undo(moved.run_id)))
     assert back.is_done
@@ -353,9 +260,7 @@ def offsets_of(done: ChangeOutcome) -> set[int]:
     return {result.found.offset for result in results if result.found}
 
 
-def test_a_move_that_a_rule_stops_moves_nothing(
-    shared_holding: Callable[[str], Holding], eventually: Eventually
-) -> None:
+def test_a_move_that_a_rule_stops_moves_nothing(shared_holding: MakeHolding) -> None:
     """What blocks once the partitions stand still blocks the move, and they are let go."""
     one = shared_holding("librdkafka-consumer")
     group = one.live.group
@@ -369,7 +274,7 @@ def test_a_move_that_a_rule_stops_moves_nothing(
     one.live.applications.until_delivered(one.live.places)
 
 
-def test_a_python_caller_pauses_lists_and_resumes(shared_holding: Callable[[str], Holding]) -> None:
+def test_a_python_caller_pauses_lists_and_resumes(shared_holding: MakeHolding) -> None:
     """A session plans, the caller approves; what is so already leaves nothing to do."""
     one = shared_holding("librdkafka-range")
     session, group, wanted = one.operator.session, one.live.group, one.live.places_of(1, 4)
@@ -389,8 +294,8 @@ def test_a_python_caller_pauses_lists_and_resumes(shared_holding: Callable[[str]
     assert "no-such-group" in missing.blocked_by
 
 
-def _is_past_all(told: list[Delivery], place: TopicPartition, instant: float) -> bool:
+def _is_past_all(log: list[Delivery], place: TopicPartition, instant: float) -> bool:
     """Whether more of a partition was delivered since an instant than ever before."""
-    offsets = [(one.at > instant, one.offset) for one in told if one.place == place]
+    offsets = [(one.at > instant, one.offset) for one in log if one.place == place]
     before, since = ([n for late, n in offsets if late is wanted] for wanted in (False, True))
     return max(since, default=-1) > max(before)

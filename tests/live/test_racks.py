@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from applications import eventually
 from consumer_processes.analysis import delivered_during, repeats
-from holding import Holding
-from live_groups import start_live_group
-from operators import Operator
+from holding import MakeHolding
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import Broker
@@ -37,34 +33,27 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         stop_brokers(brokers)
 
 
-def test_a_group_that_is_assigned_by_rack(
-    racks: Cluster, tmp_path: Path, unique_name: Callable[[str], str]
-) -> None:
+def test_a_group_that_is_assigned_by_rack(racks: Cluster, new_holding: MakeHolding) -> None:
     """What is not paused stays with the consumer in its rack; in the end all is as it was."""
-    with ExitStack() as ending:
-        live = start_live_group(
-            *(racks, "java-range", unique_name("rack"), tmp_path / "log", ending),
-            consumers=("a",),
-            replicas=((1,), (2,)),
-            client_rack="1",
-        )
-        live.applications.start("b", client_rack="2")
-        one = Holding(Operator(racks, tmp_path / "state"), live)
+    shape = {"consumers": ("a",), "replicas": ((1,), (2,)), "client_rack": "1"}
+    one = new_holding(racks, "java-range", **shape)
+    live = one.live
+    live.applications.start("b", client_rack="2")
 
-        def shares() -> Shares:
-            return {m.client_id: frozenset(m.assignment) for m in one.group.readers}
+    def shares() -> Shares:
+        return {m.client_id: frozenset(m.assignment) for m in one.group.readers}
 
-        by_rack = {"a": live.places_of(0, 2, 4), "b": live.places_of(1, 3, 5)}
-        eventually(lambda: shares() == by_rack)
-        live.until_at_rest()
-        wanted = live.places_of(0, 3)
-        paused_at = one.pause(0, 3)
-        eventually(lambda: shares() == {who: share - wanted for who, share in by_rack.items()})
-        live.applications.until_delivered(set(live.places) - wanted, since=paused_at)
-        resumed_at = one.resume()
-        live.applications.until_delivered(live.places, since=resumed_at)
-        eventually(lambda: shares() == by_rack)
+    by_rack = {"a": live.places_of(0, 2, 4), "b": live.places_of(1, 3, 5)}
+    eventually(lambda: shares() == by_rack)
+    live.until_at_rest()
+    paused = live.places_of(0, 3)
+    paused_at = one.pause(0, 3)
+    eventually(lambda: shares() == {who: share - paused for who, share in by_rack.items()})
+    live.applications.until_delivered(set(live.places) - paused, since=paused_at)
+    resumed_at = one.resume()
+    live.applications.until_delivered(live.places, since=resumed_at)
+    eventually(lambda: shares() == by_rack)
 
-        log = live.applications.deliveries()
-        assert [] == delivered_during(log, wanted, paused_at, resumed_at)
-        assert [] == repeats(log, start=one.began)
+    log = live.applications.deliveries()
+    assert [] == delivered_during(log, paused, paused_at, resumed_at)
+    assert [] == repeats(log, start=one.began)

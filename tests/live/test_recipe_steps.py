@@ -82,8 +82,8 @@ def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
 
     answers = run_recipe(recipe(), broker, sleep=slept.append)
 
-    told = "answer to what was sent"
-    assert [0, True, (1, 2), (), told, True, f"{told} after"] == answers
+    answer = "answer to what was sent"
+    assert [0, True, (1, 2), (), answer, True, f"{answer} after"] == answers
     assert [BEAT, BEAT, FetchCommits()] == broker.heard
     assert [BEAT, BEAT, BEAT, LEAVE] == broker.ahead
     assert [0.5] == slept

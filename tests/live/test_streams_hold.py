@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,21 +12,21 @@ from typing import Any
 
 import pytest
 from applications import PATIENCE_S, eventually
-from consumer_processes.analysis import delivered_during, first_after, two_at_once
+from consumer_processes.analysis import delivered_during, two_at_once
 from live_groups import together
 from operators import Operator, once_at_rest
-from streams_app import StreamsApplication
+from recipe_holds import NOTE, RecipeHold
+from streams_app import STATEFUL, TOGETHER, StreamsApplication
 
 from toolkit.errors import Blocked, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Leave
+from toolkit.kafka_io.membership.classic import Leave
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep, Yielded, run_recipe
-from toolkit.live.streams_hold import StreamsHold
-from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, HoldNote, Snapshot, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep, run_recipe
+from toolkit.model import Cluster, Group, Snapshot
 from toolkit.operate import watch_move
 from toolkit.operate.move import move
 from toolkit.plan import ChangeStatus, Position
@@ -39,73 +37,24 @@ from toolkit.planning.changes.targets import ToOffset
 
 pytestmark = pytest.mark.live("a Streams application runs")
 
-NOTE = HoldNote(who="ann", host="desk", reason="a test")
 PAUSED = (1, 4)
 HELD_S = 3
-BEAT_S = 0.2
 
 Start = Callable[..., StreamsApplication]
-
-
-class Holder:
-    """A hold on an application, and its channel to the group."""
-
-    def __init__(self, app: StreamsApplication, channel: GroupChannel) -> None:
-        """Hold nothing yet."""
-        self.app, self.channel = app, channel
-        self.hold = StreamsHold(note=NOTE)
-
-    def capture(self, *numbers: int) -> float:
-        """Hold partitions, and return when that was confirmed."""
-        wanted = self.app.places_of(*numbers)
-        once_at_rest(lambda: run_recipe(self.hold.capture(wanted), self.channel))
-        return time.time()
-
-    def release(self, *numbers: int) -> float:
-        """Give partitions back, and return from when on they may be read."""
-        at = time.time()
-        run_recipe(self.hold.release(self.app.places_of(*numbers)), self.channel)
-        return at
-
-    def keep(self, *, until: Callable[[], Any]) -> None:
-        """Keep the hold until something is so."""
-
-        def is_so() -> bool:
-            run_recipe(self.hold.keep(), self.channel)
-            time.sleep(BEAT_S)
-            return bool(until())
-
-        eventually(is_so)
-
-    def keep_for(self, seconds: float) -> None:
-        """Keep the hold for some time."""
-        end = time.time() + seconds
-        self.keep(until=lambda: time.time() > end)
-
-    def facts(self) -> ClassicFacts:
-        """Look at the group as members see it."""
-        found: ClassicFacts = self.channel.ask(DescribeClassic())
-        return found
-
-    def others_flow(self, *numbers: int) -> None:
-        """Keep the hold until every partition that is not held was delivered."""
-        at, others = time.time(), set(self.app.places) - self.app.places_of(*numbers)
-        self.keep(
-            until=lambda: others <= {d.place for d in self.app.deliveries() if d.at > at},
-        )
+Held = Callable[..., AbstractContextManager[RecipeHold]]
 
 
 @pytest.fixture
-def held(bare_cluster: Cluster, streams_app: Start) -> Callable[..., Any]:
+def held(bare_cluster: Cluster, streams_app: Start) -> Held:
     """Return a function that starts an application, and returns who holds its partitions."""
-    return lambda **wanted: holding(streams_app(bare_cluster, "classic", **wanted))
+    return lambda **shape: holding(streams_app(bare_cluster, "classic", **shape))
 
 
 @contextmanager
-def holding(app: StreamsApplication) -> Iterator[Holder]:
+def holding(app: StreamsApplication) -> Iterator[RecipeHold]:
     """Yield who holds an application's partitions, which does not end it."""
     with GroupChannel(app.cluster, app.group) as channel:
-        yield Holder(app, channel)
+        yield RecipeHold(app, channel)
         assert set(app.states().values()) <= {"RUNNING", "REBALANCING"}
 
 
@@ -116,12 +65,12 @@ def shared_app(bare_cluster: Cluster, shared_streams_app: Start) -> StreamsAppli
 
 
 @pytest.fixture
-def shared_hold(shared_app: StreamsApplication) -> Iterator[Holder]:
+def shared_hold(shared_app: StreamsApplication) -> Iterator[RecipeHold]:
     """Return who holds partitions of the shared application, which is at rest."""
     shared_app.until_at_rest()
     try:
-        with holding(shared_app) as holder:
-            yield holder
+        with holding(shared_app) as group:
+            yield group
     finally:
         shared_app.end_holds()
 
@@ -135,6 +84,12 @@ def group_of(app: StreamsApplication) -> Group:
     return found
 
 
+def keep_for(group: RecipeHold, seconds: float) -> None:
+    """Keep the hold for some time."""
+    end = time.time() + seconds
+    group.until(lambda _: time.time() > end)
+
+
 def test_pause_move_resume(bare_cluster: Cluster, kafka_39: Cluster, streams_app: Start) -> None:
     """
     Held partitions stand still while others flow, and are read on where they were moved to.
@@ -143,210 +98,167 @@ def test_pause_move_resume(bare_cluster: Cluster, kafka_39: Cluster, streams_app
     """
 
     def is_so(cluster: Cluster, shape: dict[str, Any]) -> None:
-        with holding(streams_app(cluster, "classic", **shape)) as holder:
-            app, places = holder.app, holder.app.places_of(*PAUSED)
-            others = set(app.places) - places
+        with holding(streams_app(cluster, "classic", **shape)) as group:
+            app, places = group.live, group.live.places_of(*PAUSED)
 
-            confirmed = holder.capture(*PAUSED)
-            holder.keep_for(HELD_S)
-            holder.others_flow(*PAUSED)
-            holder.keep(until=lambda: places == group_of(app).paused.keys())
+            group.capture(*places)
+            keep_for(group, HELD_S)
+            group.until_others_are_read()
+            group.until(lambda _: places == group_of(app).paused.keys())
             (note,) = {one.hold_note for one in group_of(app).paused.values()}
             assert (NOTE.who, NOTE.reason) == (note.who, note.reason)
+            others = group.others
             with Connection(app.cluster) as connection:
                 writer = GroupWriter(connection)
                 assert WriteResult() == writer.move(app.group, {one: Position(7) for one in places})
-            resumed = holder.release(*PAUSED)
-            app.until_delivered([*places], since=resumed)
+            group.release(*places)
             app.until_running()
 
             app.until_nothing_is_missing(others, first=0)
-            log = app.deliveries()
-            assert [] == delivered_during(log, places, confirmed, resumed)
-            assert {7} == {one.offset for p in places if (one := first_after(log, p, resumed))}
+            log = group.check_deliveries()
+            assert dict.fromkeys(places, 7) == group.first_offsets()
             assert [] == two_at_once(log)
 
-    shapes: tuple[dict[str, Any], ...] = ({}, {"topics": 2}, {"stateful": True})
+    shapes: tuple[dict[str, Any], ...] = ({}, {"topics": 2}, {"kind": STATEFUL})
     together(is_so, (*[bare_cluster] * 3, kafka_39), (*shapes, {}))
 
 
-def test_more_and_less(shared_hold: Holder) -> None:
-    """What is added is given back by its owner, which goes on; what is given back is read again."""
-    holder, app = shared_hold, shared_hold.app
-    holder.capture(1)
-    added = holder.capture(4)
-    holder.others_flow(1, 4)
-    given = holder.release(1)
-    holder.others_flow(4)
-    holder.keep(until=lambda: app.places_of(4) == group_of(app).paused.keys())
-    log = app.deliveries()
+def test_more_and_less(shared_hold: RecipeHold) -> None:
+    """
+    What is added is given back by its owner, which goes on; what is given back is read again.
 
-    assert app.places_of(4) == holder.hold.held
-    assert [] == delivered_during(log, app.places_of(4), added, time.time())
-    assert [] == delivered_during(log, app.places_of(1), added, given)
-    holder.release(4)
-    app.until_delivered(app.places)
+    What somebody else holds is refused, and nothing is done.
+    """
+    group, app = shared_hold, shared_hold.live
+    (first,), (second,) = app.places_of(1), app.places_of(4)
+    group.capture(first)
+    with pytest.raises(NotCaptured, match="ann @ desk has already paused"):
+        RecipeHold(app, group.channel).capture(second)
+    group.capture(second)
+    group.until_others_are_read()
+    group.release(first)
+    group.until_others_are_read()
+    group.until(lambda _: {second} == group_of(app).paused.keys())
+
+    assert {second} == group.hold.held
+    group.release(second)
+    group.check_deliveries()
 
 
-def test_instances_come_and_go(held: Callable[..., Any]) -> None:
-    """A new instance runs without a task, takes over those of one that leaves, and none is held."""
-    with held() as holder:
-        app = holder.app
-        confirmed = holder.capture(*PAUSED)
+def test_instances_come_and_go(held: Held) -> None:
+    """
+    A new instance runs without a task, takes over those of one that leaves, and none is held.
+
+    Also where another process goes on with the hold from what was written down of it.
+    """
+    with held() as first:
+        app = first.live
+        first.capture(*app.places_of(*PAUSED))
+        group = first.taken_over(first.channel)
+        keep_for(group, 1)
         app.start("c")
-        holder.keep(until=lambda: app.states()["c"] == "RUNNING")
-        (gone,) = (m.member_id for m in holder.facts().members if m.client_id.startswith("a-"))
+        group.until(lambda _: app.states()["c"] == "RUNNING")
+        (gone,) = (m.member_id for m in group.facts().members if m.client_id.startswith("a-"))
         app.stop("a")
-        holder.channel.ask(Leave((gone,)))  # as the broker has it do after its session timeout
+        group.channel.ask(Leave((gone,)))  # as the broker has it do after its session timeout
         stopped = time.time()
-        holder.others_flow(*PAUSED)
-        resumed = holder.release(*PAUSED)
-        app.until_delivered(app.places, since=resumed)
+        group.until_others_are_read()
+        group.release(*group.hold.held)
+        app.until_delivered(app.places)
 
         app.until_nothing_is_missing(app.places, first=0)
-        log = app.deliveries()
-        assert [] == delivered_during(log, app.places_of(*PAUSED), confirmed, resumed)
+        log = group.check_deliveries()
         assert {"b", "c"} == {one.consumer for one in log if one.at > stopped}
 
 
-def test_another_process_goes_on(held: Callable[..., Any]) -> None:
-    """A hold goes on from what was written down of it, and no record is delivered meanwhile."""
-    with held() as holder:
-        confirmed = holder.capture(*PAUSED)
-        written = json.loads(json.dumps(holder.hold.state()))
-        holder.hold = StreamsHold.from_state(written, note=NOTE)
-        holder.keep_for(1)
-        holder.app.start("c")
-        holder.keep(until=lambda: holder.app.states()["c"] == "RUNNING")
-        holder.others_flow(*PAUSED)
-        resumed = holder.release(*PAUSED)
-        holder.app.until_delivered(holder.app.places)
-
-        places = holder.app.places_of(*PAUSED)
-        assert [] == delivered_during(holder.app.deliveries(), places, confirmed, resumed)
-
-
-def test_somebody_else_resumes(shared_hold: Holder) -> None:
+def test_somebody_else_resumes(shared_hold: RecipeHold) -> None:
     """Who finds that it was made to leave says so, and does not come back."""
-    holder = shared_hold
-    holder.capture(*PAUSED)
-    (ours,) = (m.member_id for m in holder.facts().members if m.client_id == HOLDER_CLIENT_ID)
-    holder.channel.ask(Leave((ours,)))
+    group = shared_hold
+    group.capture(*group.live.places_of(*PAUSED))
+    (holder,) = group.holders()
+    group.channel.ask(Leave((holder.member_id,)))
 
     with pytest.raises(HoldLost, match="hold lost"):
-        holder.keep_for(HELD_S)
+        keep_for(group, HELD_S)
 
-    assert frozenset() == holder.hold.held
-    holder.app.until_delivered(holder.app.places)
-    assert not [m for m in holder.facts().members if m.client_id == HOLDER_CLIENT_ID]
+    assert frozenset() == group.hold.held
+    group.live.until_delivered(group.live.places)
+    assert [] == group.holders()
 
 
-@dataclass
-class Watched:
-    """A recipe, and how often it has begun to ask for something else than before."""
-
-    recipe: RecipeGenerator[None]
-    changes: int = 0
-    asks: list[str] = field(default_factory=list)
-
-    def __iter__(self) -> RecipeGenerator[None]:
-        """Yield what the recipe yields."""
-        go_on = partial(next, self.recipe)
+def watched(recipe: RecipeGenerator[None], asks: list[list[str]]) -> RecipeGenerator[None]:
+    """Yield what a recipe yields; `asks` gets what it asks for, once where it asks again."""
+    go_on = partial(next, recipe)
+    with suppress(StopIteration):
         while True:
+            step = go_on()
+            requests = step.requests if isinstance(step, SendBatch) else (step,)
+            names = [type(one).__name__ for one in requests]
+            if not isinstance(step, Sleep) and asks[-1:] != [names]:
+                asks.append(names)
             try:
-                step = go_on()
-            except StopIteration:
-                return
-            self._note(step)
-            try:
-                go_on = partial(self.recipe.send, (yield step))
+                go_on = partial(recipe.send, (yield step))
             except BaseException as exc:  # noqa: BLE001  # the recipe is to hear of it
-                go_on = partial(self.recipe.throw, exc)
-
-    def _note(self, step: Yielded) -> None:
-        requests = step.requests if isinstance(step, SendBatch) else (step,)
-        asks = [type(one).__name__ for one in requests]
-        if not isinstance(step, Sleep) and asks != self.asks:
-            self.asks, self.changes = asks, self.changes + 1
+                go_on = partial(recipe.throw, exc)
 
 
-def test_interrupted_at_every_step(shared_hold: Holder) -> None:
+def test_interrupted_at_every_step(shared_hold: RecipeHold) -> None:
     """Wherever a capture is interrupted, no member of ours is left, and everything is read."""
-    holder, step = shared_hold, 1
-    while interrupted(holder, step):
-        assert frozenset() == holder.hold.held
-        left = [m for m in holder.facts().members if m.client_id == HOLDER_CLIENT_ID]
-        assert (step, []) == (step, left)
-        holder.app.until_at_rest()
+    group, step = shared_hold, 1
+    while interrupted(group, step):
+        assert (step, frozenset(), []) == (step, group.hold.held, group.holders())
+        group.live.until_at_rest()
         step += 1
     assert step > 8
-    holder.release(*PAUSED)
-    holder.app.until_delivered(holder.app.places)
+    group.release(*group.live.places_of(*PAUSED))
 
 
-def interrupted(holder: Holder, step: int) -> bool:
+def interrupted(group: RecipeHold, step: int) -> bool:
     """Capture until the recipe asks for the nth thing, and return whether it did."""
 
-    def tried() -> bool:
-        watched = Watched(holder.hold.capture(holder.app.places_of(*PAUSED)))
+    def attempt() -> bool:
+        asks: list[list[str]] = []
+        capture = watched(group.hold.capture(group.live.places_of(*PAUSED)), asks)
 
         def check() -> None:
-            if watched.changes == step:
+            if len(asks) == step:
                 raise Interrupted("enough")
 
         try:
-            run_recipe(iter(watched), holder.channel, check=check)
+            run_recipe(capture, group.channel, check=check)
         except Interrupted:
             return True
         return False
 
-    return bool(once_at_rest(tried))  # a member that the last capture sent away may just come back
+    return bool(once_at_rest(attempt))  # a member that was sent away before may just come back
 
 
-def test_tasks_of_several_partitions(held: Callable[..., Any]) -> None:
+def test_tasks_of_several_partitions(held: Held) -> None:
     """What one task reads together is held and given back together, or not at all."""
-    with held(topics=2, together=True) as holder:
-        app, hold = holder.app, holder.hold
-        pair = app.places_of(1) | app.places_of(1, topic=1)
+    with held(topics=2, kind=TOGETHER) as group:
+        (first,), (second,) = group.live.places_of(1), group.live.places_of(1, topic=1)
         with pytest.raises(NotCaptured, match="belongs to the same task"):
-            holder.capture(1)
-        assert not [m for m in holder.facts().members if m.client_id == HOLDER_CLIENT_ID]
+            group.capture(first)
+        assert [] == group.holders()
 
-        run_recipe(hold.capture(pair), holder.channel)
-        confirmed = time.time()
-        others = set(app.places) - pair
-        holder.keep(until=lambda: others <= {d.place for d in app.deliveries() if d.at > confirmed})
+        group.capture(first, second)
+        group.until_others_are_read()
         with pytest.raises(Blocked, match="belongs to the same task"):
-            holder.release(1)
-        assert pair == hold.held
-        resumed = time.time()
-        run_recipe(hold.release(pair), holder.channel)
-        app.until_delivered(app.places)
+            run_recipe(group.hold.release(frozenset({first})), group.channel)
+        assert {first, second} == group.hold.held
+        group.release(first, second)
 
-        assert [] == delivered_during(app.deliveries(), pair, confirmed, resumed)
+        group.check_deliveries()
 
 
-def test_standby_tasks_are_not_touched(held: Callable[..., Any]) -> None:
+def test_standby_tasks_are_not_touched(held: Held) -> None:
     """An application with standby tasks is refused, and goes on undisturbed."""
-    with held(stateful=True, num_standby_replicas=1) as holder:
-        before = holder.facts()
+    with held(kind=STATEFUL, num_standby_replicas=1) as group:
+        before = group.facts()
         with pytest.raises(NotCaptured, match="standby"):
-            holder.capture(*PAUSED)
+            group.capture(*group.live.places_of(*PAUSED))
 
-        assert before == holder.facts()
-
-
-def test_what_is_not_held(shared_hold: Holder) -> None:
-    """What nobody reads, and what somebody else holds, is refused, and nothing is done."""
-    holder, other = shared_hold, Holder(shared_hold.app, shared_hold.channel)
-    with pytest.raises(NotCaptured, match="no thread is assigned"):
-        run_recipe(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
-    holder.capture(1)
-    with pytest.raises(NotCaptured, match="ann @ desk has already paused"):
-        other.capture(4)
-
-    holder.others_flow(1)
-    holder.release(1)
+        assert before == group.facts()
 
 
 def test_paused_and_moved_as_any_other_group(

@@ -7,35 +7,37 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import pytest
 from applications import eventually
 from consumer_processes.analysis import two_at_once
 from consumer_processes.log import Delivery
-from kafka.protocol.consumer import OffsetCommitRequest
 from live_groups import create_topics
 from operators import Operator
+from raw_classic import commit
 from streams_app import StreamsApplication
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.streams import DescribeStreams
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
-from toolkit.kafka_io.wire.messages import StreamsGroupHeartbeatRequest
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
 from toolkit.operate.move import move
 from toolkit.operate.move_streams import is_written_over, move_streams
-from toolkit.plan import Action, Change, ChangeStatus, Outcome, Position, Step
+from toolkit.plan import Action, Change, ChangeStatus, Outcome, Position, Step, StepOutcome
 from toolkit.plan.approvals import Approval
-from toolkit.planning.changes.move import MoveRequest, PlannedMove, move_back, plan_move
+from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.targets import ToOffset
+from toolkit.sandbox.raw_connection import RawConnection, RawRequestRefused
+from toolkit.sandbox.raw_members import StreamsInstance
+from toolkit.sandbox.seed import SeededGroup
 from toolkit.storage.undo_records import read_undo_record
 
 pytestmark = pytest.mark.live("a Streams application runs")
 
-MOVED = (1, 4)
 MOVED_STATUSES = {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED}
 Start = Callable[..., StreamsApplication]
 
@@ -46,18 +48,7 @@ def operator(exclusive_cluster: Cluster, tmp_path: Path) -> Operator:
     return Operator(exclusive_cluster, tmp_path / "state")
 
 
-def planned_to(
-    operator: Operator, app: StreamsApplication, offset: int, *numbers: int
-) -> PlannedMove:
-    """Plan to move partitions of an application."""
-    listed = ",".join(map(str, numbers))
-    request = MoveRequest(ToOffset(offset), app.group, (f"{app.topics[0]}:{listed}",))
-    planned = plan_move(operator.facts(app.group, topics=app.topics), request)
-    assert {"move-unheld"} == {one.rule for one in planned.plan.findings}
-    return planned
-
-
-def moved(operator: Operator, app: StreamsApplication, plan: Callable[[], PlannedMove]) -> Outcome:
+def moved(operator: Operator, app: StreamsApplication, request: MoveRequest) -> Outcome:
     """
     Move as an operator does: again, where it is refused.
 
@@ -66,7 +57,7 @@ def moved(operator: Operator, app: StreamsApplication, plan: Callable[[], Planne
     leaves the move not confirmed. The deliveries show then whether it happened.
     """
     for _ in range(5):
-        planned = plan()
+        planned = plan_move(operator.facts(app.group, topics=app.topics), request)
         approval = Approval(planned.plan.fingerprint, reason="a test")
         outcome = move(planned, operator.cluster, approval, state=operator.state).outcome
         if {r.status for s in outcome.steps for r in s.results} <= MOVED_STATUSES:
@@ -90,12 +81,15 @@ def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int 
 @pytest.mark.timeout(600)
 def test_a_running_application(operator: Operator, streams_app: Start) -> None:
     """Who reads what is told, and a move loses nothing; threads may be replaced."""
-    app = streams_app(operator.cluster, "streams", topics=2, per_second=5)
+    app = streams_app(operator.cluster, "streams", topics=2)
     all_are_described(app)
-    places = app.places_of(*MOVED)
+    places = app.places_of(1, 4)
     app.until_committed(places, beyond=5)
+    request = MoveRequest(ToOffset(5), app.group, (f"{app.topics[0]}:1,4",))
+    planned = plan_move(operator.facts(app.group, topics=app.topics), request)
+    assert {"move-unheld"} == {one.rule for one in planned.plan.findings}
 
-    outcome = moved(operator, app, lambda: planned_to(operator, app, 5, *MOVED))
+    outcome = moved(operator, app, request)
 
     app.until_delivered(app.places)
     app.until_nothing_is_missing(app.places, first=0)
@@ -111,8 +105,7 @@ def test_a_running_application(operator: Operator, streams_app: Start) -> None:
     for place, offset in before.items():  # so that a move back is one
         app.until_committed([place], beyond=offset)
     again = time.time()
-    back = move_back(record, outcome.run_id)
-    moved(operator, app, lambda: plan_move(operator.facts(app.group, topics=app.topics), back))
+    moved(operator, app, move_back(record, outcome.run_id))
     app.until_delivered(places, since=again)
     app.until_running()
 
@@ -127,42 +120,20 @@ def all_are_described(app: StreamsApplication) -> None:
     assert all(one.reads == one.is_to_read for one in facts.members)
 
 
-class Heard(NamedTuple):
-    """The answer to a message."""
-
-    error: int
-    response: Any
-
-
-class Said(NamedTuple):
-    """A message as it is."""
-
-    message: Any
-    to_any: bool = False
-    waits: bool = False
-
-    def build(self, group_id: str) -> Any:
-        """Return the message."""
-        assert group_id == self.message.group_id
-        return self.message
-
-    def read(self, response: Any) -> Heard:
-        """Return the answer as it is."""
-        return Heard(getattr(response, "error_code", 0), response)
-
-
 class StandIn:
     """A member that commits as it is told, whatever the coordinator says its offsets are."""
 
-    def __init__(self, cluster: Cluster, group: str, topic: str, *, after: int | None) -> None:
+    def __init__(self, cluster: Cluster, group: str, *, after: int | None) -> None:
         """
-        Begin at 100 and commit ten more each time.
+        Read the topic with the name of the group; begin at 100 and commit ten more each time.
 
         With `after` only until it is evicted, and then once that offset is committed.
         """
-        self.cluster, self.group, self.topic, self.after = cluster, group, topic, after
-        self.position, self.epoch, self.joined = 100, 0, 0
-        self.member_id = str(uuid.uuid4())
+        self.cluster, self.group, self.after = cluster, group, after
+        self.place = TopicPartition(group, 0)
+        self.position, self.joined = 100, 0
+        self.member = StreamsInstance(SeededGroup(group, "", "", reads=(group,)))
+        self.member.member_id = str(uuid.uuid4())
         self.may_be_back = threading.Event()  # it joins again only then
         self.may_be_back.set()
         self._over = threading.Event()
@@ -180,61 +151,46 @@ class StandIn:
         self._thread.join()
 
     def _run(self) -> None:
-        place = TopicPartition(self.topic, 0)
-        with GroupChannel(self.cluster, self.group) as channel:
+        address = self.cluster.bootstrap_servers
+        with (
+            GroupChannel(self.cluster, self.group) as channel,
+            RawConnection(address, client_id="stand-in") as broker,
+        ):
             while not self._over.wait(0.1):
-                if self.epoch == 0 and self.joined:
-                    self.may_be_back.wait()
-                answer = channel.ask(Said(self._beat(self.epoch)))
-                self.joined += self.epoch == 0
-                self.epoch = 0 if answer.error else answer.response.member_epoch
-                quiet = self.after is not None and self.joined > 1
-                moved = channel.ask(FetchCommits()).offsets.get(place) == self.after
-                if self.epoch and (moved or not quiet):
-                    self.position += 10
-                    channel.ask(Said(self._commit()))
-            channel.ask(Said(self._beat(-1)))
+                try:
+                    self._heartbeat(broker)
+                    is_quiet = self.after is not None and self.joined > 1
+                    if not is_quiet or committed(channel).get(self.place) == self.after:
+                        self.position += 10
+                        member = (self.member.member_id, self.member.epoch)
+                        commit(address, self.group, {self.place: self.position}, member=member)
+                except RawRequestRefused:  # it was evicted
+                    self.member.epoch, self.member.tasks = 0, []
+            with suppress(RawRequestRefused):
+                self.member.leave(broker)
 
-    def _beat(self, epoch: int) -> Any:
-        request = StreamsGroupHeartbeatRequest
-        part = request.Topology.Subtopology(
-            subtopology_id="0",
-            source_topics=[self.topic],
-            source_topic_regex=[],
-            state_changelog_topics=[],
-            repartition_sink_topics=[],
-            repartition_source_topics=[],
-            copartition_groups=[],
-        )
-        joins = epoch == 0
-        tasks = request.TaskIds(subtopology_id="0", partitions=[0])
-        return request(
-            group_id=self.group,
-            member_id=self.member_id,
-            member_epoch=epoch,
-            endpoint_information_epoch=-1,
-            rebalance_timeout_ms=60_000 if joins else -1,
-            topology=request.Topology(epoch=0, subtopologies=[part]) if joins else None,
-            process_id=self.member_id if joins else None,
-            client_tags=[] if joins else None,
-            active_tasks=[] if joins else [tasks],
-            standby_tasks=[],
-            warmup_tasks=[],
-        )
+    def _heartbeat(self, broker: RawConnection) -> None:
+        if self.member.epoch:
+            self.member.heartbeat(broker)
+            return
+        if self.joined:
+            self.may_be_back.wait()
+        self.joined += 1
+        self.member.join(broker)
 
-    def _commit(self) -> Any:
-        topic = OffsetCommitRequest.OffsetCommitRequestTopic
-        row = topic.OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=self.position, committed_metadata=""
-        )
-        return OffsetCommitRequest(
-            group_id=self.group,
-            member_id=self.member_id,
-            generation_id_or_member_epoch=self.epoch,
-            topics=[topic(name=self.topic, partitions=[row])],
-            min_version=9,
-            max_version=9,
-        )
+    def moved(
+        self, offset: int, *, stopped: Callable[[], str] = lambda: "", **limits: float
+    ) -> StepOutcome:
+        """Move its partition, and return what became of that."""
+        change = Change(self.place, Position(100), Position(offset))
+        step = Step(self.group, Action.MOVE, (change,), GroupType.STREAMS, GroupState.STABLE)
+        with Connection(self.cluster) as connection:
+            return move_streams(connection, step, stopped=stopped, **limits)
+
+
+def committed(channel: GroupChannel) -> dict[TopicPartition, int]:
+    """Return what a group has committed."""
+    return dict(channel.ask(FetchCommits()).offsets)
 
 
 @pytest.fixture
@@ -242,51 +198,40 @@ def stand_in(
     exclusive_cluster: Cluster, unique_name: Callable[[str], str]
 ) -> Iterator[Callable[..., StandIn]]:
     """Return a function that starts a member which commits whatever it likes."""
-    running: list[StandIn] = []
+    with ExitStack() as ending:
 
-    def begin(*, after: int | None = None) -> StandIn:
-        name = unique_name("stand-in")
-        create_topics(exclusive_cluster.bootstrap_servers, {name: 1})
-        running.append(StandIn(exclusive_cluster, name, name, after=after).__enter__())
-        with GroupChannel(exclusive_cluster, name) as channel:
-            eventually(lambda: channel.ask(FetchCommits()).offsets)
-            eventually(lambda: any(m.reads for m in channel.ask(DescribeStreams()).members))
-        return running[-1]
+        def begin(*, after: int | None = None) -> StandIn:
+            name = unique_name("stand-in")
+            create_topics(exclusive_cluster.bootstrap_servers, {name: 1})
+            one = ending.enter_context(StandIn(exclusive_cluster, name, after=after))
+            with GroupChannel(exclusive_cluster, name) as channel:
+                eventually(lambda: committed(channel))
+                eventually(lambda: any(m.reads for m in channel.ask(DescribeStreams()).members))
+            return one
 
-    yield begin
-    for one in running:
-        one.__exit__()
-
-
-def step_to(one: StandIn, offset: int) -> Step:
-    """Return the step that moves its partition."""
-    change = Change(TopicPartition(one.topic, 0), Position(100), Position(offset))
-    return Step(one.group, Action.MOVE, (change,), GroupType.STREAMS, GroupState.STABLE)
+        yield begin
 
 
 def test_who_goes_on_where_it_was(stand_in: Callable[..., StandIn]) -> None:
     """A client that keeps its position shows it while the move is pending, which is given up."""
     one = stand_in()
-    with Connection(one.cluster) as connection:
-        outcome = move_streams(connection, step_to(one, 5), stopped=lambda: "")
+
+    outcome = one.moved(5)
 
     assert ChangeStatus.REFUSED is outcome.status
     assert "instead of fetching the new offset" in outcome.why
     assert "nothing was moved" in outcome.why
     with GroupChannel(one.cluster, one.group) as channel:
-        (found,) = channel.ask(FetchCommits()).offsets.values()
-    assert found > 100
+        assert committed(channel)[one.place] > 100
 
 
 def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., StandIn]) -> None:
     """It may still be reading, so nothing is moved before it is back, whoever has its partition."""
     one = stand_in(after=5000)
-    idle = StandIn(one.cluster, one.group, one.topic, after=5000)
+    idle = StandIn(one.cluster, one.group, after=5000)
     idle.joined = 1  # as after an eviction: it commits once the offset is moved
     idle.position = 5000
-    place = TopicPartition(one.topic, 0)
     with (
-        Connection(one.cluster) as connection,
         GroupChannel(one.cluster, one.group) as channel,
         ThreadPoolExecutor() as pool,
         idle,
@@ -294,10 +239,10 @@ def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., Stand
 
         def readers() -> set[str]:
             members = channel.ask(DescribeStreams()).members
-            return {m.member_id for m in members if m.epoch > 0 and place in m.reads}
+            return {m.member_id for m in members if m.epoch > 0 and one.place in m.reads}
 
         eventually(lambda: len(channel.ask(DescribeStreams()).members) == 2)
-        eventually(lambda: {one.member_id} == readers())
+        eventually(lambda: {one.member.member_id} == readers())
         one.may_be_back.clear()
         try:
             looks: list[str] = []  # for its former owner
@@ -306,11 +251,11 @@ def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., Stand
                 looks.append("")
                 return ""
 
-            moving = pool.submit(move_streams, connection, step_to(one, 5000), stopped=look)
-            eventually(lambda: {idle.member_id} == readers())
-            seen = len(looks)
-            eventually(lambda: len(looks) > seen + 5)
-            assert 5000 > channel.ask(FetchCommits()).offsets[place]
+            moving = pool.submit(one.moved, 5000, stopped=look)
+            eventually(lambda: {idle.member.member_id} == readers())
+            earlier = len(looks)
+            eventually(lambda: len(looks) > earlier + 5)
+            assert 5000 > committed(channel)[one.place]
         finally:
             one.position = 5000  # which it is told when it is back
             one.may_be_back.set()
@@ -320,41 +265,31 @@ def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., Stand
 
 def test_who_writes_over_a_move(stand_in: Callable[..., StandIn]) -> None:
     """A client that writes over what was moved makes it a failure, not a success."""
-    one = stand_in(after=5000)
-    with Connection(one.cluster) as connection:
-        outcome = move_streams(connection, step_to(one, 5000), stopped=lambda: "")
+    outcome = stand_in(after=5000).moved(5000)
 
-    assert ChangeStatus.FAILED is outcome.status
     assert "moved to 5000, then overwritten with" in outcome.why
-    assert [ChangeStatus.FAILED] == [row.status for row in outcome.results]
+    assert [ChangeStatus.FAILED] * 2 == [outcome.status, *(row.status for row in outcome.results)]
+
+
+def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
+    """A move that nobody has committed for since is not confirmed."""
+    outcome = stand_in(after=-1).moved(50, watch_s=1)
+
+    assert ChangeStatus.NOT_CONFIRMED is outcome.status
+    assert "within 1 s: it committed nothing" in outcome.why
 
 
 @pytest.mark.parametrize("when", [0, 1])
 def test_stopped_before_it_is_moved(when: int, stand_in: Callable[..., StandIn]) -> None:
     """Ctrl-C before the offsets are committed leaves them as they were, and nothing pending."""
-    one = stand_in(after=5000)
-    looked = iter(range(when))
-    with Connection(one.cluster) as connection:
-        outcome = move_streams(
-            connection,
-            step_to(one, 5000),
-            stopped=lambda: "" if next(looked, None) is not None else "stopped by SIGINT",
-        )
+    one, calm = stand_in(after=5000), iter([""] * when)
+
+    outcome = one.moved(5000, stopped=lambda: next(calm, "stopped by SIGINT"))
 
     assert (ChangeStatus.REFUSED, True) == (outcome.status, "stopped by SIGINT" in outcome.why)
-    facts = Operator(one.cluster, Path()).facts(one.group)
-    assert [False] == [commit.pending for commit in facts.commits]
-    assert 5000 > facts.commits[0].offset
-
-
-def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
-    """A move that nobody has committed for since is not confirmed."""
-    one = stand_in(after=-1)
-    with Connection(one.cluster) as connection:
-        outcome = move_streams(connection, step_to(one, 50), stopped=lambda: "", watch_s=1)
-
-    assert ChangeStatus.NOT_CONFIRMED is outcome.status
-    assert "within 1 s: it committed nothing" in outcome.why
+    (found,) = Operator(one.cluster, Path()).facts(one.group).commits
+    assert not found.pending
+    assert 5000 > found.offset
 
 
 @pytest.mark.default("needs no broker")

@@ -105,6 +105,7 @@ def test_each_gets_what_it_had_but_what_is_held() -> None:
     tasks = two_threads()
 
     assert {"a": [0, 2], "b": [3, 5]} == shares(tasks, BOTH, 4, 1)
+    assert {} == shares(tasks, {})  # nobody is there meanwhile
     assert {"a": [0, 2, 4], "b": [1, 3, 5]} == shares(tasks, BOTH)
     assert not tasks.absent
 
@@ -130,14 +131,6 @@ def test_tasks_of_who_is_gone_go_to_those_with_least() -> None:
     assert {"a": [0, 2, 4], "c": [1, 3, 5]} == shares(
         tasks, dict([new]) | {member_id("a", 2): subscription(1)}
     )
-
-
-def test_nobody_is_there() -> None:
-    """When all threads are gone, what they had is not forgotten."""
-    tasks = two_threads()
-
-    assert {} == shares(tasks, {})
-    assert {"a": [0, 2, 4], "b": [1, 3, 5]} == shares(tasks, BOTH)
 
 
 def test_the_second_of_a_name_is_a_new_one() -> None:

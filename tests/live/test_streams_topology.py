@@ -34,15 +34,15 @@ def test_one_source_has_nothing_to_be_found_out() -> None:
     """The coordinator works out the partitions of changelogs itself; all else is as described."""
     (only,) = possible(part("orders", changelogs=1))
 
-    (told,) = only.subtopologies
+    (part_,) = only.subtopologies
     assert (3, "0", ["orders"], ["sink"], []) == (
         only.epoch,
-        told.subtopology_id,
-        told.source_topics,
-        told.repartition_sink_topics,
-        told.copartition_groups,
+        part_.subtopology_id,
+        part_.source_topics,
+        part_.repartition_sink_topics,
+        part_.copartition_groups,
     )
-    (changelog,) = told.state_changelog_topics
+    (changelog,) = part_.state_changelog_topics
     assert ("changelog", 0, -1) == (
         changelog.name,
         changelog.partitions,

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Self
 
 import pytest
+from applications import eventually
 from consumer_processes.analysis import delivered_during, repeats
-from holding import Holding
+from holding import Holding, MakeHolding
 from live_groups import LiveGroup, together
-from operators import once_at_rest
+from recipe_holds import NOTE, RecipeHold
 
 from toolkit.errors import Blocked, HoldLost, NotCaptured
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.live.recipe_steps import run_recipe
-from toolkit.model import HoldNote
+from toolkit.model import HoldNote, TopicPartition
 from toolkit.plan import ChangeStatus, Outcome
 from toolkit.planning.changes.move import MoveRequest
 from toolkit.planning.changes.targets import ToOffset
@@ -29,44 +29,34 @@ from toolkit.storage.hold_files import HoldStatus, has_live_keeper
 
 pytestmark = pytest.mark.live("keepers of two operators run")
 
-Eventually = Callable[[Callable[[], object]], object]
 
 SURVIVES_S = 6.0  # the shortest that brokers allow
 CLASSIC = ("librdkafka-range", "librdkafka-cooperative-sticky")
 
 
-def test_two_pauses_at_once(shared_holding: Callable[[str], Holding]) -> None:
+def test_two_pauses_at_once(shared_holding: MakeHolding) -> None:
     """Of two who pause a group from two machines each is told what is so, and none is half."""
     one = shared_holding("librdkafka-consumer")
-    other = one.elsewhere()
-    became: dict[str, Outcome | Blocked] = {}
+    both = one, one.elsewhere()
 
-    def pause(name: str, who: Holding, number: int) -> None:
-        try:
-            became[name] = who.try_to_pause(number)
-        except Blocked as exc:
-            became[name] = exc
+    def pause(who: Holding, number: int) -> frozenset[TopicPartition]:
+        with suppress(Blocked):
+            if who.try_to_pause(number).is_done:
+                return one.live.places_of(number)
+        return frozenset()
 
-    both = [threading.Thread(target=pause, args=args) for args in (("a", one, 1), ("b", other, 4))]
-    for thread in both:
-        thread.start()
-    for thread in both:
-        thread.join()
+    with ThreadPoolExecutor() as pool:
+        done = pool.map(pause, both, (1, 4))
 
-    done = {name for name, end in became.items() if isinstance(end, Outcome) and end.is_done}
-    held = {"a": one.live.places_of(1), "b": one.live.places_of(4)}
-    assert {"a", "b"} == became.keys()
-    assert frozenset().union(*(held[name] for name in done)) == one.paused
-    for who in (one, other):
+    assert frozenset().union(*done) == one.paused
+    for who in both:
         if has_live_keeper(who.path):
             with suppress(HoldLost):  # it may just be ending
                 ask_keeper(who.record.socket, {"do": "release"})
     one.live.applications.until_delivered(one.live.places)
 
 
-def test_of_two_pauses_of_a_partition_at_once_one_wins(
-    shared_holding: Callable[[str], Holding],
-) -> None:
+def test_of_two_pauses_of_a_partition_at_once_one_wins(shared_holding: MakeHolding) -> None:
     """Exactly one of two operators on two machines pauses; the other is told who, what, since."""
 
     def is_so(kind: str) -> None:
@@ -91,11 +81,7 @@ def test_of_two_pauses_of_a_partition_at_once_one_wins(
 
 @pytest.mark.parametrize(("at_once", "kinds"), [(True, CLASSIC), (False, CLASSIC[:1])])
 def test_two_operators_pause_different_partitions(
-    shared_holding: Callable[[str], Holding],
-    eventually: Eventually,
-    kinds: tuple[str, ...],
-    *,
-    at_once: bool,
+    shared_holding: MakeHolding, kinds: tuple[str, ...], *, at_once: bool
 ) -> None:
     """Each resumes its own, whoever leads the group; for a killed keeper the standby goes on."""
 
@@ -132,15 +118,12 @@ def test_two_operators_pause_different_partitions(
         assert [] == delivered_during(log, left, paused_at, second_resumed_at)
         assert [] == repeats(log, start=one.began)
         applications.until_nothing_is_missing(one.live.places)
-        eventually(lambda: not (has_live_keeper(first.path) or has_live_keeper(second.path)))
-        assert ["resumed"] * 2 == [first.record.words, second.record.words]
+        assert ["resumed"] * 2 == [first.last_words(), second.last_words()]
 
     together(is_so, kinds)
 
 
-def test_a_move_of_what_somebody_else_has_not_paused(
-    shared_holding: Callable[[str], Holding], eventually: Eventually
-) -> None:
+def test_a_move_of_what_somebody_else_has_not_paused(shared_holding: MakeHolding) -> None:
     """It is read from its new offset, and what they have paused is not read meanwhile."""
     one = shared_holding(CLASSIC[1])
     other = one.elsewhere()
@@ -160,29 +143,23 @@ def test_a_move_of_what_somebody_else_has_not_paused(
     assert [] == delivered_during(log, held, paused_at, resumed_at)
 
 
-def test_a_second_hold_goes_on_when_the_first_is_gone(
-    shared_holding: Callable[[str], Holding],
-) -> None:
+def test_a_second_hold_goes_on_when_the_first_is_gone(shared_holding: MakeHolding) -> None:
     """Each can be added to, but not what the other one has; of one that died nothing is left."""
 
     def is_so(kind: str) -> None:
-        one, note = shared_holding(kind), HoldNote(who="bob", host="desk")
+        one, note = shared_holding(kind), replace(NOTE, who="bob")
         applications, (topic, *_) = one.live.applications, one.live.topics
-        with Kept(one.live, SURVIVES_S) as first, Kept(one.live, note=note) as second:
-            first.capture(1)
-            second.capture(4)
-            second.capture(5)
-            first.capture(2)
+        held, lost = one.live.places_of(4, 5), one.live.places_of(1, 2)
+        with KeptHold(one.live, survives_s=SURVIVES_S) as first, KeptHold(one.live, note) as second:
+            first.capture(*one.live.places_of(1))
+            second.capture(*one.live.places_of(4))
+            second.capture(*one.live.places_of(5))
+            first.capture(*one.live.places_of(2))
             with pytest.raises(NotCaptured, match=f"^ann @ desk has already paused {topic}:1-2"):
-                second.capture(2, 3)
+                second.capture(*one.live.places_of(2, 3))
             with pytest.raises(NotCaptured, match=f"^bob @ desk has already paused {topic}:4-5"):
-                first.capture(4)
-            held, theirs, paused_at = (
-                one.live.places_of(4, 5),
-                one.live.places_of(1, 2),
-                time.time(),
-            )
-            assert held | theirs == one.paused
+                first.capture(*one.live.places_of(4))
+            assert held | lost == one.paused
             first.dies()
             applications.until_delivered(set(one.live.places) - held, since=time.time())
 
@@ -190,23 +167,20 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(
                 frozenset(m.holds): replace(m.hold_note or note, survives_s=None)
                 for m in one.group.paused.values()
             }
-            resumed_at = time.time()
-            second.release(4, 5)
-            applications.until_delivered(one.live.places, since=resumed_at)
-        assert [] == delivered_during(applications.deliveries(), held, paused_at, resumed_at)
-        assert [] == repeats(applications.deliveries(), start=one.began)
+            second.release(*held)
+            applications.until_delivered(one.live.places)
+        assert [] == repeats(second.check_deliveries(), start=one.began)
 
     together(is_so, CLASSIC)
 
 
-class Kept:
+class KeptHold(RecipeHold):
     """A hold that is kept by a thread, as a keeper does."""
 
-    def __init__(self, live: LiveGroup, survives_s: float = 45.0, **about: HoldNote) -> None:
+    def __init__(self, live: LiveGroup, note: HoldNote = NOTE, *, survives_s: float = 45.0) -> None:
         """Hold nothing yet."""
-        note = about.get("note", HoldNote(who="ann", host="desk"))
+        super().__init__(live, GroupChannel(live.cluster, live.group))
         self.hold = ClassicHold(note=note, session_timeout_s=survives_s)
-        self.live, self.channel = live, GroupChannel(live.cluster, live.group)
         self._busy, self._ended = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._keep)
 
@@ -221,16 +195,15 @@ class Kept:
         self.dies()
         self.channel.__exit__(None, None, None)
 
-    def capture(self, *numbers: int) -> None:
+    def capture(self, *places: TopicPartition) -> float:
         """Capture partitions as well."""
-        wanted = self.hold.held | self.live.places_of(*numbers)
         with self._busy:
-            once_at_rest(lambda: run_recipe(self.hold.capture(wanted), self.channel))
+            return super().capture(*places)
 
-    def release(self, *numbers: int) -> None:
+    def release(self, *places: TopicPartition) -> float:
         """Release partitions."""
         with self._busy:
-            run_recipe(self.hold.release(self.live.places_of(*numbers)), self.channel)
+            return super().release(*places)
 
     def dies(self) -> None:
         """Keep it no longer."""

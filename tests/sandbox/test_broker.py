@@ -9,13 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from applications import PATIENCE_S, eventually
+from applications import PATIENCE_S, Applications
 from clients import AdminClient
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from toolkit.errors import SandboxFailed, UsageError
-from toolkit.model import Cluster
+from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox import broker as broker_module
 from toolkit.sandbox.broker import find_broker, free_ports, kafka_command, start_broker
 from toolkit.sandbox.fleet import Sandbox
@@ -130,29 +129,22 @@ def processes_of(sandbox: Sandbox) -> list[int]:
 
 @pytest.mark.parametrize(("fixture", "version"), [("bare_cluster", VERSION), ("kafka_39", "3.9.1")])
 def test_kafkas_own_tool_runs(
-    request: pytest.FixtureRequest, fixture: str, version: str, unique_name: Callable[[str], str]
+    request: pytest.FixtureRequest,
+    fixture: str,
+    version: str,
+    applications: Callable[[Cluster], Applications],
 ) -> None:
     """The consumer groups tool, with which the toolkit is compared, has all jars it needs."""
-    cluster: Cluster = request.getfixturevalue(fixture)
-    topic, group = unique_name("topic"), unique_name("group")
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(PATIENCE_S)
-    commit = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 7)])
-    eventually(  # the coordinator may not have heard of the topic yet
-        lambda: (
-            not admin.alter_consumer_group_offsets([commit])[group]
-            .result(PATIENCE_S)
-            .topic_partitions[0]
-            .error
-        )
-    )
+    apps = applications(request.getfixturevalue(fixture))
+    topic, group = apps.create_topic(apps.name("topic")), apps.name("group")
+    apps.commit(group, {TopicPartition(topic, 0): 7})
 
     main = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     tool = kafka_command(main, version=version)
-    where = ("--bootstrap-server", cluster.bootstrap_servers, "--timeout", "60000")
-    said = subprocess.run(
+    where = ("--bootstrap-server", apps.address, "--timeout", "60000")
+    done = subprocess.run(
         [*tool, *where, "--describe", "--group", group], capture_output=True, text=True, check=True
     )
 
-    rows = [line.split()[:5] for line in said.stdout.splitlines()]
-    assert [group, topic, "0", "7", "0"] in rows, said
+    rows = [line.split()[:5] for line in done.stdout.splitlines()]
+    assert [group, topic, "0", "7", "0"] in rows, done

@@ -13,14 +13,27 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from main_program import call_main
+from main_program import Command, call_main
 
 from toolkit.cli import cli
 from toolkit.model import Cluster
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+OnTerminal = Callable[..., None]
 QUICK = ("--override", "keeps-committing")
 DOWN = "127.0.0.1:1"  # where nobody may listen but root, and nobody does
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> OnTerminal:
+    """Return a function that makes stdout a terminal of some columns and lines."""
+
+    def resize(columns: int = 80, lines: int = 24, term: str = "dumb") -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("TERM", term)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setenv("LINES", str(lines))
+
+    return resize
 
 
 @pytest.fixture(scope="session")

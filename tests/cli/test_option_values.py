@@ -16,40 +16,30 @@ from toolkit.planning.changes.pause import check_position
 SHORT = {"--cluster": "-c", "--group": "-g", "--output": "-o", "--topic": "-t"}
 
 
-def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each command below a group."""
+def options(group: click.Group, *words: str) -> Iterator[tuple[list[str], click.Option]]:
+    """Yield each option of each command below a group, with the words of its command."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
-            yield from commands(command, (*words, name))
-        else:
-            yield (*words, name)
-
-
-def command_of(words: tuple[str, ...]) -> click.Command:
-    """Return the command of some words."""
-    command: click.Command | None = cli
-    for word in words:
-        assert isinstance(command, click.Group)
-        command = command.get_command(click.Context(cli), word)
-    assert command
-    return command
+            yield from options(command, *words, name)
+        elif command:
+            found = (one for one in command.params if isinstance(one, click.Option))
+            yield from (([*words, name], option) for option in found)
 
 
 def test_no_option_of_any_command_wins_in_silence() -> None:
     """Two values are refused with the name of the option; what may be repeated is not refused."""
     context = click.Context(cli)
-    for words in commands(cli):
-        for option in (one for one in command_of(words).params if isinstance(one, click.Option)):
-            name = max(option.opts, key=len)
-            once = [name, *(["1"] * (0 if option.is_flag else option.nargs))]
-            refuse_repeated(cli, [*words, *once], context)
-            if option.multiple or option.count:
-                refuse_repeated(cli, [*words, *once, *once], context)
-                continue
-            with pytest.raises(UsageError, match=f"^{name} is given 2 times"):
-                refuse_repeated(cli, [*words, *once, *once], context)
+    for words, option in options(cli):
+        name = max(option.opts, key=len)
+        once = [name, *(["1"] * (0 if option.is_flag else option.nargs))]
+        refuse_repeated(cli, [*words, *once], context)
+        if option.multiple or option.count:
+            refuse_repeated(cli, [*words, *once, *once], context)
+            continue
+        with pytest.raises(UsageError, match=f"^{name} is given 2 times"):
+            refuse_repeated(cli, [*words, *once, *once], context)
 
 
 def test_a_command_with_two_targets_does_not_begin() -> None:
@@ -101,12 +91,11 @@ def test_a_position_to_commit_first_is_an_offset(position: str) -> None:
 
 def test_a_short_option_means_the_same_on_every_command() -> None:
     """Every command with --cluster, --group, --output or --topic takes the letter, and no other."""
-    for words in commands(cli):
-        for option in (one for one in command_of(words).params if isinstance(one, click.Option)):
-            (expected,) = [SHORT[name] for name in option.opts if name in SHORT] or [None]
-            letters = [name for name in option.opts if not name.startswith("--")]
+    for words, option in options(cli):
+        (expected,) = [SHORT[name] for name in option.opts if name in SHORT] or [None]
+        letters = [name for name in option.opts if not name.startswith("--")]
 
-            assert [expected] == letters if expected else not {*SHORT.values()} & {*letters}, words
+        assert [expected] == letters if expected else not {*SHORT.values()} & {*letters}, words
 
 
 @pytest.mark.parametrize(

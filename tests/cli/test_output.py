@@ -3,8 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pandas as pd
@@ -54,11 +53,10 @@ def test_table_cannot_write_escape_sequences(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("output", ["table", "json", "csv"])
 def test_terminal_is_never_commanded(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, output: str
+    capsys: pytest.CaptureFixture[str], on_terminal: Callable[..., None], output: str
 ) -> None:
     """Whatever the form, what goes to a terminal holds no control character but line ends."""
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "dumb")
+    on_terminal()
     write_frame(pd.DataFrame({"group": [ESCAPES], "lag": [1]}), output)
     written = capsys.readouterr().out
 

@@ -3,18 +3,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import click
 import pytest
+from main_program import Command
 from terminal import talk
 
 from toolkit.cli import COMMANDS, SECTIONS, cli
 from toolkit.cli.familiar_words import FAMILIAR
-
-Command = Callable[..., "CompletedProcess[str]"]
 
 FRAMES = ("pandas", "numpy", "pyarrow", "plotly", "IPython", "ipywidgets")
 # A pattern of a subscription needs re2, and a name that is not ASCII the widths that rich knows.

@@ -6,7 +6,6 @@ import csv
 import io
 import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,25 +23,12 @@ from toolkit.cli.terminal_table import Screen, terminal_table
 from toolkit.model.names import shown_name
 from toolkit.report.frame_cells import rows_of
 
-OnTerminal = Callable[[int, int], None]
+OnTerminal = Callable[..., None]
 
 WORDS = st.text("abcdefgh-.東", min_size=1, max_size=20)
 SENTENCES = st.lists(WORDS, min_size=1, max_size=8).map(" ".join)
 ROWS = st.lists(st.tuples(SENTENCES, st.integers(0, 10**9), SENTENCES, WORDS), min_size=1)
 NAMES = ["group", "unknown_lag_partitions", "why", "owner"]
-
-
-@pytest.fixture
-def on_terminal(monkeypatch: pytest.MonkeyPatch) -> OnTerminal:
-    """Return a function that makes stdout a terminal of some columns and lines."""
-
-    def resize(columns: int, lines: int) -> None:
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-        monkeypatch.setenv("TERM", "dumb")
-        monkeypatch.setenv("COLUMNS", str(columns))
-        monkeypatch.setenv("LINES", str(lines))
-
-    return resize
 
 
 @given(ROWS, st.integers(45, 200))
@@ -66,7 +52,7 @@ def test_narrow_terminal_shows_important_columns_and_names_the_others(
     capsys: pytest.CaptureFixture[str], on_terminal: OnTerminal
 ) -> None:
     """Important columns get room first and stay in their order; how to see the rest is said."""
-    on_terminal(40, 24)
+    on_terminal(columns=40)
     row = {"coordinator": [1], "group": ["nightly-export"], "assignor": ["range"], "lag": [5400]}
     write_frame(pd.DataFrame(row), "table", important=["group", "lag"])
     written = capsys.readouterr()
@@ -82,7 +68,7 @@ def test_long_table_counts_the_rows_that_follow(
     capsys: pytest.CaptureFixture[str], on_terminal: OnTerminal
 ) -> None:
     """A table longer than the screen leaves its first rows readable and counts the others."""
-    on_terminal(80, 24)
+    on_terminal()
     frame = pd.DataFrame({"group": [f"g{number}" for number in range(5_000)]})
     write_frame(frame, "table")
     written = capsys.readouterr()
@@ -99,7 +85,7 @@ def test_pipe_and_plan_to_approve_get_everything(
     written = capsys.readouterr()
     assert (101, "") == (len(written.out.splitlines()), written.err)
 
-    on_terminal(80, 24)
+    on_terminal()
     write_frame(pd.DataFrame({"after": range(100)}), "table", is_whole=True)
     assert ["after", *map(str, range(100))] == capsys.readouterr().out.split()
 
@@ -146,7 +132,7 @@ def test_a_status_has_its_colour_and_keeps_its_word(
     columns: int,
 ) -> None:
     """Only cells of status columns are painted, and without the colours the table is the same."""
-    on_terminal(columns, 24)
+    on_terminal(columns)
     plain = written_to_terminal(capsys)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -173,7 +159,7 @@ def test_no_colour_where_nobody_wants_it(
     output: str,
 ) -> None:
     """NO_COLOR, a terminal without colours, JSON and CSV get no escape sequence."""
-    on_terminal(80, 24)
+    on_terminal()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv(*variable)
 

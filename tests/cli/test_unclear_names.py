@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 import yaml
 from applications import Applications
+from main_program import Command
 from operators import Operator
 from terminal import talk
 
-from toolkit.journeys.copy import CopyRequest
 from toolkit.model import TopicPartition
-from toolkit.session import Session
 from widgets.group_picker import group_picker
 
 NAMES = {"": '""', " ": '" "', "-": '"-"', "\N{EN DASH}": '"\N{EN DASH}"'}
-Command = Callable[..., CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -59,6 +56,7 @@ def at(operator: Operator, name: str, place: TopicPartition) -> int | None:
         (("reset", "--to-offset", "3"), ""),
         (("reset", "--to-offset", "3"), "-"),
         (("delete-groups",), " "),
+        (("consumer-groups", "--delete"), ""),
     ],
 )
 def test_something_has_to_be_typed(
@@ -75,18 +73,6 @@ def test_something_has_to_be_typed(
 
     changed = 3 if words[0] == "reset" else None
     assert (0, changed) == (code, at(operator, name, place)), seen
-
-
-def test_kafka_flags(operator: Operator, place: TopicPartition, fleet: Path) -> None:
-    """The same with the flags of Kafka's tool."""
-    where = ("--bootstrap-server", operator.cluster.bootstrap_servers, "--delete", "--group", "")
-    command = ("consumer-groups", *where, "--reason", "a test")
-    code, seen = talk(command, fleet, says=[("to apply this", "")])
-    assert (3, 7) == (code, at(operator, "", place)), seen
-
-    code, seen = talk(command, fleet, says=[("to apply this", '""')])
-
-    assert (0, None) == (code, at(operator, "", place)), seen
 
 
 @pytest.mark.usefixtures("place")
@@ -119,22 +105,18 @@ def test_protected(operator: Operator, tmp_path: Path, offsetbook_main: Command)
 
 
 @pytest.mark.usefixtures("place")
-def test_a_copy(
-    operator: Operator, apps: Applications, fleet: Path, offsetbook_main: Command
-) -> None:
-    """The empty name can be copied; in Python an empty text names no group."""
+def test_a_copy(apps: Applications, fleet: Path, offsetbook_main: Command) -> None:
+    """The empty name can be copied."""
     copy = apps.name("copy")
     words = ("copy", "--cluster", "test", "--group", "", "--to", copy)
     planned = offsetbook_main(*words, "--dry-run", "--output", "json", fleet=fleet)
     assert (0, [copy]) == (planned.returncode, [row["group"] for row in json.loads(planned.stdout)])
-    with pytest.raises(Exception, match="no group selected"):
-        Session(operator.cluster, operator.state).copy(CopyRequest(""))
 
 
 @pytest.mark.usefixtures("place")
 def test_a_picker_tells_names_apart(operator: Operator) -> None:
     """The list shows names in quotes, and a choice can be read as a name again."""
-    session = Session(operator.cluster, operator.state)
+    session = operator.session
     choices = session.choices()
     picker = group_picker(choices[choices["group"].isin(NAMES)], only_one=True)
     picker.live_form()
@@ -143,24 +125,3 @@ def test_a_picker_tells_names_apart(operator: Operator) -> None:
     picker.choose(['""'])
     (name,) = picker.picked
     assert {""} == {*session.sample(name).partitions["group"]}
-
-
-def test_a_name_is_no_pattern_of_another(
-    operator: Operator, apps: Applications, fleet: Path, offsetbook_main: Command
-) -> None:
-    """A group whose name is how a pattern would be written for another one is not taken for it."""
-    topic = TopicPartition(apps.create_topic(apps.name("orders"), records=9), 0)
-    odd = apps.name("odd*")
-    beside = odd.replace("*", "[*]")
-    operator.commit(odd, {topic: 3})
-    operator.commit(beside, {topic: 7})
-    session = Session(operator.cluster, operator.state)
-
-    diagnosed = session.sample(odd)
-    copied = session.copy(CopyRequest(odd, apps.name("copy")))
-    words = ("--bootstrap-server", operator.cluster.bootstrap_servers, "--describe", "--group", odd)
-    described = offsetbook_main("consumer-groups", *words, fleet=fleet)
-
-    assert [3] == [*diagnosed.partitions["committed"]]
-    assert [3] == [change.after.offset for _, change in copied.plan.changes if change.after]
-    assert (0, True) == (described.returncode, odd in described.stdout), described.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -14,24 +13,16 @@ from toolkit.model.rows import Rows
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 GROUPS = Rows({"group": "name", "lag": "number"}, [(f"g{n}", n) for n in range(100)])
 LINES = 24
-
-
 Draw = Callable[..., list[str]]
-
-
-def at_terminal(monkeypatch: pytest.MonkeyPatch, term: str = "xterm") -> None:
-    """Make stdout a terminal."""
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    for name, value in {"TERM": term, "COLUMNS": "80", "LINES": str(LINES)}.items():
-        monkeypatch.setenv(name, value)
+OnTerminal = Callable[..., None]
 
 
 @pytest.fixture
-def draw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Draw:
+def draw(capsys: pytest.CaptureFixture[str], on_terminal: OnTerminal) -> Draw:
     """Return a function that returns the lines of the last of some readings, 5 s apart."""
 
     def drawn(*readings: tuple[Rows | None, list[str]]) -> list[str]:
-        at_terminal(monkeypatch)
+        on_terminal(lines=LINES, term="xterm")
         display = display_for("table", 5, ("group", "lag"))
         for number, (table, notes) in enumerate(readings):
             display.show(WatchedReading(NOON + timedelta(seconds=5 * number), table, notes))
@@ -88,9 +79,9 @@ def test_names_cannot_command_the_terminal(draw: Draw) -> None:
     ],
 )
 def test_only_a_table_on_a_terminal_that_can_is_drawn_over(
-    monkeypatch: pytest.MonkeyPatch, output: str, term: str, expected: type
+    on_terminal: OnTerminal, output: str, term: str, expected: type
 ) -> None:
     """Data, and a terminal without a cursor that moves, get one reading after the other."""
-    at_terminal(monkeypatch, term)
+    on_terminal(term=term)
 
     assert expected is type(display_for(output, 5, ()))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import time_machine
+from hold_records import hold_record
 from secured import Secured
 
 from toolkit.journeys.doctor import doctor
@@ -22,10 +23,10 @@ from toolkit.journeys.doctor.cluster_checks import check_cluster, permission_row
 from toolkit.journeys.doctor.this_machine import machine_rows
 from toolkit.kafka_io.cluster.broker_versions import release_of
 from toolkit.kafka_io.cluster.permissions import MAX_NAMES, AclOperation, Permissions
-from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, Policy, TopicPartition
+from toolkit.model import Cluster, Policy
 from toolkit.sandbox.jars import VERSION
 from toolkit.sandbox.roles import ROLES
-from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, keeper_lock, write_hold
+from toolkit.storage.hold_files import HoldStatus, hold_path, keeper_lock, write_hold
 
 READING = {"describe groups", "describe topics", "read offsets topic"}
 # As docs/acls.md has it; whether offsets can be moved is told to nobody.
@@ -147,11 +148,8 @@ def test_a_hold_without_a_keeper_is_reported(
     """A hold file whose lock nobody has is a warning that names the group."""
     monkeypatch.setenv("OFFSETBOOK_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("OFFSETBOOK_FLEET", str(tmp_path / "none.yaml"))
-    note = HoldNote("ana", "desk-1", datetime(2026, 11, 21, tzinfo=UTC), None, "poison", 45.0)
-    kind = GroupType.CONSUMER, "uniform", (TopicPartition("orders", 1),), CaptureMode.LOSSLESS
-    record = HoldRecord("run", Cluster("eu", "kafka:1"), "abc", "billing", *kind, note)
     path = hold_path(tmp_path / "state", "abc", "billing")
-    write_hold(path, replace(record, status=HoldStatus.HELD))
+    write_hold(path, hold_record(status=HoldStatus.HELD))
 
     def found() -> tuple[str, str]:
         frame = doctor().frame

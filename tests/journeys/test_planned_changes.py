@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import ClusterAccess, cluster_at
 from toolkit.journeys.copy import CopyRequest, copy
 from toolkit.journeys.reset import target
-from toolkit.model import Cluster, Policy, TopicPartition
+from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Intent
-from toolkit.session import Session, connect
+from toolkit.session import connect
 
 
 def test_with_an_age_only_the_named_groups_are_shown(
@@ -35,20 +34,20 @@ def test_with_an_age_only_the_named_groups_are_shown(
     assert {group, other} <= {commit.group_id for commit in change.facts.commits}
 
 
-def guarded(operator: Operator, name: str) -> Session:
-    """Return a session on the cluster, whose fleet file protects a group."""
-    policy = Policy(protected_groups=(name,))
-    return Session(replace(operator.cluster, policy=policy), operator.state)
-
-
-def test_a_pattern_deletes_what_can_be_deleted(operator: Operator, apps: Applications) -> None:
-    """A live and a protected group stay and do not block, unless they are named."""
+@pytest.fixture
+def stem(apps: Applications) -> str:
+    """Return how the names of three groups begin: one is idle, one to be protected, one live."""
     topic, stem = apps.create_topic(apps.name("orders"), records=3), apps.name("stem")
-    idle, kept, live = (f"{stem}-{word}" for word in ("idle", "kept", "live"))
-    for name in (idle, kept):
+    for name in (f"{stem}-idle", f"{stem}-kept"):
         apps.commit(name, {TopicPartition(topic, 0): 1})
-    apps.join(live, [topic])
-    session = guarded(operator, kept)
+    apps.join(f"{stem}-live", [topic])
+    return stem
+
+
+def test_a_pattern_deletes_what_can_be_deleted(operator: Operator, stem: str) -> None:
+    """A live and a protected group stay and do not block, unless they are named."""
+    idle, kept, live = (f"{stem}-{word}" for word in ("idle", "kept", "live"))
+    session = operator.with_policy(protected_groups=(kept,)).session
 
     change = session.delete_groups([f"{stem}-*"])
 
@@ -66,15 +65,12 @@ def test_a_pattern_deletes_what_can_be_deleted(operator: Operator, apps: Applica
         assert (rule,) == named.blocked_by
 
 
-def test_what_can_be_deleted_is_listed(operator: Operator, apps: Applications) -> None:
+def test_what_can_be_deleted_is_listed(operator: Operator, stem: str) -> None:
     """Empty groups are there to choose, with when they expire; of the others it is said why not."""
-    topic = apps.create_topic(apps.name("orders"), records=3)
-    idle, kept, live = apps.name("idle"), apps.name("kept"), apps.name("live")
-    for name in (idle, kept):
-        apps.commit(name, {TopicPartition(topic, 0): 1})
-    apps.join(live, [topic])
+    idle, kept, live = (f"{stem}-{word}" for word in ("idle", "kept", "live"))
+    session = operator.with_policy(protected_groups=(kept,)).session
 
-    found = guarded(operator, kept).deletable_groups()
+    found = session.deletable_groups()
 
     rows = found.rows.set_index("group")
     assert (True, False, False) == (idle in rows.index, kept in rows.index, live in rows.index)
@@ -85,7 +81,7 @@ def test_what_can_be_deleted_is_listed(operator: Operator, apps: Applications) -
     why = found.others.set_index("group")["why"]
     assert f"protected by the fleet file ({kept})" == why[kept]
     assert why[live].startswith("group is ")
-    assert not len(guarded(operator, kept).deletable_groups([idle]).rows)
+    assert not len(session.deletable_groups([idle]).rows)
 
 
 DOWN = Cluster("eu", "127.0.0.1:1")  # where nobody may listen but root, and nobody does
@@ -119,16 +115,9 @@ def vanishing(*rows: tuple[str, str]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=["cluster", "group"])
 
 
-@pytest.fixture
-def topic(apps: Applications) -> str:
-    """Return a topic."""
-    return apps.create_topic(apps.name("rescued"), records=3)
-
-
-def test_the_groups_that_lose_offsets_are_rescued(
-    operator: Operator, apps: Applications, topic: str
-) -> None:
+def test_the_groups_that_lose_offsets_are_rescued(operator: Operator, apps: Applications) -> None:
     """All of the forecast of that cluster, which may be none, or those that are named."""
+    topic = apps.create_topic(apps.name("rescued"), records=3)
     wild, other = apps.name("wild*"), apps.name("wild-too")
     for group in (wild, other, wild.replace("*", "card")):
         apps.commit(group, {TopicPartition(topic, 0): 1})

@@ -17,6 +17,7 @@ from operators import Operator
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.health import earlier_sample, health
+from toolkit.journeys.reset import target
 from toolkit.journeys.troubleshoot import troubleshoot
 from toolkit.kafka_io.logs.record_times import read_first_committed, read_first_records
 from toolkit.model import Problem, TopicPartition
@@ -37,7 +38,7 @@ CAUGHT_UP = "caught up: no committed record follows"
 def test_after_a_transaction(
     operator: Operator, apps: Applications, after: list[tuple[int, bool]], first_unread: int | None
 ) -> None:
-    """The diagnosis of a group says so, and the time lag of the fleet job does."""
+    """A diagnosis, a reset to the end and the time lag of the fleet job know what is unread."""
     place = TopicPartition(apps.create_topic(apps.name("orders")), 0)
     apps.write_transactions(place, (3, True), *after)
     group = apps.name("payments")
@@ -56,6 +57,11 @@ def test_after_a_transaction(
     else:
         assert "no members" == row["verdict"] == word["verdict"]
         assert "lag 9, the oldest unread record was written 1 h" in row["why"]
+
+    change = operator.session.reset([group], to=target("to-latest"))
+    skipped = [] if first_unread is None else ["at most 2 unread records would be skipped"]
+    assert skipped == [finding.why for finding in change.findings if finding.blocks]
+    assert skipped or operator.apply(change.plan).is_done
 
     columns = {"topic": [place.topic], "partition": [0], "committed": [3], "topic_id": [None]}
 

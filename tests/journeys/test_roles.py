@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from applications import Applications, eventually
 from secured import Secured
 
@@ -53,15 +52,7 @@ LIVE_GROUP: dict[str, Callable[[ob.Session, str, str], Any]] = {
 @pytest.fixture
 def as_role(secured: Secured, tmp_path: Path) -> Callable[[str], ob.Session]:
     """Return a function that connects as a role."""
-
-    def connect(role: str) -> ob.Session:
-        cluster = secured.role(role)
-        settings = {"bootstrap.servers": cluster.bootstrap_servers, **cluster.settings}
-        fleet = tmp_path / f"{role}.yaml"
-        fleet.write_text(yaml.safe_dump({"clusters": {"secured": settings}}))
-        return ob.connect("secured", fleet, tmp_path / role)
-
-    return connect
+    return lambda role: ob.Session(secured.role(role), tmp_path / role)
 
 
 def applied_at_rest(plan: Callable[[], Any]) -> tuple[str, str]:

@@ -133,35 +133,24 @@ def minute_apps(applications_until: Callable[..., Applications], tmp_path: Path)
 def rule(secured: Any, applications: Callable[[Cluster], Applications]) -> Iterator[Any]:
     """Return a function that gives the reader a rule for the length of the test."""
     admin = applications(secured.plain).admin
-    made: list[AclBinding] = []
+    made: list[AclBindingFilter] = []
 
-    def known(acl: AclBinding) -> Any:
+    def known(acl: AclBindingFilter) -> Any:
         # The broker answers from what it judges requests by.
-        return admin.describe_acls(_as_filter(acl)).result()
+        return admin.describe_acls(acl).result()
 
     def make(
         permission: AclPermissionType, kind: ResourceType, name: str, operation: AclOperation
     ) -> None:
         whom = (ResourcePatternType.LITERAL, f"User:{reader()}", "*")
-        acl = AclBinding(kind, name, *whom, operation, permission)
-        admin.create_acls([acl])[acl].result()
-        made.append(acl)
-        eventually(lambda: known(acl))
+        acl = (kind, name, *whom, operation, permission)
+        (created,) = admin.create_acls([AclBinding(*acl)]).values()
+        created.result()
+        made.append(AclBindingFilter(*acl))
+        eventually(lambda: known(made[-1]))
 
     yield make
     for acl in made:
-        for deleted in admin.delete_acls([_as_filter(acl)]).values():
-            deleted.result()
+        (deleted,) = admin.delete_acls([acl]).values()
+        deleted.result()
         eventually(lambda acl=acl: not known(acl))
-
-
-def _as_filter(acl: AclBinding) -> AclBindingFilter:
-    return AclBindingFilter(
-        acl.restype,
-        acl.name,
-        acl.resource_pattern_type,
-        acl.principal,
-        acl.host,
-        acl.operation,
-        acl.permission_type,
-    )

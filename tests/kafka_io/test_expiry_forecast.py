@@ -106,23 +106,19 @@ def logged(connection: Connection, names: list[str]) -> tuple[pd.DataFrame, pd.D
         found, source = decode_commits(read.latest)[0], "offsets topic"
         if read.unstable_tail:
             ours = [name for name in names if partition_of(name, OFFSETS_PARTITIONS) == number]
-            found, source = by_admin(connection, ours), "admin"
+            rows = [
+                (c.group_id, c.topic, c.partition, c.offset, c.pending)
+                for c in read_commits(connection, ours)[0]
+            ]
+            columns = ("group", "topic", "partition", "committed", "pending")
+            cells = map(list, zip(*rows, strict=True))
+            found, source = pa.table(dict(zip(columns, cells, strict=True))), "admin"
         found = found.append_column("source", pa.repeat(source, len(found)))
         if "pending" not in found.column_names:
             found = found.append_column("pending", pa.repeat(pa.scalar(False), len(found)))
         commits.append(found)
     table = pa.concat_tables(commits, promote_options="default").to_pandas()
     return table.assign(cluster="minute"), pa.concat_tables(groups).to_pandas()
-
-
-def by_admin(connection: Connection, names: list[str]) -> pa.Table:
-    """Return what coordinators tell of the commits of some groups."""
-    rows = [
-        (c.group_id, c.topic, c.partition, c.offset, c.pending)
-        for c in read_commits(connection, names)[0]
-    ]
-    columns = ("group", "topic", "partition", "committed", "pending")
-    return pa.table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
 
 
 def tombstones(address: str) -> dict[Key, list[float]]:
@@ -169,7 +165,7 @@ def judge(
     """Compare a forecast with what came after it; a verdict out of order says what was done."""
     verdicts = {}
     for key, row in told.rows.items():
-        at_s = first_after(told.made_at_s, gone.get(key, []))
+        at_s = next((at_s for at_s in gone.get(key, []) if at_s >= told.made_at_s), None)
         due_s, by_s = (instant(row[name]) for name in ("expires_at", "expires_by"))
         if "none" == row["expiry_confidence"]:
             verdict = NOT_KNOWN
@@ -193,11 +189,6 @@ def what_was_done(cast: Cast, key: Key, made_at_s: float, at_s: float | None) ->
         and made_at_s <= event.at_s
         and (at_s is None or event.at_s <= at_s)
     )
-
-
-def first_after(since_s: float, times_s: list[float]) -> float | None:
-    """Return the first of some times that is not before an instant."""
-    return next((at_s for at_s in times_s if at_s >= since_s), None)
 
 
 def instant(moment: Any) -> float | None:
@@ -263,7 +254,9 @@ def test_forecasts_against_the_tombstones_that_came(minute_apps: Applications) -
     kept = {key for key, verdict in told[3].items() if verdict == KEPT}
     there = {(c.group_id, c.topic, c.partition) for c in cast.commits(*{key[0] for key in kept})}
     assert kept <= there
-    check_share_group(apps.cluster)
+    with Connection(apps.cluster) as connection:
+        (share,) = (g for g in list_groups(connection)[0] if g.group_id == "share")
+    assert (GroupType.SHARE, GroupState.EMPTY) == (share.type, share.state)
 
 
 # What was done to groups after a forecast: only there may something else come than was told.
@@ -314,10 +307,3 @@ def check_stopped(
         foretold_s = told.rows[key]["expires_if_stopped_at"].timestamp()
         latest_s = foretold_s + (stopped_by_s - told.made_at_s) + CHECK_S
         assert foretold_s <= gone[key][-1] <= latest_s, key
-
-
-def check_share_group(cluster: Cluster) -> None:
-    """Check that a share group without members is there when all offsets have expired."""
-    with Connection(cluster) as connection:
-        (share,) = (g for g in list_groups(connection)[0] if g.group_id == "share")
-    assert (GroupType.SHARE, GroupState.EMPTY) == (share.type, share.state)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import blocks_of, rows_of, tasks_of
+from idle_groups import idle_group
 
 from toolkit.cli import cli
 from toolkit.cli.reading import FleetReading
@@ -23,8 +24,6 @@ from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_o
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot, TopicPartition
-from toolkit.planning.changes.copy import plan_rename
-from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
 from toolkit.spark.ask import ask_groups
@@ -129,6 +128,7 @@ def test_denied_topic(
     deny(ResourceType.TOPIC, closed, AclOperation.DESCRIBE)
 
     snapshot = read_snapshot(secured.sasl, groups=[group, other])
+    facts = read_plan_facts(secured.sasl, groups=[group])
 
     (problem,) = snapshot.problems
     assert "TOPIC_AUTHORIZATION_FAILED" in problem.why
@@ -136,7 +136,10 @@ def test_denied_topic(
         assert (problem.what, problem.topic, problem.partition) == ("log offsets", closed, 0)
     else:  # the broker says nothing about a member with such a topic
         assert (problem.what, problem.group_id) == ("members", group)
-    # The broker leaves commits of the topic out without a word.
+    # The broker leaves commits of the topic out without a word; the offsets topic has them.
+    hidden = [p for p in facts.problems if (p.group_id, p.topic, p.partition) == (group, closed, 0)]
+    assert ["committed offset"] == [problem.what for problem in hidden]
+    assert "TOPIC_AUTHORIZATION_FAILED" in hidden[0].why
     assert {(c.group_id, c.topic, c.offset) for c in snapshot.commits} == {
         (group, fine, 2),
         (other, fine, 1),
@@ -144,38 +147,12 @@ def test_denied_topic(
     assert snapshot.logs[TopicPartition(fine, 0)].log_end == 5
 
 
-def test_a_group_is_not_renamed_without_offsets_that_are_hidden(
-    secured: Any, applications: Any, deny: Any
-) -> None:
-    """The offsets topic tells of commits that are left out, and they keep their group in place."""
-    apps = applications(secured.plain)
-    closed, fine = (apps.create_topic(apps.name(stem), records=5) for stem in ("closed", "fine"))
-    group = apps.name("half-hidden")
-    apps.commit(group, {TopicPartition(closed, 0): 2, TopicPartition(fine, 0): 1})
-    deny(ResourceType.TOPIC, closed, AclOperation.DESCRIBE)
-
-    facts = read_plan_facts(secured.sasl, groups=[group])
-
-    assert [fine] == [commit.topic for commit in facts.commits]
-    about = (group, closed, 0)
-    found = [p for p in facts.problems if (p.group_id, p.topic, p.partition) == about]
-    assert ["committed offset"] == [problem.what for problem in found]
-    assert "TOPIC_AUTHORIZATION_FAILED" in found[0].why
-    for plan in (
-        plan_rename(facts, source=group, target=f"{group}-new"),
-        plan_delete_groups(facts, groups=[group]),
-    ):
-        assert about in [(f.group_id, f.topic, f.partition) for f in plan.findings if f.blocks]
-
-
 def test_what_acls_may_hide_is_no_empty_answer(
     secured: Any, applications: Any, deny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who may not describe topics, or the cluster, is not told that there is nothing."""
     apps = applications(secured.plain)
-    topic = apps.create_topic(apps.name("secret"), records=5)
-    group = apps.name("secretive")
-    apps.commit(group, {TopicPartition(topic, 0): 2})
+    group, _ = idle_group(apps, 2)
     fleet = tmp_path / "fleet.yaml"
     entry = {"bootstrap.servers": secured.sasl.bootstrap_servers, **secured.sasl.settings}
     fleet.write_text(json.dumps({"clusters": {"secured": entry}}))
@@ -212,10 +189,8 @@ def test_what_acls_may_hide_is_no_empty_answer(
 @pytest.fixture
 def committed(secured: Any, applications: Any) -> tuple[str, str]:
     """Return a topic of the secured broker, and a group that committed offset 3 of it."""
-    apps = applications(secured.plain)
-    topic, group = apps.create_topic(apps.name("timeless"), records=5), apps.name("timeless-group")
-    apps.commit(group, {TopicPartition(topic, 0): 3})
-    return topic, group
+    group, (place,) = idle_group(applications(secured.plain), 3)
+    return place.topic, group
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 from applications import PATIENCE_S
+from fleet_tasks import blocks_of, tasks_of
 from raw_classic import commit
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
-from toolkit.kafka_io.groups.group_settings import read_expiry_settings
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.model import Cluster, TopicPartition
-from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds
+from toolkit.planning.lag.status_rules import StatusRules
+from toolkit.spark.arrow import as_frame
+from toolkit.spark.judge import EvaluationRules, judge_cluster
+from toolkit.spark.packed_tables import unpack
+from toolkit.spark.schemas import RESULTS
 
 pytestmark = [
     pytest.mark.slow("waits for a time that broker metrics count"),
@@ -53,29 +54,12 @@ def committed(apps: Any, group: str) -> int:
 
 
 def summed(cluster: Cluster) -> pd.DataFrame:
-    """Return the activity of the last hour by group, read from the whole offsets topic."""
-    with Connection(cluster) as connection:
-        settings = read_expiry_settings(connection)
-        reads = [
-            read_offsets_log(cluster, number, log)
-            for number, log in offsets_partitions(connection).logs.items()
-        ]
-    activity = pa.concat_tables([read.activity for read in reads]).to_pandas()
-    removals = pa.concat_tables([read.removals for read in reads]).to_pandas()
-    told = with_removal_kinds(
-        removals.assign(cluster=cluster.name),
-        retention_s=settings.retention_s,
-        check_interval_s=settings.check_interval_s,
-    )
-    latest = activity.loc[activity["commits"] > 0, ["group"]]
-    table = activity_by_group(
-        activity.assign(cluster=cluster.name),
-        told,
-        since=datetime.now(UTC) - timedelta(hours=1),
-        now=datetime.now(UTC),
-        commits=latest.assign(cluster=cluster.name),
-    )
-    return table.set_index("group")
+    """Return the activity of the last hour by group, as the fleet job counts it."""
+    now = datetime.now(UTC)
+    rules = EvaluationRules(StatusRules(), now, 30, now - timedelta(hours=1))
+    rows = judge_cluster(cluster, blocks_of(tasks_of(cluster)), rules)
+    tables = [as_frame(unpack(row.get("activity"), RESULTS["activity"])) for row in rows]
+    return pd.concat(tables).set_index("group")
 
 
 def test_counts_equal_what_was_done(minute_apps: Any) -> None:

@@ -2,8 +2,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from clients import Producer
 from confluent_kafka import TopicCollection
+from idle_groups import idle_group
+from timed_records import produce
 
 from toolkit.errors import NotFound
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
@@ -16,15 +17,13 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 @pytest.fixture
 def planned(apps: Any) -> Any:
     """Return a group with a commit, its topic, and another topic that it never read."""
-    read, new = apps.create_topic(apps.name("read"), records=5), apps.name("new")
-    apps.create_topic(new, partitions=2, records=3)
-    group = apps.name("planned")
-    apps.commit(group, {TopicPartition(read, 0): 2})
-    return group, read, new
+    group, (place,) = idle_group(apps, 2, records=5)
+    new = apps.create_topic(apps.name("new"), partitions=2, records=3)
+    return group, place.topic, new
 
 
 def test_what_a_snapshot_has_not(apps: Any, planned: Any) -> None:
-    """Named topics are read whole, and every log has its epochs; the rest is the snapshot's."""
+    """Named topics are read whole, logs have epochs, topics their ids; the rest is a snapshot's."""
     group, read, new = planned
     plain = read_snapshot(apps.cluster, groups=[group])
     facts = read_plan_facts(apps.cluster, groups=[group], topics=[new])
@@ -38,6 +37,12 @@ def test_what_a_snapshot_has_not(apps: Any, planned: Any) -> None:
     assert {key: log.epochs for key, log in facts.logs.items()} == {
         key: ((0, log.log_end),) for key, log in facts.logs.items()
     }
+    # librdkafka writes ids in the other alphabet of base64.
+    url_safe = str.maketrans("+/", "-_")
+    assert facts.topic_ids == {
+        name: str(described.result().topic_id).translate(url_safe)
+        for name, described in apps.admin.describe_topics(TopicCollection([read, new])).items()
+    }
     assert [(c.offset, c.committed_at is None) for c in facts.commits] == [(2, False)]
     assert plain.groups[0].group_id == facts.groups[0].group_id == group
     assert (facts.at, facts.at_time, facts.problems) == (None, {}, ())
@@ -46,10 +51,8 @@ def test_what_a_snapshot_has_not(apps: Any, planned: Any) -> None:
 def test_where_logs_stood(apps: Any, planned: Any) -> None:
     """With an instant, every partition says where it stood, also one with nothing that young."""
     group, read, new = planned
-    producer = Producer({"bootstrap.servers": apps.address})
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
-    producer.produce(new, b"", partition=1, timestamp=int(later.timestamp() * 1000))
-    assert producer.flush() == 0
+    produce(apps.address, TopicPartition(new, 1), [later])
     facts = read_plan_facts(apps.cluster, groups=[group], topics=[new], at=later)
 
     assert facts.at == later
@@ -70,20 +73,6 @@ def test_topic_that_does_not_exist(bare_cluster: Cluster, planned: Any) -> None:
     )
     assert list(facts.logs) == [TopicPartition(read, 0)]
     assert list(facts.topic_ids) == [read]
-
-
-def test_topic_ids(apps: Any, planned: Any) -> None:
-    """Every topic has the id that Kafka's tools show, also one that was only named."""
-    group, read, new = planned
-    facts = read_plan_facts(apps.cluster, groups=[group], topics=[new])
-    told = apps.admin.describe_topics(TopicCollection([read, new]))
-
-    # librdkafka writes them in the other alphabet of base64.
-    url_safe = str.maketrans("+/", "-_")
-    assert facts.topic_ids == {
-        name: str(described.result().topic_id).translate(url_safe)
-        for name, described in told.items()
-    }
 
 
 def test_partition_without_a_leader(lost_broker: Any) -> None:

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from applications import eventually
 from fleet_tasks import rows_of, tasks_of
+from idle_groups import idle_group
 from since import needs
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.describe_groups import read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.kafka_io.logs.records_around import read_records_around
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot, select_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
@@ -93,36 +96,30 @@ def test_every_seeded_group_and_no_problem(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("seeded", speaking_their_protocol(GROUPS))
-def test_type_and_state(snapshot: Snapshot, seeded: SeededGroup) -> None:
-    """Each group has the type and state that its members give it."""
-    group = group_of(snapshot, seeded.group_id)
-    without_protocol = seeded.behaviour is Behaviour.ASSIGNS
+def test_type_state_and_commits(snapshot: Snapshot, seeded: SeededGroup) -> None:
+    """Each group has the type and state that its members give it, and what it committed."""
+    group, committed = (find(snapshot, seeded.group_id) for find in (group_of, committed_by))
+    type_ = GroupType.SIMPLE if seeded.behaviour is Behaviour.ASSIGNS else seeded.type
 
-    assert group.type is (GroupType.SIMPLE if without_protocol else seeded.type)
-    assert group.state is seeded.state
-    assert group.described
-    assert len(group.members) == (1 if group.is_live else 0)
-    assert group.coordinator_id == 1
+    assert (type_, seeded.state, True, 1 if group.is_live else 0, 1) == (
+        *(group.type, group.state, group.described),
+        *(len(group.members), group.coordinator_id),
+    )
+    # The slow one may not have come to each of its partitions yet.
+    assert {partition.topic for partition in committed} == set(seeded.committed_topics)
+    assert set(committed) <= partitions_of(seeded.committed_topics)
+    assert all(committed[p] == LEFT_AT for p in partitions_of(seeded.left))
 
 
 @pytest.mark.parametrize("seeded", speaking_their_protocol(SUBSCRIBED))
 def test_subscription(snapshot: Snapshot, seeded: SeededGroup) -> None:
-    """What a live group subscribes to is what its application asked for, by name or pattern."""
+    """What a live group subscribes to is what its application asked for; its member owns all."""
     group = group_of(snapshot, seeded.group_id)
+    (member,) = group.members
 
-    assert group.subscribed_topics == set(seeded.reads)
-    assert group.unreadable_subscription == ""
+    assert (set(seeded.reads), "") == (group.subscribed_topics, group.unreadable_subscription)
     # librdkafka sends its patterns joined by "|", each in parentheses.
-    assert group.members[0].subscription.pattern == (
-        f"({seeded.pattern})" if seeded.pattern else None
-    )
-
-
-@pytest.mark.parametrize("seeded", SUBSCRIBED, ids=lambda seeded: seeded.group_id)
-def test_assignment(snapshot: Snapshot, seeded: SeededGroup) -> None:
-    """The one member of a live group owns every partition of its topics."""
-    (member,) = group_of(snapshot, seeded.group_id).members
-
+    assert member.subscription.pattern == (f"({seeded.pattern})" if seeded.pattern else None)
     assert set(member.assignment) == partitions_of(seeded.reads)
 
 
@@ -139,17 +136,6 @@ def test_subscription_of_connect_is_unreadable(snapshot: Snapshot) -> None:
     assert group.protocol_type == "connect"
     assert "protocol type is 'connect'" in group.unreadable_subscription
     assert group.subscribed_topics == frozenset()
-
-
-@pytest.mark.parametrize("seeded", GROUPS, ids=lambda seeded: seeded.group_id)
-def test_commits(snapshot: Snapshot, seeded: SeededGroup) -> None:
-    """Groups of every kind and state show what they committed, and nothing else."""
-    committed = committed_by(snapshot, seeded.group_id)
-
-    # The slow one may not have come to each of its partitions yet.
-    assert {partition.topic for partition in committed} == set(seeded.committed_topics)
-    assert set(committed) <= partitions_of(seeded.committed_topics)
-    assert all(committed[p] == LEFT_AT for p in partitions_of(seeded.left))
 
 
 def test_commits_have_times_and_metadata(snapshot: Snapshot, sandbox: Sandbox) -> None:
@@ -258,10 +244,7 @@ def test_pending_commit_shows_the_value_that_still_holds(
 ) -> None:
     """A commit that an open transaction is about to change is marked, with its old value."""
     apps = exclusive_apps
-    topic = apps.create_topic(apps.name("pending"), partitions=2, records=9)
-    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    group = apps.name("pending-group")
-    apps.commit(group, {first: 3, second: 3})
+    group, (first, _) = idle_group(apps, 3, 3)
     producer = apps.pending(group, 7, first)
     try:
         snapshot = read_snapshot(apps.cluster, groups=[group])
@@ -277,10 +260,9 @@ def test_pending_commit_shows_the_value_that_still_holds(
 
 
 def test_reading_changes_nothing(exclusive_apps: Any) -> Any:
-    """Two snapshots later the groups are the same, and their topic has no record more."""
+    """After snapshots and reading records the groups are the same; their topic has no more."""
     apps = exclusive_apps
-    topic = apps.create_topic(apps.name("quiet"), records=5)
-    apps.commit(apps.name("quiet-group"), {TopicPartition(topic, 0): 2})
+    _, (place,) = idle_group(apps, 2)
 
     def state() -> Any:
         with Connection(apps.cluster) as connection:
@@ -289,6 +271,8 @@ def test_reading_changes_nothing(exclusive_apps: Any) -> Any:
     before = state()
     first = read_snapshot(apps.cluster, commit_times=True)
     second = read_snapshot(apps.cluster, commit_times=True)
+    assert read_records_around(apps.cluster, {place: 3}).records
+    assert read_record_times(apps.cluster, [(place, 1)])
 
     assert before[0][0]
     assert before[1]

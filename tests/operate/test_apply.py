@@ -4,41 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from applications import Applications
 from operators import Operator
-from plans_of_groups import rename
+from plans_of_groups import Orders, rename
 
-from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, GroupState, TopicPartition
-from toolkit.plan import Action, ChangeStatus, Outcome, Position, Result, StepOutcome
-from toolkit.planning.changes.copy import plan_copy
+from toolkit.plan import Action, ChangeStatus, Position, Result, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
-from toolkit.planning.changes.targets import (
-    ClearMetadata,
-    PastEnd,
-    ShiftBy,
-    Target,
-    ToCurrent,
-    ToDatetime,
-    ToEarliest,
-    ToLatest,
-    ToOffset,
-)
-from toolkit.planning.frames.plan_frames import review_frame
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 
 TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
-DONE_AFTER_7 = "bwAAABj/D/A="  # a library's note of the records after offset 7 that are done
-FIRST_RECORD = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-Orders = tuple[TopicPartition, TopicPartition]
 
 
 @pytest.mark.starts("a broker")
@@ -63,45 +43,6 @@ def test_a_reset_arrives_whole(
     assert {group: expected} == operator.held(group)
     results = tuple(Result(p, ChangeStatus.DONE, "", position) for p, position in expected.items())
     assert (StepOutcome(group, Action.COMMIT, ChangeStatus.DONE, "", results),) == outcome.steps
-    assert outcome.is_done
-
-
-@pytest.mark.parametrize(
-    ("target", "after"),
-    [
-        (ToOffset(2), Position(2, 0)),
-        (ShiftBy(-5), Position(2, 0)),
-        (ToEarliest(), Position(0, 0)),
-        (ToLatest(), Position(9, 0)),
-        (ToDatetime(FIRST_RECORD, PastEnd.FAIL, "to-datetime"), Position(0, 0)),
-        (ClearMetadata(), Position(7, 0)),
-        (ToOffset(7), Position(7, 0, DONE_AFTER_7)),
-        (ToCurrent(), Position(7, 0, DONE_AFTER_7)),
-    ],
-    ids=lambda value: str(getattr(value, "words", "")),
-)
-def test_metadata_belongs_to_its_offset(
-    operator: Operator, apps: Applications, target: Target, after: Position
-) -> None:
-    """It stays only where the offset stays, the plan says so, and undo brings it back."""
-    group = apps.name("payments")
-    topic = apps.create_topic(apps.name("orders"), records=9)
-    place, before = TopicPartition(topic, 0), Position(7, 0, DONE_AFTER_7)
-    operator.commit(group, {place: before})
-
-    def applied(change: PlannedChange) -> Outcome:
-        return operator.apply(change.plan, *(f.rule for f in change.findings if f.blocks))
-
-    change = operator.session.reset([group], to=target)
-
-    if after == before:
-        assert () == change.plan.steps
-        return
-    assert ["removed"] == review_frame(change.plan)["metadata"].tolist()
-    outcome = applied(change)
-    assert {group: {place: after}} == operator.held(group)
-    applied(operator.session.undo(outcome.run_id))
-    assert {group: {place: before}} == operator.held(group)
 
 
 def test_what_a_run_leaves_behind(operator: Operator, apps: Applications, orders: Orders) -> None:
@@ -116,11 +57,11 @@ def test_what_a_run_leaves_behind(operator: Operator, apps: Applications, orders
     intent, ended = operator.log
     assert [audit.Event.INTENT, audit.Event.OUTCOME] == [intent.event, ended.event]
     assert (outcome.run_id, "a poison record") == (intent.run.run_id, intent.run.reason)
-    assert intent.run == ended.run
-    assert plan.fingerprint == intent.fingerprint
-    (change,) = ended.steps[0].changes
-    assert (Position(7), Position(0, 0)) == (change.before, change.after)
-    assert (ChangeStatus.DONE, Position(0, 0)) == (change.status, change.found)
+    assert (intent.run, plan.fingerprint) == (ended.run, intent.fingerprint)
+    change = audit.AuditChange(
+        orders[0], Position(7), Position(0, 0), "", ChangeStatus.DONE, Position(0, 0)
+    )
+    assert (change,) == ended.steps[0].changes
 
 
 def test_one_refused_partition_does_not_hide_the_others(
@@ -179,29 +120,6 @@ def test_groups_are_deleted_one_by_one(
     told = {step.group_id: (step.action, step.status) for step in outcome.steps}
     assert dict.fromkeys([full, bare], (Action.DELETE_GROUP, ChangeStatus.DONE)) == told
     assert {} == operator.held(full, bare)
-
-
-def test_a_copy_makes_a_group(operator: Operator, apps: Applications, orders: Orders) -> None:
-    """A commit for a group that does not exist makes it, where that was asked for."""
-    source, target = apps.name("payments"), apps.name("copied")
-    operator.commit(source, {orders[0]: Position(7, None, "a note")})
-    facts = operator.facts(source, target, topics=(orders[0].topic,))
-
-    outcome = operator.apply(plan_copy(facts, source=source, target=target))
-
-    position = {orders[0]: Position(7, None, "a note")}
-    assert outcome.is_done
-    assert {source: position, target: position} == operator.held(source, target)
-
-
-def test_a_renamed_group_is_gone(operator: Operator, apps: Applications, orders: Orders) -> None:
-    """A rename leaves everything under the new name and nothing under the old one."""
-    source = apps.name("old")
-    operator.commit(source, {orders[0]: 7})
-
-    assert operator.apply(rename(operator, source)).is_done
-    new = f"{source}-new"
-    assert {new: {orders[0]: Position(7)}} == operator.held(source, new)
 
 
 def test_a_copy_that_failed_keeps_the_original(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from applications import eventually
 from live_groups import LiveGroup
 from operators import REBALANCING, Operator, once_at_rest
 
-from toolkit.errors import ToolkitError, UsageError
+from toolkit.errors import ToolkitError
 from toolkit.model import Cluster, GroupState
 from toolkit.operate.move import move
 from toolkit.plan import Action, Plan
@@ -90,21 +88,6 @@ def test_what_is_added_to_a_hold_is_meant_to_end_with_it(
         assert once_at_rest(lambda: operator.apply(plan, "other-end")).is_done
 
 
-def test_what_somebody_else_holds_since_the_plan_was_made(
-    operator: Operator, live: LiveGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It stays theirs; a group may have several holds."""
-    plan = pausing(operator, live, 0)
-    other = replace(operator, state=tmp_path / "other")
-
-    monkeypatch.setenv("SUDO_UID", "1")  # somebody else
-    with paused(other, live, 1):
-        monkeypatch.delenv("SUDO_UID")
-        assert once_at_rest(lambda: operator.apply(plan)).is_done
-        (group,) = operator.facts(live.group).groups
-        assert set(live.places[:2]) == group.paused.keys()
-
-
 def test_a_move_ends_its_own_hold(operator: Operator, live: LiveGroup) -> None:
     """Where another partition is paused until it is resumed, a move goes on, and it stays so."""
     eventually(lambda: operator.held(live.group)[live.group][live.places[0]].offset > 3)
@@ -123,13 +106,3 @@ def test_a_move_ends_its_own_hold(operator: Operator, live: LiveGroup) -> None:
         # The override is about the records, so it is recorded with the move only.
         recorded = {entry.intent: entry.run.overrides for entry in operator.log[-6:]}
         assert {"pause": (), "move": ("too-many-records",), "resume": ()} == recorded
-
-
-def test_an_override_without_effect_is_refused(operator: Operator, live: LiveGroup) -> None:
-    """No pause skips a record."""
-    plan = pausing(operator, live, 0)
-
-    refusal = refusal_at_rest(operator, plan, "skips-unread-records")
-
-    assert isinstance(refusal, UsageError)
-    assert "rule 'skips-unread-records' never blocks pause" in refusal.problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from IPython.core.interactiveshell import InteractiveShell
 from shells import open_in
+from small_notebooks import MakeNotebook
 from workspaces import Workspace
 
 from toolkit.cli.notebooks.run import command
@@ -19,7 +19,6 @@ from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.old_names import renamed_in_kernel, with_new_names
 from toolkit.runner.parameters import parse_parameters, read_parameters
 
-MakeNotebook = Callable[..., Path]
 KNOWN = ("groups", "clusters", "topics")
 NOW = "parameter group is now called groups, a list of names; the old name is accepted until"
 

@@ -1,12 +1,10 @@
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small_notebooks import MakeNotebook
 
 from toolkit.errors import ParameterError, UsageError
 from toolkit.runner.parameters import check_parameters, parse_parameters, read_parameters
-
-MakeNotebook = Callable[..., Path]
 
 DECLARED = """\
 from typing import Literal

@@ -56,12 +56,6 @@ def test_any_text(kind: str, text: str) -> None:
     assert not isinstance(value, float) or math.isfinite(value)
 
 
-@given(st.text())
-def test_text_is_never_bent(text: str) -> None:
-    """A str parameter takes every text exactly as it is."""
-    assert type_named("str").from_texts([text]) == text
-
-
 @pytest.mark.parametrize("annotation", ["bytes", "list[int]", "int | str", "Literal[True]", "dict"])
 def test_types_that_are_not_ours(annotation: str) -> None:
     """A type that could not be checked is not read as one."""

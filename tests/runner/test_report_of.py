@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from html import unescape
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import papermill
 import pytest
 from click.testing import CliRunner
+from small_notebooks import MakeNotebook
 
 from toolkit.cli import cli
 from toolkit.errors import UsageError
@@ -19,7 +19,6 @@ from toolkit.runner.run_notebook import run_notebook
 
 pytestmark = pytest.mark.starts("a kernel")
 
-MakeNotebook = Callable[..., Path]
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 

@@ -37,22 +37,14 @@ CONCLUDE = (
     "conclude('2 leftovers <b>found</b>', findings=2, problems=0)"
 )
 SCHEMA = json.loads(Path(runner.__file__).with_name("result.schema.json").read_text())
-CLEAN_UP = """\
+WAIT = """\
 import pathlib, time
 try:
     pathlib.Path({started!r}).touch()
     time.sleep(3600)
-finally:
-    pathlib.Path({cleaned!r}).touch()
 """
-SWALLOW = """\
-import pathlib, time
-try:
-    pathlib.Path({started!r}).touch()
-    time.sleep(3600)
-except KeyboardInterrupt:
-    pass
-"""
+CLEAN_UP = f"{WAIT}finally:\n    pathlib.Path({{cleaned!r}}).touch()\n"
+SWALLOW = f"{WAIT}except KeyboardInterrupt:\n    pass\n"
 STUBBORN = """\
 import pathlib, time
 while True:

@@ -7,57 +7,27 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import plans_for_review
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from plans_for_review import DETAILED_PLAN, NOON, ORDERS_0, ORDERS_1
 
 from toolkit.errors import StateFileError
-from toolkit.model import GroupState, GroupType, TopicPartition
-from toolkit.plan import (
-    Action,
-    Change,
-    ChangeStatus,
-    Intent,
-    Outcome,
-    Plan,
-    Position,
-    Result,
-    Step,
-    StepOutcome,
-)
+from toolkit.model import GroupState, GroupType
+from toolkit.plan import Action, ChangeStatus, Outcome, Position, Result, Step, StepOutcome
 from toolkit.storage import audit
 from toolkit.storage.audit import AuditChange, AuditEntry, AuditStep, Event, RunInfo
 from toolkit.storage.formats import file_lock
 from toolkit.storage.formats.file_lock import exclusively, undisturbed
 from toolkit.storage.operator import Operator
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-PLAN = Plan(
-    Intent.RESET,
-    "reset payments, orders to-earliest",
-    "eu",
-    "MkU3OEVBNTcwNTJENDM2Qg",
-    NOON,
-    (
-        Step(
-            "payments",
-            Action.COMMIT,
-            (
-                Change(ORDERS_0, Position(50, 3, "m"), Position(40), "the start"),
-                Change(ORDERS_1, None, Position(0)),
-            ),
-            GroupType.SIMPLE,
-            GroupState.EMPTY,
-        ),
-        Step("bills", Action.DELETE_GROUP, (), GroupType.CLASSIC, GroupState.EMPTY),
-    ),
-    allows=frozenset({"new-topics"}),
-)
+BILLS = Step("bills", Action.DELETE_GROUP, (), GroupType.CLASSIC, GroupState.EMPTY)
+PLAN = replace(DETAILED_PLAN, steps=(*DETAILED_PLAN.steps, BILLS))
 RUN = RunInfo("20260301T120000Z-1a2b", "ada", "ops-1", "INC-7: poison record", ("too-many-groups",))
 INTENT = audit.intent_entry(PLAN, RUN, NOON)
 OUTCOME = audit.outcome_entry(
@@ -74,7 +44,7 @@ OUTCOME = audit.outcome_entry(
                 ChangeStatus.FAILED,
                 "",
                 (
-                    Result(ORDERS_0, ChangeStatus.DONE, "", Position(40)),
+                    Result(ORDERS_0, ChangeStatus.DONE, "", Position(40, 3)),
                     Result(ORDERS_1, ChangeStatus.FAILED, "it is 7", Position(7)),
                 ),
             ),
@@ -86,7 +56,7 @@ OUTCOME = audit.outcome_entry(
 WRITER = f"""
 import sys
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = {[str(Path(file).parent) for file in (__file__, plans_for_review.__file__)]!r}
 import test_audit
 from toolkit.storage import audit
 state, name, times = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -136,19 +106,13 @@ def test_entries_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_an_outcome_tells_what_became_of_every_change() -> None:
     """It keeps who, why, before and after of the intent; a step not reached was not tried."""
+    at_40 = Position(40, 3)
     assert (
         AuditStep(
             "payments",
             Action.COMMIT,
             (
-                AuditChange(
-                    ORDERS_0,
-                    Position(50, 3, "m"),
-                    Position(40),
-                    "",
-                    ChangeStatus.DONE,
-                    Position(40),
-                ),
+                AuditChange(ORDERS_0, Position(50, 3, "m"), at_40, "", ChangeStatus.DONE, at_40),
                 AuditChange(
                     ORDERS_1, None, Position(0), "it is 7", ChangeStatus.FAILED, Position(7)
                 ),

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hold_records import hold_record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolkit.cli import cli
 from toolkit.errors import StateFileError, UsageError
-from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, Snapshot
+from toolkit.model import Snapshot
 from toolkit.model.client_properties import read_client_properties
 from toolkit.model.input_files import read_input
 from toolkit.plan import Intent, Plan
@@ -28,7 +29,7 @@ from toolkit.runner.report_of import report_of
 from toolkit.storage import audit
 from toolkit.storage.fleet_file import load_fleet
 from toolkit.storage.formats.atomic_files import write_whole
-from toolkit.storage.hold_files import HoldRecord, hold_path, keeper_lock, write_hold
+from toolkit.storage.hold_files import hold_path, keeper_lock, write_hold
 from toolkit.storage.offsets_files import read_offsets
 from toolkit.storage.plan_files import read_plan
 from toolkit.storage.sightings import empty_groups
@@ -37,17 +38,6 @@ from toolkit.storage.undo_records import write_undo_record
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLAN = Plan(Intent.RESET, "reset payments to-earliest", "eu", "id", NOON, ())
-HOLD = HoldRecord(
-    run_id="run",
-    cluster=Cluster("eu", "kafka:9092"),
-    cluster_id="id",
-    group_id="payments",
-    type=GroupType.CONSUMER,
-    assignor="uniform",
-    wanted=(),
-    prefer=CaptureMode.LOSSLESS,
-    note=HoldNote("ana", "desk-1", NOON, None, "poison", 45.0),
-)
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
@@ -65,7 +55,7 @@ def use(state: Path) -> set[int]:
     with locked(state, "id", "ana"):
         write_undo_record(state, "run", PLAN)
         audit.append(state, intent)
-        write_hold(path, HOLD)
+        write_hold(path, hold_record())
         empty_groups.record(state, Snapshot("eu", "id", NOON, (), (), {}))
         with keeper_lock(path):
             pass
@@ -110,11 +100,6 @@ def link(path: Path) -> None:
     path.symlink_to(target)
 
 
-def dangling_link(path: Path) -> None:
-    """Make a symbolic link to nothing."""
-    path.symlink_to(path.with_name("nothing"))
-
-
 def listening_socket(path: Path) -> None:
     """Make a socket; a path of one is short."""
     here = Path.cwd()
@@ -128,7 +113,7 @@ def listening_socket(path: Path) -> None:
     ("make", "kind"),
     [
         (link, "a symbolic link"),
-        (dangling_link, "a symbolic link"),
+        (lambda path: path.symlink_to(path.with_name("nothing")), "a symbolic link"),
         (os.mkfifo, "a named pipe"),
         (Path.mkdir, "a directory"),
         (listening_socket, "a socket"),

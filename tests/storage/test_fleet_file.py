@@ -186,15 +186,6 @@ def test_file_without_a_place_to_point_to(written: Path, content: bytes, words: 
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["missing.yaml", "."])
-def test_file_that_cannot_be_read(tmp_path: Path, name: str) -> None:
-    """A missing file and a folder are named with the system's reason."""
-    with pytest.raises(FleetFileError, match="cannot be read: ") as caught:
-        load_fleet(tmp_path / name)
-
-    assert "sandbox up" in caught.value.hint
-
-
 @given(text=st.text() | st.text("clusters:eu\n -[]{}&*!|>'\"%@`#?,\\0123ux\t", max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_arbitrary_text(written: Path, text: str) -> None:
@@ -353,15 +344,7 @@ def test_what_is_said_for_all_and_for_one(written: Path) -> None:
         )
         == fleet["us"].policy
     )
-    assert {"bootstrap.servers"}.isdisjoint(fleet["eu"].settings)
     assert {} == fleet["eu"].settings
-
-
-def test_without_a_word_the_defaults_hold(written: Path) -> None:
-    """A fleet file that says nothing of changes has the policy of the model."""
-    written.write_text(CLUSTER)
-
-    assert Policy() == load_fleet(written)["eu"].policy
 
 
 def test_whether_a_reason_is_needed(written: Path) -> None:

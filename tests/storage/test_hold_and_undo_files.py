@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from applications import PATIENCE_S
+from hold_records import hold_record
 
 from toolkit.errors import Blocked, NotFound, StateFileError, UsageError
-from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
+from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Intent, Plan
 from toolkit.storage import hold_files
 from toolkit.storage.formats.file_lock import try_lock
 from toolkit.storage.hold_files import (
-    HoldRecord,
     HoldStatus,
     has_live_keeper,
     hold_path,
@@ -29,16 +29,10 @@ from toolkit.storage.hold_files import (
 from toolkit.storage.plan_files import _checksum, read_plan
 from toolkit.storage.undo_records import list_runs, new_run_id, read_undo_record, write_undo_record
 
-RECORD = HoldRecord(
-    run_id="20261121T101500Z-1a2b",
+RECORD = hold_record(
     cluster=Cluster("eu", "kafka:9092", {"sasl.password": "${env:EU_PASSWORD}"}, timeout_s=40),
-    cluster_id="abc",
     group_id="orders/../billing",
-    type=GroupType.CONSUMER,
-    assignor="uniform",
     wanted=(TopicPartition("orders", 1), TopicPartition("orders", 4)),
-    prefer=CaptureMode.LOSSLESS,
-    note=HoldNote("ana", "desk-1", datetime(2026, 11, 21, tzinfo=UTC), None, "poison", 45.0),
     status=HoldStatus.HELD,
     held=(TopicPartition("orders", 1),),
     members={"!0001": {"epoch": 7}},

@@ -2,44 +2,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plans_for_review import DETAILED_PLAN as PLAN
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import OFFSETS, Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.storage.plan_files import _checksum, read_plan, write_plan
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-PLAN = Plan(
-    intent=Intent.RESET,
-    request="reset payments, orders to-earliest",
-    cluster="eu",
-    cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
-    made_at=NOON,
-    steps=(
-        Step(
-            "payments",
-            Action.COMMIT,
-            (
-                Change(
-                    TopicPartition("orders", 0), Position(50, 3, "m"), Position(40, 3), "the start"
-                ),
-                Change(TopicPartition("orders", 1), None, Position(0)),
-            ),
-            GroupType.SIMPLE,
-            GroupState.EMPTY,
-            last_commit_at=NOON - timedelta(microseconds=1),
-        ),
-    ),
-    findings=(Finding("no-commit", Severity.NOTE, "nothing committed", "payments", "orders", 1),),
-    allows=frozenset({"new-topics", "new-group"}),
-    topic_ids={"orders": "k2wQ7WJwTVa3pGsZkX0fSg"},
-)
 FILE = """\
 {
   "format": "offsetbook plan",
@@ -152,7 +127,9 @@ def test_the_same_plan_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
     write_plan(path, PLAN)
     east = timezone(timedelta(hours=5))
     again = replace(
-        PLAN, made_at=PLAN.made_at.astimezone(east), allows=frozenset(["new-topics", "new-group"])
+        PLAN,
+        made_at=PLAN.made_at.astimezone(east),
+        allows=frozenset(["new-topics", "new-group"]),
     )
     write_plan(tmp_path / "again.json", again)
 

@@ -8,10 +8,8 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from main_program import call_main
 
-from toolkit.cli import cli
-from toolkit.errors import ToolkitError
 from toolkit.model import TopicPartition
 
 Ran = CompletedProcess[str]
@@ -37,14 +35,9 @@ class Shell:
 
     def offsetbook(self, *arguments: str, **environment: str) -> Ran:
         """Run any command; an error is what `main` makes of it."""
-        settings = {"OFFSETBOOK_STATE": str(self.operator.state), **environment}
-        done = CliRunner().invoke(cli, arguments, env=settings)
-        code, err = done.exit_code, done.stderr
-        if isinstance(done.exception, ToolkitError):
-            code, err = done.exception.exit_code, f"{err}error: {done.exception}\n"
-        elif done.exception and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return CompletedProcess(arguments, code, done.stdout, err)
+        state = self.operator.state
+        settings = {"OFFSETBOOK_STATE": str(state), **environment}
+        return call_main(arguments, folder=state.parent, **settings)
 
     def topic(self, partitions: int = 3, records: int = 20) -> str:
         """Make a topic."""

@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import os
-import pty
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from main_program import rows_of
+from terminal import talk
 
-from toolkit.model import TopicPartition
+from toolkit.model import Commit, TopicPartition
+from toolkit.storage.offsets_files import SavedOffsets, write_json
+
+QUICK = ("--override", "keeps-committing")
+TO_EARLIEST = ("--reset-offsets", "--all-topics", "--to-earliest", "--group")
 
 
 def test_execute_is_recorded_and_can_be_undone(shell: Any) -> None:
-    """What --execute did on a bare address is undone without a fleet file."""
-    group, _ = shell.idle(5, 6)
+    """--execute shows what was read back in the tool's table; undo needs no fleet file."""
+    topic = shell.topic()
+    group = shell.group({(topic, 2): 5, (topic, 0): 3})
     before = shell.held(group)
-    done = shell.execute("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
+    done = shell.execute(*TO_EARLIEST, group)
     after = shell.held(group)
     (_, outcome) = shell.operator.log
     assert 1 == shell.runs
     approve = ("--approve", "0" * 16, "--reason", "a test")
     refused = shell.offsetbook("undo", outcome.run.run_id, *approve)
     fingerprint = refused.stderr.split("this plan is ")[1].partition(":")[0]
-    flags = ("--approve", fingerprint, "--reason", "a slip", "--override", "keeps-committing")
-    undone = shell.offsetbook("undo", outcome.run.run_id, *flags)
+    approve = ("--approve", fingerprint, "--reason", "a slip", *QUICK)
+    undone = shell.offsetbook("undo", outcome.run.run_id, *approve)
 
     assert (0, {0}) == (done.returncode, set(after.values()))
+    assert [
+        [],
+        ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"],
+        [group, topic, "0", "0"],
+        [group, topic, "2", "0"],
+    ] == [line.split() for line in done.stdout.splitlines()]
     assert ("a test", shell.apps.address) == (outcome.run.reason, outcome.cluster)
     assert (0, before) == (undone.returncode, shell.held(group)), undone.stderr
-
-
-def test_what_was_read_back_is_shown(shell: Any) -> None:
-    """The table of --execute has the tool's columns, a row for each partition meant, in order."""
-    topic = shell.topic()
-    group = shell.group({(topic, 2): 5, (topic, 0): 3})
-    done = shell.execute("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3")
-
-    assert "" == done.stdout.splitlines()[0]
-    assert [
-        ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"],
-        [group, topic, "0", "3"],
-        [group, topic, "2", "3"],
-    ] == [line.split() for line in done.stdout.splitlines()[1:]]
 
 
 def test_nothing_is_shown_as_done_that_was_blocked(shell: Any) -> None:
@@ -73,9 +63,7 @@ def test_a_reason_is_required(shell: Any, action: str) -> None:
     """--execute without a reason is exit 3 where nobody can be asked, and names the flag."""
     group, topic = shell.idle(5, 5)
     more = ("--topic", f"{topic}:0") if action == "--delete-offsets" else ()
-    done = shell(
-        *action.split(), "--group", group, *more, "--execute", "--override", "keeps-committing"
-    )
+    done = shell(*action.split(), "--group", group, *more, "--execute", *QUICK)
 
     assert (3, True) == (done.returncode, "Try: add --reason TEXT" in done.stderr)
     assert (2, 0) == (len(shell.held(group)), shell.runs)
@@ -84,17 +72,16 @@ def test_a_reason_is_required(shell: Any, action: str) -> None:
 def test_a_reason_of_the_environment(shell: Any) -> None:
     """A script that was written for the real tool gives none, and sets it for all its commands."""
     group, topic = shell.idle(5)
-    flags = ("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3")
-    override = ("--override", "keeps-committing")
+    flags = ("--reset-offsets", "--group", group, "--topic", topic, "--execute", *QUICK)
+    nightly = {"OFFSETBOOK_REASON": "the nightly job"}
 
-    done = shell(*flags, "--execute", *override, OFFSETBOOK_REASON="the nightly job")
+    done = shell(*flags, "--to-offset", "3", **nightly)
     assert 0 == done.returncode, done.stderr
-    again = [flag if flag != "3" else "2" for flag in flags]
-    told = ("--execute", "--reason", "this one", *override)
-    assert 0 == shell(*again, *told, OFFSETBOOK_REASON="the nightly job").returncode
+    done = shell(*flags, "--to-offset", "2", "--reason", "this one", **nightly)
+    assert 0 == done.returncode, done.stderr
     intents = [entry for entry in shell.operator.log if entry.event == "intent"]
     assert ["the nightly job", "this one"] == [entry.run.reason for entry in intents]
-    assert 0 == shell("--list", OFFSETBOOK_REASON="the nightly job").returncode
+    assert 0 == shell("--list", **nightly).returncode
 
 
 def test_a_reason_can_be_optional(shell: Any, tmp_path: Path) -> None:
@@ -103,20 +90,16 @@ def test_a_reason_can_be_optional(shell: Any, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet.yaml"
     cluster = f"{{bootstrap.servers: '{shell.apps.address}', reason: optional}}"
     fleet.write_text(f"clusters:\n  eu: {cluster}\n", "utf-8")
-    flags = ("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3")
-    done = shell(
-        *(*flags, "--execute", "--override", "keeps-committing"), OFFSETBOOK_FLEET=str(fleet)
-    )
+    done = shell(*TO_EARLIEST, group, "--execute", *QUICK, OFFSETBOOK_FLEET=str(fleet))
 
-    assert 0 == done.returncode, done.stderr
-    assert {TopicPartition(topic, 0): 3} == shell.held(group)
+    assert (0, {TopicPartition(topic, 0): 0}) == (done.returncode, shell.held(group)), done.stderr
     assert [""] == [entry.run.reason for entry in shell.operator.log if entry.event == "intent"]
 
 
 def test_neither_flag_is_a_dry_run(shell: Any) -> None:
     """As under the tool, a reset without --execute shows what it would do, and says so."""
     group, topic = shell.idle(5)
-    done = shell("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
+    done = shell(*TO_EARLIEST, group)
 
     assert [group, topic, "0", "0"] == done.stdout.splitlines()[-1].split()
     assert 0 == done.returncode
@@ -127,33 +110,41 @@ def test_neither_flag_is_a_dry_run(shell: Any) -> None:
 def test_a_fingerprint_approves_one_plan(shell: Any) -> None:
     """--approve in the place of --execute makes exactly the change that was looked at."""
     group, topic = shell.idle(5)
-    flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
-    fingerprint = shell(*flags, "--dry-run").stderr.split("Fingerprint: ")[1].strip()
-    reason = ("--reason", "a test", "--override", "keeps-committing")
-    wrong = shell(*flags, "--approve", "f" * 16, *reason)
-    done = shell(*flags, "--approve", fingerprint, *reason)
+    fingerprint = shell(*TO_EARLIEST, group, "--dry-run").stderr.split("Fingerprint: ")[1].strip()
+    wrong, done = (
+        shell(*TO_EARLIEST, group, "--approve", approved, "--reason", "a test", *QUICK)
+        for approved in ("f" * 16, fingerprint)
+    )
 
     assert (3, 0) == (wrong.returncode, done.returncode)
     assert {TopicPartition(topic, 0): 0} == shell.held(group)
 
 
 def test_delete(shell: Any) -> None:
-    """Groups are deleted with the tool's words, and are gone."""
+    """With --execute groups are deleted, with the tool's words; without, they are only named."""
     topic = shell.topic()
     one, two = shell.group({(topic, 0): 5}), shell.group({(topic, 0): 5})
-    done = shell.execute("--delete", "--group", one, "--group", two)
+    flags = ("--delete", "--group", one, "--group", two)
+    shown = shell(*flags)
+    assert [{TopicPartition(topic, 0): 5}] * 2 == [shell.held(one), shell.held(two)]
+    done = shell.execute(*flags)
 
-    assert 0 == done.returncode, done.stderr
-    assert f"Deletion of requested consumer groups ('{one}', '{two}') was successful.\n" == (
-        done.stdout
-    )
+    assert (3, 0) == (shown.returncode, done.returncode), done.stderr
+    assert "not approved: nothing was changed. Try: add --execute --reason TEXT" in shown.stderr
+    assert [
+        f"These consumer groups would be deleted: '{one}', '{two}'\n",
+        f"Deletion of requested consumer groups ('{one}', '{two}') was successful.\n",
+    ] == [shown.stdout, done.stdout]
     assert [None, None] == [shell.held(one), shell.held(two)]
 
 
 def test_delete_offsets(shell: Any) -> None:
-    """Offsets are deleted per partition, in the tool's table."""
+    """With --execute offsets are deleted per partition, in the tool's table."""
     group, topic = shell.idle(5, 5, 5)
-    done = shell.execute("--delete-offsets", "--group", group, "--topic", f"{topic}:0,1")
+    flags = ("--delete-offsets", "--group", group, "--topic", f"{topic}:0,1")
+    shown = shell(*flags)
+    assert (3, 3) == (shown.returncode, len(shell.held(group)))
+    done = shell.execute(*flags)
 
     assert (0, {TopicPartition(topic, 2): 5}) == (done.returncode, shell.held(group))
     assert [
@@ -164,50 +155,14 @@ def test_delete_offsets(shell: Any) -> None:
     ] == [line.split() for line in done.stdout.splitlines()]
 
 
-def test_delete_offsets_of_a_live_group(shell: Any) -> None:
-    """O01, O02: of a live group, offsets of a topic that nobody subscribes to are deleted."""
-    read, left = shell.topic(), shell.topic()
-    group = shell.apps.name("live")
-    member = shell.apps.join(group, [read])
-    places = [shell.apps.position(TopicPartition(topic, 0), 5) for topic in (read, left)]
-    member.commit(offsets=places, asynchronous=False)
-    refused = shell.execute("--delete-offsets", "--group", group, "--topic", read)
-    done = shell.execute("--delete-offsets", "--group", group, "--topic", left)
-
-    assert (3, True) == (refused.returncode, f"{group}-client @ /127.0.0.1" in refused.stderr)
-    assert (0, {TopicPartition(read, 0): 5}) == (done.returncode, shell.held(group)), done.stderr
-
-
-def test_delete_offsets_of_a_topic_that_is_not_there(shell: Any) -> None:
-    """O06, O08: a missing topic or partition blocks the others, which the tool deletes."""
-    group, topic = shell.idle(5, 5)
-    flags = ("--delete-offsets", "--group", group, "--topic", f"{topic}:0,9", "--topic", "nowhere")
-    done = shell.execute(*flags)
-
-    assert (3, "", 2) == (done.returncode, done.stdout, len(shell.held(group)))
-    assert f"{topic}: the partition does not exist: 9" in done.stderr
-    assert "nowhere: the topic does not exist" in done.stderr
-
-
 def test_offsets_of_another_cluster_block(shell: Any, tmp_path: Path) -> None:
     """A file that says which cluster its offsets are of is not believed about another one."""
     group, topic = shell.idle(5)
-    offset = {"topic": topic, "partition": 0, "offset": 2, "leader_epoch": None}
-    offset |= {"metadata": "", "committed_at": None}
-    saved = {
-        "format": "offsetbook offsets 1",
-        "cluster": "there",
-        "cluster_id": "of another cluster",
-        "taken_at": "2026-03-01T12:00:00Z",
-        "topic_ids": [],
-        "groups": [{"group": group, "type": "simple", "offsets": [offset]}],
-    }
-    file = tmp_path / "saved.json"
-    file.write_text(json.dumps(saved))
+    file, taken_at = tmp_path / "saved.json", datetime(2026, 3, 1, 12, tzinfo=UTC)
+    write_json(file, SavedOffsets((Commit(group, topic, 0, 2),), "there", "another", taken_at))
     done = shell.execute("--reset-offsets", "--group", group, "--from-file", str(file))
 
-    assert 3 == done.returncode, done.stderr
-    assert {TopicPartition(topic, 0): 5} == shell.held(group)
+    assert (3, {TopicPartition(topic, 0): 5}) == (done.returncode, shell.held(group)), done.stderr
     assert "block: other-cluster" in done.stderr
 
 
@@ -215,21 +170,11 @@ def test_offsets_of_another_cluster_block(shell: Any, tmp_path: Path) -> None:
 def test_programs_get_one_frame(shell: Any, output: str) -> None:
     """With --output stdout has the plan where nothing is done, and the outcome where it is."""
     group, _ = shell.idle(5)
-    flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
-    form = ("--output", output)
-    plan, outcome = (
-        _rows(done.stdout, output)
-        for done in (shell(*flags, "--dry-run", *form), shell.execute(*flags, *form))
-    )
+    flags = (*TO_EARLIEST, group, "--output", output)
+    plan, outcome = rows_of(shell(*flags, "--dry-run")), rows_of(shell.execute(*flags))
 
     assert [(group, "5", "0")] == [(r["group"], str(r["before"]), str(r["after"])) for r in plan]
     assert [("done", "0")] == [(row["status"], str(row["read_back"])) for row in outcome]
-
-
-def _rows(text: str, output: str) -> list[dict[str, Any]]:
-    if output == "json":
-        return list(json.loads(text))
-    return list(csv.DictReader(io.StringIO(text)))
 
 
 def test_export_leaves_errors_on_stderr(shell: Any) -> None:
@@ -244,65 +189,36 @@ def test_export_leaves_errors_on_stderr(shell: Any) -> None:
     assert f"block: group-live: {live}" in done.stderr
 
 
-Typed = Callable[..., "CompletedProcess[str]"]
+Typed = Callable[..., tuple[int, str]]
+NAME, REASON = "to apply this: ", "audit log): "
 
 
 @pytest.fixture
-def typed(shell: Any) -> Typed:
-    """Return a function that runs the command at a terminal, and types answers."""
-    program = shutil.which("offsetbook", path=str(Path(sys.executable).parent))
-
-    def run(*arguments: str, answers: tuple[str, ...]) -> CompletedProcess[str]:
-        command = [program, "consumer-groups", "--bootstrap-server", shell.apps.address, *arguments]
-        ours, theirs = pty.openpty()
-        try:
-            os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
-            done = subprocess.run(
-                command,
-                stdin=theirs,
-                stdout=subprocess.PIPE,
-                stderr=theirs,
-                env={**os.environ, "OFFSETBOOK_STATE": str(shell.operator.state)},
-                check=False,
-            )
-            os.close(theirs)
-            return CompletedProcess(command, done.returncode, done.stdout.decode(), _said(ours))
-        finally:
-            os.close(ours)
-
-    return run
-
-
-def _said(terminal: int) -> str:
-    said = b""
-    with suppress(OSError):  # the end of what a terminal has to say
-        while more := os.read(terminal, 4096):
-            said += more
-    return said.decode()
+def typed(shell: Any, fleet_of: Any, monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """Return a function that runs the command at a terminal, where somebody answers."""
+    monkeypatch.setenv("OFFSETBOOK_STATE", str(shell.operator.state))
+    where = ("consumer-groups", "--bootstrap-server", shell.apps.address)
+    fleet = fleet_of(still=shell.apps.address)
+    return lambda *flags, says: talk((*where, *flags, *QUICK), fleet, says=says)
 
 
 def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:
     """Without --execute the group's name is typed, and why; a slip deletes nothing."""
     group, _ = shell.idle(5)
-    flags = ("--delete", "--group", group, "--override", "keeps-committing")
-    slip = typed(*flags, answers=("another",))
-    kept = shell.held(group)
-    done = typed(*flags, answers=(group, "no longer used"))
-    (_, outcome) = shell.operator.log
+    code, seen = typed("--delete", "--group", group, says=[(NAME, "another")])
+    assert (3, 1) == (code, len(shell.held(group)))
+    assert f"you typed 'another', expected '{group}'" in seen
 
-    assert (3, True) == (slip.returncode, f"you typed 'another', expected '{group}'" in slip.stderr)
-    assert f"These consumer groups would be deleted: '{group}'\n" == slip.stdout
-    assert 1 == len(kept)
-    assert (0, None) == (done.returncode, shell.held(group)), done.stderr
-    assert "no longer used" == outcome.run.reason
+    answers = [(NAME, group), (REASON, "no longer used")]
+    code, seen = typed("--delete", "--group", group, says=answers)
+    assert (0, None) == (code, shell.held(group)), seen
+    assert "no longer used" == shell.operator.log[-1].run.reason
 
 
 def test_a_reason_is_asked_for(shell: Any, typed: Typed) -> None:
     """--execute without --reason asks why, and nothing else."""
     group, _ = shell.idle(5)
-    flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--execute")
-    done = typed(*flags, "--override", "keeps-committing", answers=("a replay",))
-    (_, outcome) = shell.operator.log
+    code, seen = typed(*TO_EARLIEST, group, "--execute", says=[(REASON, "a replay")])
 
-    assert (0, {0}) == (done.returncode, set(shell.held(group).values())), done.stderr
-    assert "a replay" == outcome.run.reason
+    assert (0, {0}) == (code, set(shell.held(group).values())), seen
+    assert "a replay" == shell.operator.log[-1].run.reason

@@ -14,7 +14,7 @@ from toolkit.sandbox.raw_connection import RawConnection
 from toolkit.sandbox.raw_members import ShareConsumer, StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
 
-# Refused by the real tool too, unless it says otherwise.
+# Refused by the real tool too, unless it says otherwise. R45 to R48 are in tests/differential.
 REFUSED = {
     "no action": ("", "what is to be done?"),
     "F04 two actions": ("--list --describe --group g", "--describe, --list exclude each other"),
@@ -37,12 +37,6 @@ REFUSED = {
         "--reset-offsets --group g --all-topics --to-latest --execute --dry-run",
         "--dry-run, --execute exclude each other",
     ),
-    "R45": ("--reset-offsets --group g --to-latest", "needs one of --all-topics, --from-file"),
-    "R47": (
-        "--reset-offsets --group g --all-topics --to-latest --to-earliest",
-        "--to-earliest, --to-latest exclude each other",
-    ),
-    "R48": ("--reset-offsets --group g --all-topics", "needs one of --by-duration"),
     "R49": ("--reset-offsets --all-topics --to-latest", "needs one of --all-groups, --group"),
     "O11": ("--delete-offsets --group g --group h --topic t", "takes one --group"),
     "O12": ("--delete-offsets --group g", "--delete-offsets needs one of --topic"),
@@ -91,19 +85,6 @@ def test_the_one_action_is_returned() -> None:
     assert "describe" == check_flags({"describe", "groups", "verbose", "fleet"})
     with pytest.raises(UsageError, match="halt cannot be used with --list"):
         check_flags({"list", "halt"})
-
-
-def test_state_and_type_may_stand_alone(shell: Any) -> None:
-    """--state and --type take a list, or nothing at all, wherever they stand."""
-    group, _ = shell.idle(5)
-    rows = [
-        [line.split() for line in shell(*flags.split()).stdout.splitlines()]
-        for flags in ("--list --state --type", "--type --list --state empty", "--list --type")
-    ]
-
-    assert [["GROUP", "TYPE", "STATE"]] * 2 + [["GROUP", "TYPE"]] == [table[0] for table in rows]
-    assert all([group, "Classic", "Empty"] in table for table in rows[:2])
-    assert [group, "Classic"] in rows[2]
 
 
 def test_where_the_cluster_is_said_once(shell: Any, tmp_path: Path) -> None:

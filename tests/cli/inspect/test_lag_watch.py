@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import os
@@ -11,7 +10,6 @@ import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import termios
@@ -26,6 +24,7 @@ from applications import Applications
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from idle_groups import idle_group
 
 from toolkit.cli import cli
 from toolkit.cli.watch import next_due
@@ -33,7 +32,6 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import start_broker
 
 PROGRAM = shutil.which("offsetbook", path=str(Path(sys.executable).parent))
-Watching = Callable[..., "subprocess.Popen[str]"]
 
 
 @contextmanager
@@ -58,9 +56,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
 @pytest.fixture
 def group(apps: Applications) -> tuple[str, TopicPartition]:
     """Return a group that has read 4 of 10 records."""
-    name, place = apps.name("watched"), TopicPartition(apps.create_topic(apps.name("t")), 0)
-    apps.produce(place.topic, 0, 10)
-    apps.commit(name, {place: 4})
+    name, (place,) = idle_group(apps, 4)
     return name, place
 
 
@@ -146,7 +142,7 @@ def test_a_terminal_is_drawn_over_and_keeps_the_last_table(
         while not condition():
             seen += os.read(ours, 65536).decode()
 
-    resize(theirs, lines=20, columns=180)
+    termios.tcsetwinsize(theirs, (20, 180))
     with ExitStack() as ending:
         ending.callback(os.close, ours)
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "", "LINES": ""}
@@ -156,7 +152,7 @@ def test_a_terminal_is_drawn_over_and_keeps_the_last_table(
         )
         os.close(theirs)
         read_until(lambda: seen.count("\x1b[J") == 1)
-        resize(ours, lines=20, columns=45)
+        termios.tcsetwinsize(ours, (20, 45))
         process.send_signal(signal.SIGWINCH)
         read_until(lambda: seen.count("\x1b[J") >= 2)
         process.send_signal(signal.SIGINT)
@@ -172,11 +168,6 @@ def test_a_terminal_is_drawn_over_and_keeps_the_last_table(
     assert "lag_change" in narrow.partition("not shown")[2]  # it is still the first reading
 
 
-def resize(terminal: int, *, lines: int, columns: int) -> None:
-    """Give a terminal a size."""
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-
 @pytest.mark.starts("a broker")
 def test_a_broker_that_is_away_is_reported_and_waited_for(
     tmp_path: Path, fleet_of: Callable[..., Path], applications: Callable[..., Applications]
@@ -184,10 +175,7 @@ def test_a_broker_that_is_away_is_reported_and_waited_for(
     """While no broker answers each reading says so, and the next good one is written."""
     broker = start_broker(tmp_path / "broker")
     try:
-        apps = applications(Cluster("eu", broker.address))
-        name, place = apps.name("watched"), TopicPartition(apps.create_topic(apps.name("t")), 0)
-        apps.produce(place.topic, 0, 3)
-        apps.commit(name, {place: 1})
+        name, _ = idle_group(applications(Cluster("eu", broker.address)), 1, records=3)
         fleet = fleet_of(eu=broker.address)
         with watching(fleet, "--watch", "1s", "-g", name, "-o", "csv") as process:
             assert process.stdout

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
+
+from main_program import Command
 
 from toolkit import connect
 from toolkit.report.display import capture_outputs
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 
-Command = Callable[..., "CompletedProcess[str]"]
 SCOPE = f"{POISON.topic}:{POISON.partition}"
 
 
@@ -78,11 +77,3 @@ def test_what_is_not_there_is_said(offsetbook_main: Command, fleet: Path) -> Non
 
         assert (1, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr
         assert "Try:" in done.stderr
-
-
-def test_a_cut_log_is_no_failure(offsetbook_here: Command, fleet: Path) -> None:
-    """Where the log was cut the records that are left are shown."""
-    done = offsetbook_here("peek", "--group", "archiver", "--output", "json", fleet=fleet)
-
-    assert 0 == done.returncode, done.stderr
-    assert all(row["offset"] > 50 for row in json.loads(done.stdout))

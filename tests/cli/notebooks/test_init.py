@@ -91,7 +91,7 @@ def test_an_older_version_is_replaced_by_an_update(tmp_path: Path) -> None:
     copied = record.read_text("utf-8")
     # As the version before it wrote it down.
     (digest,) = (line.split('"')[3] for line in copied.splitlines() if str(RESET) in line)
-    record.write_text(copied.replace(digest, _digest(was)), "utf-8")
+    record.write_text(copied.replace(digest, hashlib.sha256(was.encode()).hexdigest()), "utf-8")
 
     kept = invoke(tmp_path)
     assert was == old.read_text("utf-8")
@@ -131,10 +131,6 @@ def test_the_kernel_is_the_one_that_jupyterlab_starts() -> None:
         named["kernelspec"]["display_name"],
         named["kernelspec"]["language"],
     )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_the_templates_are_not_worked_on(tmp_path: Path) -> None:

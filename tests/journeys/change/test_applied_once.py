@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from applications import Applications
+from idle_groups import idle_group
 from operators import Operator
 
 from toolkit.errors import Blocked, UsageError
@@ -17,10 +18,8 @@ from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.decision import Decision
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
-from toolkit.model import TopicPartition
 from toolkit.plan import Action, ChangeStatus, Outcome, StepOutcome
 from toolkit.report.display import capture_outputs
-from toolkit.session import Session
 from toolkit.storage.conclusion_file import FILE_VARIABLE
 from toolkit.storage.plan_files import read_plan
 
@@ -28,9 +27,8 @@ from toolkit.storage.plan_files import read_plan
 @pytest.fixture
 def change(operator: Operator, apps: Applications) -> PlannedChange:
     """Return a plan to move an idle group back to 0."""
-    topic, group = apps.create_topic(apps.name("orders"), records=9), apps.name("payments")
-    operator.commit(group, {TopicPartition(topic, 0): 7})
-    return Session(operator.cluster, operator.state).reset([group], to=target("to-offset", "0"))
+    group, _ = idle_group(apps, 7)
+    return operator.session.reset([group], to=target("to-offset", "0"))
 
 
 def decided(change: PlannedChange, **given: Any) -> Decision:
@@ -62,7 +60,6 @@ def test_by_hand_it_is_applied_once(operator: Operator, change: PlannedChange) -
 
     outcome = decision.apply_by_hand("a replay", on_step=steps.append).outcome
 
-    assert outcome is not None
     assert outcome.is_done
     assert (change.plan.group_ids, {0}) == ((steps[0].group_id,), offsets(operator, change))
     assert ["a replay", "a replay"] == [entry.run.reason for entry in operator.log]
@@ -76,17 +73,13 @@ def test_a_blocked_plan_is_applied_with_the_override_that_is_ticked(
     operator: Operator, change: PlannedChange
 ) -> None:
     """The hand passes over what it was offered, which the audit log has; then nothing blocks."""
-    ends = Session(operator.cluster, operator.state).reset(
-        change.plan.group_ids, to=target("to-offset", "9")
-    )
+    ends = operator.session.reset(change.plan.group_ids, to=target("to-offset", "9"))
     decision = decided(ends)
     assert ("skips-unread-records",) == decision.overrides_offered
 
     outcome = decision.apply_by_hand("why", overrides=["skips-unread-records"]).outcome
 
-    assert outcome is not None
-    assert outcome.is_done
-    assert {9} == offsets(operator, change)
+    assert (True, {9}) == (outcome.is_done, offsets(operator, change))
     assert ("keeps-committing", "skips-unread-records") == operator.log[0].run.overrides
     assert (outcome, ()) == (decision.apply().outcome, decision.blocked_by)
 
@@ -101,7 +94,7 @@ def test_what_the_parameters_approve_is_not_for_a_hand(
 
     outcome = decision.apply().outcome
 
-    assert outcome is not None
+    assert outcome.is_done
     assert outcome is decision.apply().outcome
     assert 2 == len(operator.log)
 

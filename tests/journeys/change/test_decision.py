@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from plans_for_review import plan_for
 from workspaces import parameters_of
 
 from toolkit.errors import UsageError
@@ -17,18 +17,8 @@ from toolkit.journeys.change.checked_plan import APPROVAL
 from toolkit.journeys.change.decision import Decision
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.model import Cluster, GroupState, GroupType, Snapshot, TopicPartition
-from toolkit.plan import (
-    Action,
-    Change,
-    ConclusionStatus,
-    Finding,
-    Intent,
-    Plan,
-    Position,
-    Severity,
-    Step,
-)
+from toolkit.model import Cluster, Snapshot
+from toolkit.plan import ConclusionStatus, Finding, Intent, Plan, Severity
 from toolkit.plan.approvals import Approval, Limits
 from toolkit.report.display import capture_outputs
 from toolkit.report.plan_inputs import NotebookParameters
@@ -36,21 +26,18 @@ from toolkit.report.run_command import NotebookCall
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import read_parameters
 
-CHANGE = Change(TopicPartition("orders", 0), Position(7), Position(0))
-STEP = Step("payments", Action.COMMIT, (CHANGE,), GroupType.CLASSIC, GroupState.EMPTY)
-NOW = datetime(2026, 11, 21, tzinfo=UTC)
-PLAN = Plan(Intent.RESET, "reset payments to-earliest", "eu", "c1", NOW, (STEP,))
-EMPTY = Plan(Intent.RESET, "reset payments to-current", "eu", "c1", NOW, ())
+PLAN = plan_for("payments")
+EMPTY = replace(PLAN, steps=())
 SKIPS = Finding("skips-unread-records", Severity.BLOCK, "5 records", "payments")
 LIVE = Finding("group-live", Severity.BLOCK, "it is Stable", "payments")
 NOTE = Finding("no-commit", Severity.NOTE, "nothing is committed", "payments")
-LIMITS = ("max_groups=1", "max_partitions=5")
 
 
 def change(plan: Plan, *findings: Finding) -> PlannedChange:
     """Return a plan of which the guard rails found this; no cluster is asked anything."""
     access = ClusterAccess(Cluster("eu", "127.0.0.1:1"), Path("nowhere"))
-    planned = PlannedChange(access=access, plan=plan, facts=Snapshot("eu", "c1", NOW, (), (), {}))
+    facts = Snapshot(plan.cluster, plan.cluster_id, plan.made_at, (), (), {})
+    planned = PlannedChange(access=access, plan=plan, facts=facts)
     vars(planned)["findings"] = findings
     return planned
 
@@ -122,11 +109,8 @@ def test_nothing_to_do_needs_no_approval() -> None:
     """A plan without steps is done, whoever asked for it and however."""
     decision = decide(EMPTY)
 
-    assert (None, ConclusionStatus.DONE, "nothing to do") == (
-        decision.approval,
-        decision.ending,
-        decision.message,
-    )
+    assert (None, ConclusionStatus.DONE) == (decision.approval, decision.ending)
+    assert "nothing to do" == decision.message
 
 
 @pytest.mark.parametrize("intent", [Intent.PAUSE, Intent.RESUME, Intent.RESET])
@@ -144,10 +128,10 @@ def test_what_a_plan_shows_is_of_when_it_was_made(intent: Intent) -> None:
 
 def test_a_standing_approval_carries_its_limits() -> None:
     """Within limits, any plan is approved by its own fingerprint together with the limits."""
-    decision = decide(PLAN, approve="within limits", reason="nightly", limits=LIMITS)
+    given = {"reason": "nightly", "limits": ("max_groups=1", "max_partitions=5")}
+    approval = decide(PLAN, approve="within limits", **given).approval
 
-    expected = Approval(PLAN.fingerprint, "nightly", (), limits=Limits(1, 5))
-    assert expected == decision.approval
+    assert Approval(PLAN.fingerprint, "nightly", (), limits=Limits(1, 5)) == approval
 
 
 CHANGING = ("30", "40", "50", "52", "60", "61", "70")

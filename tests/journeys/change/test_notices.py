@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from applications import Applications
 from facts import idle, live, member, snapshot
+from idle_groups import idle_group
 from operators import Operator
 from plans_for_review import plan_for
 from workspaces import parameters_of
@@ -70,8 +71,7 @@ RUN = "20260301T120000Z-0123"
 @pytest.fixture
 def change(operator: Operator, apps: Applications) -> PlannedChange:
     """Return a change on a cluster where an earlier run was interrupted after its intent."""
-    topic, group = apps.create_topic(apps.name("orders"), records=9), apps.name("payments")
-    operator.commit(group, {TopicPartition(topic, 0): 7})
+    group, _ = idle_group(apps, 7)
     plan = operator.reset(group)
     write_undo_record(operator.state, RUN, plan)
     run = audit.RunInfo(RUN, "alice", "desk", "a replay", ())

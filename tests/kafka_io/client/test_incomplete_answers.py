@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fleet_tasks import rows_of, tasks_of
+from idle_groups import idle_group
 
 from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
 from toolkit.kafka_io.groups.commits import read_commits
@@ -33,15 +34,12 @@ class Forgetful(Connection):
             yield answer
 
 
-@pytest.fixture
-def brief_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask again once instead of for ten seconds."""
-    monkeypatch.setattr("toolkit.kafka_io.client.coordinators.RETRY_FOR_S", 0.0)
-
-
-@pytest.mark.usefixtures("brief_retries")
-def test_a_group_that_an_answer_leaves_out_is_a_problem(bare_cluster: Cluster, apps: Any) -> None:
+def test_a_group_that_an_answer_leaves_out_is_a_problem(
+    bare_cluster: Cluster, apps: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A group that was asked about and not answered is not taken for one without offsets."""
+    # It is asked again once instead of for ten seconds.
+    monkeypatch.setattr("toolkit.kafka_io.client.coordinators.RETRY_FOR_S", 0.0)
     topic = apps.create_topic(apps.name("left-out"), records=1)
     kept, lost = apps.name("kept"), apps.name("lost")
     for group in (kept, lost):
@@ -50,9 +48,9 @@ def test_a_group_that_an_answer_leaves_out_is_a_problem(bare_cluster: Cluster, a
         connection.forgotten = lost
         commits, problems = read_commits(connection, [kept, lost])
 
-    assert [kept] == [commit.group_id for commit in commits]
-    assert [lost] == [problem.group_id for problem in problems]
-    assert "missing in the broker's response" in problems[0].why
+    (problem,) = problems
+    assert ([kept], lost) == ([commit.group_id for commit in commits], problem.group_id)
+    assert "missing in the broker's response" in problem.why
 
 
 class Measured(Connection):
@@ -109,10 +107,8 @@ def test_a_partition_that_an_answer_leaves_out_is_a_problem(
 def test_an_open_transaction_on_the_offsets_topic_hides_no_group(exclusive_apps: Any) -> None:
     """A group in the same partition as a hanging transactional commit is read all the same."""
     apps = exclusive_apps
-    topic = apps.create_topic(apps.name("hung"), records=5)
-    group = apps.name("hung-group")
-    apps.commit(group, {TopicPartition(topic, 0): 1})
-    producer = apps.pending(group, 4, TopicPartition(topic, 0))
+    group, (place,) = idle_group(apps, 1)
+    producer = apps.pending(group, 4, place)
     try:
         rows = rows_of(tasks_of(apps.cluster))
     finally:

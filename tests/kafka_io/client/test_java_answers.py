@@ -37,7 +37,7 @@ def of_server(host: str, port: str) -> str:
     return f"{host}:{port}"
 
 
-def read_ours(path: Path, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def both_readings(path: Path, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what each of both clients is given."""
     path.write_bytes(text.encode("latin-1"))
     settings = read_client_properties(path)
@@ -74,14 +74,14 @@ def test_a_file_means_what_it_means_in_java(name: str, tmp_path: Path) -> None:
         expected = {**answers_of_java(answer), **other.used}
     elif other or "error" in answer:
         with pytest.raises(UsageError) as caught:
-            read_ours(path, FILES[name])
+            both_readings(path, FILES[name])
         assert (other.refused if other else "") in caught.value.problem
         assert caught.value.hint
         return
     else:
         expected = answers_of_java(answer)
 
-    assert (expected, expected) == read_ours(path, FILES[name])
+    assert (expected, expected) == both_readings(path, FILES[name])
 
 
 def test_the_answers_are_of_these_files() -> None:

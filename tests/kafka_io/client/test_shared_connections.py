@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from applications import Applications, eventually
 from click.testing import CliRunner
+from idle_groups import idle_group
 from operators import Operator
 
 from toolkit import target
@@ -18,8 +19,6 @@ from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.client import shared_connections
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import SharedConnections, connected
-from toolkit.model import TopicPartition
-from toolkit.plan import Position
 
 
 class Opened(list[Connection]):
@@ -57,45 +56,42 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 
 @pytest.fixture
-def kept() -> Iterator[SharedConnections]:
+def connections() -> Iterator[SharedConnections]:
     """Return connections that end with the test."""
-    with closing(SharedConnections()) as kept:
-        yield kept
+    with closing(SharedConnections()) as connections:
+        yield connections
 
 
 @pytest.fixture
-def idle_group(operator: Operator, apps: Applications) -> str:
+def group(apps: Applications) -> str:
     """Return an Empty group with a committed offset."""
-    topic = apps.create_topic(apps.name("orders"), partitions=1, records=10)
-    group = apps.name("payments")
-    operator.commit(group, {TopicPartition(topic, 0): Position(7)})
-    return group
+    return idle_group(apps, 7)[0]
 
 
 def test_connections_are_opened_once_while_in_use(
-    operator: Operator, kept: SharedConnections, opened: Opened
+    operator: Operator, connections: SharedConnections, opened: Opened
 ) -> None:
     """Elsewhere each block has its own; an inner use takes what the outer one has."""
     with connected(operator.cluster) as own:
         pass
-    with kept.in_use(), connected(operator.cluster) as first:
+    with connections.in_use(), connected(operator.cluster) as first:
         inner = SharedConnections()
         with inner.in_use(), connected(operator.cluster) as second:
             assert first is second
-    with kept.in_use(), connected(operator.cluster) as third:
+    with connections.in_use(), connected(operator.cluster) as third:
         assert first is third
     assert [own, first] == opened
     assert own in opened.closed
     assert first not in opened.closed
-    kept.close()
+    connections.close()
     assert first in opened.closed
 
 
 def test_a_connection_that_was_lost_is_not_used_again(
-    operator: Operator, kept: SharedConnections, opened: Opened
+    operator: Operator, connections: SharedConnections, opened: Opened
 ) -> None:
     """It is closed once nobody uses it any more."""
-    with kept.in_use():
+    with connections.in_use():
         with (
             pytest.raises(ClusterUnreachable),
             connected(operator.cluster) as lost,
@@ -108,10 +104,13 @@ def test_a_connection_that_was_lost_is_not_used_again(
 
 
 def test_a_connection_that_is_not_used_is_closed_after_a_while(
-    operator: Operator, kept: SharedConnections, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    operator: Operator,
+    connections: SharedConnections,
+    opened: Opened,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One that is used again in time stays open, and one that is in use is left alone."""
-    with kept.in_use():
+    with connections.in_use():
         with connected(operator.cluster) as first:
             pass
         monkeypatch.setattr(shared_connections, "IDLE_S", 0.01)
@@ -123,7 +122,7 @@ def test_a_connection_that_is_not_used_is_closed_after_a_while(
 
 
 def test_two_threads_share_one_connection(
-    operator: Operator, kept: SharedConnections, opened: Opened
+    operator: Operator, connections: SharedConnections, opened: Opened
 ) -> None:
     """They begin at the same time, and both get answers."""
     ids: list[str] = []
@@ -131,7 +130,7 @@ def test_two_threads_share_one_connection(
 
     def ask() -> None:
         ready.wait()
-        with kept.in_use(), connected(operator.cluster) as connection:
+        with connections.in_use(), connected(operator.cluster) as connection:
             ids.append(connection.cluster_id)
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
@@ -144,12 +143,12 @@ def test_two_threads_share_one_connection(
 
 
 def test_a_session_plans_and_applies_over_one_connection(
-    operator: Operator, idle_group: str, opened: Opened
+    operator: Operator, group: str, opened: Opened
 ) -> None:
     """And does not ask who coordinates the group: the broker that lists it does."""
     session = operator.session
     session.run_notices()
-    change = session.reset([idle_group], to=target("to-earliest"))
+    change = session.reset([group], to=target("to-earliest"))
     assert not change.review.empty  # reads when the records were written
     approve = change.plan.fingerprint
     done = change.decide(dry_run=False, approve=approve, reason="read again").apply()
@@ -158,11 +157,9 @@ def test_a_session_plans_and_applies_over_one_connection(
     assert 0 == opened.requests.count("FindCoordinatorRequest")
 
 
-def test_a_command_opens_one_connection(
-    operator: Operator, idle_group: str, opened: Opened
-) -> None:
+def test_a_command_opens_one_connection(operator: Operator, group: str, opened: Opened) -> None:
     """And closes it."""
-    words = ["reset", "--cluster", operator.cluster.bootstrap_servers, "--group", idle_group]
+    words = ["reset", "--cluster", operator.cluster.bootstrap_servers, "--group", group]
     done = CliRunner().invoke(cli, [*words, "--to-earliest", "--dry-run"], catch_exceptions=False)
     assert 0 == done.exit_code
     assert 1 == len(opened)

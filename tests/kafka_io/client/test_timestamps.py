@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from toolkit.kafka_io.client.timestamps import EPOCH, from_ms, to_ms
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
 
 def test_time_is_exact() -> None:
     """A time is taken to the millisecond, in UTC."""
@@ -18,11 +16,6 @@ def test_time_is_exact() -> None:
 def test_no_time(timestamp_ms: int) -> None:
     """Kafka's -1 is no time, and neither is a number that no calendar reaches."""
     assert from_ms(timestamp_ms) is None
-
-
-def test_part_of_a_millisecond_counts_as_a_whole() -> None:
-    """The first millisecond that is not before the time is taken: a record before it is older."""
-    assert to_ms(NOON + timedelta(microseconds=1)) == to_ms(NOON) + 1
 
 
 @given(st.datetimes(timezones=st.just(timezone(timedelta(hours=5, minutes=30)))))

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -6,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from applications import eventually
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
 from raw_classic import commit
@@ -22,8 +22,6 @@ from toolkit.sandbox.raw_connection import RawConnection
 from toolkit.sandbox.raw_members import StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
 
-Eventually = Callable[[Callable[[], Any]], Any]
-
 
 def commit_two(apps: Any) -> tuple[str, str]:
     """Return a new topic, and a group that committed two of its partitions."""
@@ -31,19 +29,6 @@ def commit_two(apps: Any) -> tuple[str, str]:
     group = apps.name("clock-group")
     apps.commit(group, {TopicPartition(topic, n): 4 + n for n in range(2)})
     return topic, group
-
-
-@pytest.fixture
-def committed(apps: Any) -> tuple[str, str]:
-    """Return the same on the shared cluster."""
-    return commit_two(apps)
-
-
-def pend(apps: Any, producer: Any, group: str, *partitions: TopicPartition) -> None:
-    """Have a transaction commit offset 8 of partitions, when it ends."""
-    metadata = apps.consumer(group).consumer_group_metadata()
-    positions = [apps.position(partition, 8) for partition in partitions]
-    producer.send_offsets_to_transaction(positions, metadata)
 
 
 def timed(cluster: Cluster, commits: list[Commit]) -> list[Commit]:
@@ -60,24 +45,23 @@ def commits_of(cluster: Cluster, group: str) -> list[Commit]:
         return read_commits(connection, [group])[0]
 
 
-def test_commit_times(bare_cluster: Cluster, committed: Any) -> None:
+def test_commit_times(apps: Any) -> None:
     """Every commit has the time at which it was made, just now; none has the time of another."""
-    commits = commits_of(bare_cluster, committed[1])
-    now, found = datetime.now(UTC), timed(bare_cluster, commits)
+    commits = commits_of(apps.cluster, commit_two(apps)[1])
+    now, found = datetime.now(UTC), timed(apps.cluster, commits)
     older = [Commit(c.group_id, c.topic, c.partition, c.offset - 1) for c in commits]
 
     assert len(found) == 2
     assert all(now - timedelta(minutes=5) < commit.committed_at <= now for commit in found)
-    assert [commit.committed_at for commit in timed(bare_cluster, older)] == [None, None]
+    assert [commit.committed_at for commit in timed(apps.cluster, older)] == [None, None]
 
 
 def test_what_an_open_transaction_hides(exclusive_apps: Any) -> None:
     """Behind an open transaction, commits outside it have their time, and groups their clock."""
     apps = exclusive_apps
     topic, group = commit_two(apps)
-    producer = apps.transaction(apps.name("clock-transaction"))
     partition = TopicPartition(topic, 0)
-    pend(apps, producer, group, partition)
+    producer = apps.pending(group, 8, partition)
     try:
         apps.commit(group, {partition: 2})
         apps.join(group, [topic]).close()
@@ -105,38 +89,21 @@ def test_first_commit_of_an_open_transaction(exclusive_apps: Any) -> None:
     apps = exclusive_apps
     topic, group = commit_two(apps)
     other = apps.name("clock-group")
-    producer = apps.transaction(apps.name("clock-transaction"))
-    for name in (group, other):
-        pend(apps, producer, name, TopicPartition(topic, 0), TopicPartition(topic, 2))
+    places = [TopicPartition(topic, number) for number in (0, 2)]
+    producers = [apps.pending(name, 8, *places) for name in (group, other)]
     try:
         # What counts already is not told, though the transaction hides it from most readers.
         apps.commit(group, {TopicPartition(topic, 1): 9})
         found = first_commits(apps.cluster, group, other)
     finally:
-        producer.abort_transaction()
+        for producer in producers:
+            producer.abort_transaction()
 
     assert sorted(found) == sorted([(group, topic, 2), (other, topic, 0), (other, topic, 2)])
     assert apps.eventually(lambda: first_commits(apps.cluster, group, other) == [])
 
 
-def test_first_commit_that_was_given_up(exclusive_apps: Any) -> None:
-    """An aborted transaction commits nothing, though an older one that is open hides its end."""
-    apps = exclusive_apps
-    topic, group = commit_two(apps)
-    older, younger = (apps.transaction(apps.name("clock-transaction")) for _ in range(2))
-    pend(apps, older, group, TopicPartition(topic, 0))
-    try:
-        pend(apps, younger, group, TopicPartition(topic, 2))
-        before = first_commits(apps.cluster, group)
-        younger.abort_transaction()
-
-        assert before == [(group, topic, 2)]
-        assert apps.eventually(lambda: first_commits(apps.cluster, group) == [])
-    finally:
-        older.abort_transaction()
-
-
-def empty(cluster: Cluster, group: str, eventually: Eventually) -> Any:
+def empty(cluster: Cluster, group: str) -> Any:
     """Return a group once its coordinator calls it Empty."""
 
     def found() -> Group | None:
@@ -153,30 +120,26 @@ def was_emptied_between_commits(cluster: Cluster, group: Group) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_group_is_empty_since_its_last_member_left(
-    apps: Any, committed: Any, eventually: Eventually, protocol: str
-) -> None:
+def test_group_is_empty_since_its_last_member_left(apps: Any, protocol: str) -> None:
     """The clock starts when the last member leaves; commits and the first to leave do not count."""
-    topic, _ = committed
+    topic, _ = commit_two(apps)
     group = apps.name(protocol)
     first = apps.join(group, [topic], protocol=protocol)
     first.commit(offsets=[apps.position(TopicPartition(topic, 0), 1)], asynchronous=False)
     live = read_snapshot(apps.cluster, groups=[group], commit_times=True).groups[0]
     first.close()
-    found = empty(apps.cluster, group, eventually)
+    found = empty(apps.cluster, group)
     apps.commit(group, {TopicPartition(topic, 1): 2})
 
     assert live.empty_since is None
     was_emptied_between_commits(apps.cluster, found)
-    assert empty(apps.cluster, group, eventually).empty_since == found.empty_since
+    assert empty(apps.cluster, group).empty_since == found.empty_since
 
 
 @pytest.mark.since("4.2")
-def test_streams_group_is_empty_since_its_last_instance_left(
-    apps: Any, committed: Any, eventually: Eventually
-) -> None:
+def test_streams_group_is_empty_since_its_last_instance_left(apps: Any) -> None:
     """A streams group has the same clock as other groups of the newer protocols."""
-    topic, _ = committed
+    topic, _ = commit_two(apps)
     group = apps.name("streams")
     instance = StreamsInstance(SeededGroup(group, "", "", reads=(topic,)))
     with RawConnection(apps.address, client_id=group) as broker:
@@ -186,20 +149,21 @@ def test_streams_group_is_empty_since_its_last_instance_left(
         instance.leave(broker)
     apps.commit(group, {TopicPartition(topic, 1): 2})
 
-    was_emptied_between_commits(apps.cluster, empty(apps.cluster, group, eventually))
+    was_emptied_between_commits(apps.cluster, empty(apps.cluster, group))
 
 
-def test_groups_without_a_clock(bare_cluster: Cluster, committed: Any) -> None:
+def test_groups_without_a_clock(apps: Any) -> None:
     """What only an admin client commits to never became Empty; what is not there has no commits."""
-    (group,) = read_snapshot(bare_cluster, groups=[committed[1]], commit_times=True).groups
-    with Connection(bare_cluster) as connection:
+    names = [commit_two(apps)[1]]
+    (group,) = read_snapshot(apps.cluster, groups=names, commit_times=True).groups
+    with Connection(apps.cluster) as connection:
         nobody = read_group_times(connection, ["nobody"])
 
     assert (group.state, group.empty_since) == (GroupState.EMPTY, None)
     assert nobody == (GroupTimes(commits={"nobody": {}}), [])
 
 
-def test_both_readers_agree(apps: Any, eventually: Eventually) -> None:
+def test_both_readers_agree(apps: Any) -> None:
     """Of groups that nobody uses, the topic says what it says when it is read for the fleet job."""
     topic, by_admin = commit_two(apps)
     apps.commit(by_admin, {TopicPartition(topic, 2): 1}, "a note")
@@ -208,7 +172,7 @@ def test_both_readers_agree(apps: Any, eventually: Eventually) -> None:
         member = apps.join(group, [topic], protocol=protocol)
         member.commit(offsets=[apps.position(TopicPartition(topic, 0), 1)], asynchronous=False)
         member.close()
-        empty(apps.cluster, group, eventually)
+        empty(apps.cluster, group)
     ours = {by_admin, *left.values()}
     with Connection(apps.cluster) as connection:
         times, problems = read_group_times(connection, ours)

@@ -1,6 +1,5 @@
 import json
 import re
-import socket
 import struct
 from collections.abc import Collection
 from contextlib import suppress
@@ -9,11 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from applications import PATIENCE_S
-from confluent_kafka import TopicPartition as Position
 from hypothesis import given
 from hypothesis import strategies as st
-from offsets_records import compact, plain
+from offsets_records import plain
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.hold_notes import LONGEST_TEXT, read_note, write_note
@@ -23,10 +20,17 @@ from toolkit.kafka_io.groups.subscriptions import (
     from_classic_metadata,
     from_names,
 )
+from toolkit.kafka_io.offsets_topic.bulk_read import read_records
+from toolkit.kafka_io.offsets_topic.group_records import decode_group_key, decode_resolved_pattern
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.partitions import partition_of
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import HoldNote, Subscription, TopicPartition
+from toolkit.kafka_io.wire.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from toolkit.model import Cluster, HoldNote, Subscription, TopicPartition
+from toolkit.sandbox.raw_connection import RawConnection
 
 PREFIX = "re2"
 TOPICS = (
@@ -54,70 +58,37 @@ ONLY_RE2 = [p for p in PATTERNS if any(part in p for part in ("^(?i)", "[[:", r"
 REGULAR_EXPRESSION = 16  # the record in which a broker keeps what a pattern matched
 
 
-@pytest.fixture(scope="module")
-def topics() -> frozenset[str]:
-    """Return the names of the topics that the patterns are about."""
-    return frozenset(f"{PREFIX}.{name}" for name in TOPICS)
+def resolved(cluster: Cluster, groups: Collection[str]) -> dict[str, frozenset[str]] | None:
+    """Return what the broker resolved the patterns of groups to, once it did so for each."""
+    with Connection(cluster) as connection:
+        partitions, logs = offsets_partitions(connection)
+    found = {}
+    for number in {partition_of(group, partitions) for group in groups} & logs.keys():
+        for part in read_records(cluster, number, range(logs[number].log_end)):
+            for key, value in zip(part.keys.to_pylist(), part.values.to_pylist(), strict=True):
+                if value and key[1] == REGULAR_EXPRESSION:
+                    found[decode_group_key(key).group_id] = frozenset(
+                        decode_resolved_pattern(value)
+                    )
+    return {group: found[group] for group in groups} if found.keys() >= set(groups) else None
 
 
-class Resolved:
-    """What the broker found for the patterns of groups, from its records since now."""
-
-    def __init__(self, apps: Any, groups: Collection[str]) -> None:
-        """Note where the offsets topic ends."""
-        self._wanted = set(groups)
-        self._consumer = apps.consumer("raw-reader", **{"isolation.level": "read_uncommitted"})
-        with Connection(apps.cluster) as connection:
-            topic = offsets_partitions(connection)
-        # Partitions that nobody has written to are not read.
-        ends = {number: log.log_end for number, log in topic.logs.items()}
-        self._consumer.assign(
-            [Position(OFFSETS_TOPIC, n, ends.get(n, 0)) for n in range(topic.partitions)]
-        )
-        self._found: dict[str, frozenset[str]] = {}
-
-    def by_group(self) -> dict[str, frozenset[str]] | None:
-        """Return the topics by group, once they are known for every group."""
-        for message in self._consumer.consume(1000, 0.2):
-            if not message.error() and message.value():
-                kind, length = struct.unpack_from(">hh", message.key())
-                if kind == REGULAR_EXPRESSION:
-                    group = message.key()[4 : 4 + length].decode()
-                    self._found[group] = compact_strings(message.value(), 2)
-        found = {group: self._found[group] for group in self._wanted & self._found.keys()}
-        return found if self._wanted == set(found) else None
-
-
-def compact_strings(data: bytes, position: int) -> frozenset[str]:
-    """Decode a compact array of compact strings, all shorter than 127."""
-    count, position = data[position] - 1, position + 1
-    found = []
-    for _ in range(count):
-        end = position + data[position]
-        found.append(data[position + 1 : end].decode())
-        position = end
-    return frozenset(found)
-
-
-def heartbeat(address: str, group: str, pattern: str, *, epoch: int) -> None:
+def heartbeat(broker: RawConnection, group: str, pattern: str | None, *, epoch: int) -> None:
     """
     Join a KIP-848 group with a pattern (epoch 0), or leave it (-1).
 
     librdkafka refuses patterns that its own library does not know, so the request is made here.
     """
-    # A member chooses its id itself; the next two fields are the instance and the rack.
-    body = compact(group) + compact("AAAAAAAAAAAAAAAAAAAAAQ") + struct.pack(">i", epoch)
-    body += compact(None) * 2 + struct.pack(">i", 60_000)
-    # Topic names, pattern and assignor; it owns nothing yet.
-    body += compact(None) + compact(pattern if epoch == 0 else None) + compact(None)
-    body += b"\1\0" if epoch == 0 else b"\0\0"
-    header = struct.pack(">hhi", 68, 1, 1) + struct.pack(">h", 4) + b"test" + b"\0"
-    host, port = address.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
-        connection.sendall(struct.pack(">i", len(header + body)) + header + body)
-        answer = connection.makefile("rb").read(15)
-    # size, correlation id, no tags, throttle time, error code
-    assert struct.unpack_from(">h", answer, 13) == (0,), f"{pattern}: {answer!r}"
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="AAAAAAAAAAAAAAAAAAAAAQ",  # which a member chooses itself
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_regex=pattern,
+        topic_partitions=None if pattern is None else [],
+    )
+    answer = broker.ask(request, ConsumerGroupHeartbeatResponse, version=1)
+    assert 0 == answer.error_code, (pattern, answer)
 
 
 @pytest.mark.since("4.0")  # resolves patterns (KIP-848)
@@ -127,25 +98,25 @@ def test_patterns_match_what_the_broker_matches(apps: Any) -> None:
     names = sorted(apps.create_topic(f"{prefix}.{name}") for name in TOPICS)
     apps.commit(apps.name("first"), {TopicPartition(names[0], 0): 0})  # now a coordinator is up
     patterns = {apps.name("re2-group"): text.replace(PREFIX, prefix) for text in PATTERNS}
-    resolved = Resolved(apps, patterns)
-    for group, pattern in patterns.items():
-        heartbeat(apps.address, group, pattern, epoch=0)
-    told = apps.eventually(resolved.by_group)
-    snapshot = read_snapshot(apps.cluster, groups=list(patterns))
-    for group, pattern in patterns.items():
-        heartbeat(apps.address, group, pattern, epoch=-1)
+    with RawConnection(apps.address, client_id="test") as broker:
+        for group, pattern in patterns.items():
+            heartbeat(broker, group, pattern, epoch=0)
+        by_broker = apps.eventually(lambda: resolved(apps.cluster, patterns))
+        snapshot = read_snapshot(apps.cluster, groups=list(patterns))
+        for group in patterns:
+            heartbeat(broker, group, None, epoch=-1)
 
-    ours = {group.group_id: group.subscribed_topics for group in snapshot.groups}
     assert snapshot.problems == ()
-    assert ours == told
+    assert by_broker == {group.group_id: group.subscribed_topics for group in snapshot.groups}
     assert [PATTERNS[-1].replace(PREFIX, prefix)] == [
-        patterns[group] for group, found in told.items() if not found
+        patterns[group] for group, found in by_broker.items() if not found
     ]
 
 
 @pytest.mark.parametrize("pattern", ONLY_RE2)
-def test_pattern_that_python_reads_otherwise(topics: frozenset[str], pattern: str) -> None:
+def test_pattern_that_python_reads_otherwise(pattern: str) -> None:
     """A pattern that Python's own rules refuse or misread is resolved all the same."""
+    topics = frozenset(f"{PREFIX}.{name}" for name in TOPICS)
     subscription = from_names([], pattern, lambda: ExistingTopics(topics))
 
     assert subscription.topics

@@ -26,19 +26,16 @@ def led_thrice(
     directory = tmp_path_factory.mktemp("led_thrice")
     broker = start_broker(directory)
     try:
-        for number, records in enumerate(RECORDS):
-            if number:
-                broker.stop()
-                broker = start_broker(directory)
-            with ExitStack() as ending:
-                apps = applications_until(Cluster("led", broker.address), ending)
-                if not number:
-                    apps.create_topic("t", partitions=2)
-                    apps.create_topic("cut")
-                for topic in ("t", "cut"):
-                    apps.produce(topic, 0, records)
         with ExitStack() as ending:
             apps = applications_until(Cluster("led", broker.address), ending)
+            apps.create_topic("t", partitions=2)
+            apps.create_topic("cut")
+            for number, records in enumerate(RECORDS):
+                if number:
+                    broker.stop()
+                    broker = start_broker(directory)
+                for topic in ("t", "cut"):
+                    apps.produce(topic, 0, records)
             apps.delete_records("cut", 0, RECORDS[0] + 1)
             yield apps
     finally:

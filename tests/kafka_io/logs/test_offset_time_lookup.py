@@ -25,8 +25,6 @@ from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, Problem, TimedOffset, TopicPartition
 from toolkit.model.records import FirstRecord
 from toolkit.planning.lag.time_lag import (
-    BY_LOOK_UP,
-    BY_RECORD,
     NO_TIMESTAMP,
     NOT_READ,
     NOTHING_TO_READ,
@@ -125,25 +123,6 @@ def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any, now: da
     assert (even, 299) in times.unsettled  # the last record: it might be a marker
 
 
-def test_reading_settles_the_rest(apps: Any, now: datetime) -> None:
-    """What look-ups leave open, one record each tells exactly; what they settled is not read."""
-    times_of = [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)]
-    partition = new_partition(apps, *times_of)
-    wanted = {partition: [5, 151, 191]}
-    times, logs = read(apps.cluster, wanted, now=now)
-    truth = read_first_records(apps.cluster, times.unsettled)
-    table = rows(times, logs, wanted, now)
-    found = [getattr(truth.get((partition, offset)), "at", None) for offset in wanted[partition]]
-    table["record_found"] = pd.array([True if at else None for at in found], dtype="boolean")
-    table["record_at"] = pd.to_datetime(found, utc=True)
-    told = with_time_lag(table, now=now)
-
-    assert [(partition, 191), (partition, 151)] == times.unsettled
-    assert [5, 1] == (told["time_lag_s"] / 3600 / 9).tolist()[1:]
-    assert [BY_LOOK_UP, BY_RECORD, BY_RECORD] == told["time_lag_method"].tolist()
-    assert [0, 0] == told["time_lag_error_s"].tolist()[1:]
-
-
 def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
     """A commit before the log start counts there; an empty log has nothing to look up."""
     topic = apps.create_topic(apps.name("cut"), partitions=2)
@@ -164,53 +143,6 @@ def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
         if at
     ]
     assert [(now, None, None)] == times.points[empty]
-
-
-def test_late_and_future_records(apps: Any, now: datetime) -> None:
-    """Records dated back wait no longer than those before them; far in the future is no time."""
-    in_order = [now - timedelta(minutes=100 - n) for n in range(100)]
-    back = [at - timedelta(days=3) if n == 50 else at for n, at in enumerate(in_order)]
-    late = new_partition(apps, *back)
-    # Brokers refuse records from an hour ahead, otherwise.
-    ahead = create(apps, message_timestamp_after_max_ms=str(2**62))
-    far = [at + timedelta(days=900) if n == 50 else at for n, at in enumerate(in_order)]
-    produce(apps.address, ahead, far)
-    wanted = {late: [40, 50, 60], ahead: [40, 50, 60]}
-    times, logs = read(apps.cluster, wanted, now=now)
-    told = rows(times, logs, wanted, now)
-
-    assert [None, None] == told["time_lag_method"].tolist()[4:]
-    assert {(ahead, 50), (ahead, 60)} == set(times.unsettled)
-    for row, minutes in zip(told.itertuples(), [60, 50, 40, 60], strict=False):
-        assert abs(row.time_lag_s - minutes * 60) <= row.time_lag_error_s <= 600
-
-
-def test_the_marker_of_a_transaction_is_nothing_to_wait_for(apps: Any, now: datetime) -> None:
-    """After the last record of a transaction only its marker follows: reading there tells so."""
-    partition = new_partition(apps)
-    producer = apps.transaction(apps.name("transaction"))
-    for minutes in (50, 40, 30):
-        at = now - timedelta(minutes=minutes)
-        producer.produce(partition.topic, b"", timestamp=round(at.timestamp() * 1000))
-    producer.commit_transaction()
-    wanted = {partition: [1, 3]}
-
-    def is_marked() -> bool:
-        with Connection(apps.cluster) as connection:
-            return read_log_offsets(connection, [partition])[0][partition].last_stable == 4
-
-    apps.eventually(is_marked)
-    later = now + timedelta(hours=1)
-    times, logs = read(apps.cluster, wanted, now=later)
-    lags = rows(times, logs, wanted, later)
-
-    assert abs(lags["time_lag_s"][0] - 6000) <= lags["time_lag_error_s"][0]
-    assert lags["time_lag_method"][1] is None
-    assert [(partition, 3), (partition, 1)] == times.unsettled
-    assert read_first_records(apps.cluster, times.unsettled) == {
-        (partition, 3): FirstRecord(found=False),
-        (partition, 1): FirstRecord(found=True, at=now - timedelta(minutes=40)),
-    }
 
 
 def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
@@ -363,27 +295,16 @@ def timed(apps: Any) -> Any:
 def test_first_record_at_or_after(
     apps: Any, timed: str, at: datetime, expected: TimedOffset | None
 ) -> None:
-    """The first record at or after the instant is found; past the last one, or in none, nothing."""
+    """The first record at or after the instant is found; what does not exist costs only itself."""
     partitions = [TopicPartition(timed, 0), TopicPartition(timed, 1)]
-    with Connection(apps.cluster) as connection:
-        found, problems = read_offsets_at(connection, dict.fromkeys(partitions, at))
-
-    assert found == {partitions[0]: expected, partitions[1]: None}
-    assert problems == []
-
-
-def test_what_does_not_exist(apps: Any, timed: str) -> None:
-    """A partition that does not exist costs only itself."""
     gone = [TopicPartition(timed, 7), TopicPartition("no-such-topic", 0)]
     with Connection(apps.cluster) as connection:
-        found, problems = read_offsets_at(
-            connection, dict.fromkeys([TopicPartition(timed, 0), *gone], NOON)
-        )
+        found, problems = read_offsets_at(connection, dict.fromkeys([*partitions, *gone], at))
 
-    assert found == {TopicPartition(timed, 0): TimedOffset(0, NOON)}
+    assert found == {partitions[0]: expected, partitions[1]: None}
     assert set(problems) == {
-        Problem("offsets by time", "the partition does not exist", None, timed, 7),
-        Problem("offsets by time", "the topic does not exist", None, "no-such-topic", 0),
+        Problem("offsets by time", "the partition does not exist", None, *gone[0]),
+        Problem("offsets by time", "the topic does not exist", None, *gone[1]),
     }
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from clients import Producer
+from timed_records import produce
 
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs import record_times, records_around
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.kafka_io.logs.records_around import (
@@ -22,15 +21,10 @@ from toolkit.model import Cluster, TopicPartition
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def create_partition(apps: Any) -> TopicPartition:
-    """Return a new partition with ten records, of which each one's value is its offset."""
-    return TopicPartition(apps.create_topic(apps.name("around"), partitions=2, records=10), 0)
-
-
 @pytest.fixture
 def partition(apps: Any) -> TopicPartition:
-    """Return such a partition on the shared cluster."""
-    return create_partition(apps)
+    """Return a new partition with ten records, of which each one's value is its offset."""
+    return TopicPartition(apps.create_topic(apps.name("around"), partitions=2, records=10), 0)
 
 
 def offsets(cluster: Cluster, partition: TopicPartition, at: int, **wanted: int) -> list[int]:
@@ -101,21 +95,22 @@ def test_reading_ends_after_some_megabytes(
 
 
 def test_markers_are_skipped_and_open_transactions_are_not(apps: Any) -> None:
-    """Records of aborted and open transactions are there; the markers between are no records."""
+    """Records of aborted and open transactions, and their times; the markers are no records."""
     partition = TopicPartition(apps.create_topic(apps.name("transactions")), 0)
     producer = apps.transaction(apps.name("around-transaction"))
     try:
         for value in (b"aborted", b"open"):
-            producer.produce(partition.topic, value)
+            producer.produce(partition.topic, value, timestamp=int(NOON.timestamp() * 1000))
             producer.flush()
             if value == b"aborted":
                 producer.abort_transaction()
                 producer.begin_transaction()
         found = read_records_around(apps.cluster, {partition: 1})
+        times = read_record_times(apps.cluster, [(partition, 2)])
     finally:
         producer.abort_transaction()
 
-    assert () == found.problems
+    assert ((), {(partition, 2): NOON}) == (found.problems, times)
     assert [(0, b"aborted"), (2, b"open")] == [(r.offset, r.value.start) for r in found.records]
 
 
@@ -131,10 +126,13 @@ def test_ends_at_markers_that_end_the_log(apps: Any) -> None:
 
 
 def test_a_cut_log_begins_where_it_begins(apps: Any, partition: TopicPartition) -> None:
-    """A committed offset before the log start leads to the first record that is left."""
+    """A committed offset before the log start leads to the first record that is left, and time."""
     apps.delete_records(*partition, 6)
+    lost, first = (partition, 2), (partition, 6)
+    times = read_record_times(apps.cluster, [lost, first])
 
     assert [6, 7, 8] == offsets(apps.cluster, partition, 2)
+    assert times[lost] == times[first]
 
 
 def test_what_cannot_be_read_is_a_problem_of_its_own(apps: Any, partition: TopicPartition) -> None:
@@ -159,17 +157,6 @@ def test_no_more_partitions_than_a_person_looks_at(apps: Any) -> None:
     assert [20, 21, 22] == [problem.partition for problem in found.problems]
 
 
-def test_nothing_is_left_behind(exclusive_apps: Any) -> None:
-    """Reading records, or their times, makes no group and commits nothing."""
-    cluster, partition = exclusive_apps.cluster, create_partition(exclusive_apps)
-    with Connection(cluster) as connection:
-        before = list_groups(connection)
-        read_records_around(cluster, {partition: 5})
-        read_record_times(cluster, [(partition, 1)])
-
-        assert list_groups(connection) == before
-
-
 def test_partition_without_a_leader(lost_broker: Any) -> None:
     """Where nobody answers for a partition, the others have records and times all the same."""
     here, gone = lost_broker.here, lost_broker.gone
@@ -189,18 +176,14 @@ RECORDS = 6
 def timed(apps: Any) -> str:
     """Return a topic with a record a minute from noon on in p0, from one on in p1; p2 is empty."""
     topic: str = apps.create_topic(apps.name("when"), partitions=3)
-    producer = Producer({"bootstrap.servers": apps.address})
-    for partition in range(2):
-        for number in range(RECORDS):
-            at = NOON + timedelta(hours=partition) + number * MINUTE
-            milliseconds = int(at.timestamp() * 1000)
-            producer.produce(topic, b"", partition=partition, timestamp=milliseconds)
-    assert producer.flush() == 0
+    for number in range(2):
+        times = [NOON + timedelta(hours=number, minutes=minute) for minute in range(RECORDS)]
+        produce(apps.address, TopicPartition(topic, number), times)
     return topic
 
 
 def test_time_of_the_record_at_an_offset(bare_cluster: Cluster, timed: str) -> None:
-    """Each position has the time of its record, also several in the same partition."""
+    """Each position has the time of its record; those beyond the number asked for are missing."""
     first, second = TopicPartition(timed, 0), TopicPartition(timed, 1)
     wanted = [(first, 4), (first, 0), (second, 1), (first, 4), (first, 5)]
 
@@ -210,6 +193,7 @@ def test_time_of_the_record_at_an_offset(bare_cluster: Cluster, timed: str) -> N
         (first, 5): NOON + 5 * MINUTE,
         (second, 1): NOON + timedelta(hours=1) + MINUTE,
     }
+    assert {(first, 4), (first, 0)} == read_record_times(bare_cluster, wanted, most=2).keys()
 
 
 def test_where_there_is_no_record(
@@ -229,34 +213,6 @@ def test_where_there_is_no_record(
     found = read_record_times(bare_cluster, [*nothing, (first, 1)])
 
     assert found == {(first, 1): NOON + MINUTE}
-
-
-def test_first_record_after_a_gap(apps: Any, timed: str) -> None:
-    """An offset whose record was deleted has the time of the first one that is left."""
-    partition = TopicPartition(timed, 0)
-    apps.delete_records(timed, 0, 3)
-
-    assert read_record_times(apps.cluster, [(partition, 1)]) == {(partition, 1): NOON + 3 * MINUTE}
-
-
-def test_open_transaction_does_not_hide_records(apps: Any) -> None:
-    """A record of a transaction that is still open has a time like any other."""
-    partition = TopicPartition(apps.create_topic(apps.name("open")), 0)
-    producer = apps.transaction(apps.name("open-transaction"))
-    producer.produce(partition.topic, b"", timestamp=int(NOON.timestamp() * 1000))
-    producer.flush()
-    try:
-        assert read_record_times(apps.cluster, [(partition, 0)]) == {(partition, 0): NOON}
-    finally:
-        producer.abort_transaction()
-
-
-def test_no_more_than_asked_for(bare_cluster: Cluster, timed: str) -> None:
-    """Beyond the number of positions that may be read, keys are missing."""
-    first = TopicPartition(timed, 0)
-    found = read_record_times(bare_cluster, [(first, 3), (first, 1), (first, 2)], most=2)
-
-    assert found == {(first, 3): NOON + 3 * MINUTE, (first, 1): NOON + MINUTE}
 
 
 def test_large_records_in_many_partitions(apps: Any) -> None:

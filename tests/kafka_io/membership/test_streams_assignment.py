@@ -78,17 +78,6 @@ def test_what_kafka_streams_writes() -> None:
     assert ASSIGNMENT == found.write()
 
 
-def test_a_cut_keeps_tasks_and_partitions_paired() -> None:
-    """What is left belongs together as before, and the rest of the message is the same."""
-    cut = StreamsAssignment.read(ASSIGNMENT).without({TopicPartition(ONE, 3)})
-    again = StreamsAssignment.read(cut.write())
-
-    assert cut == again
-    assert [(ONE, 1), (ONE, 5), (TWO, 1), (TWO, 3), (TWO, 5)] == [p.partition for p in again.pairs]
-    assert [task(0, 1), task(0, 5), *(task(1, n) for n in (1, 3, 5))] == [p.task for p in cut.pairs]
-    assert again.tail == StreamsAssignment.read(ASSIGNMENT).tail
-
-
 @given(assignments(), st.data())
 def test_every_cut(whole: StreamsAssignment, data: st.DataObject) -> None:
     """Of any version, what is cut can be read, and every other task has its partition as before."""

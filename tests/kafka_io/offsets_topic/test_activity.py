@@ -38,7 +38,7 @@ def committed(offset: int = 5, at_ms: int = AT_MS, expire_ms: int | None = None)
     return commit_value(1 if expire_ms else 4, value)
 
 
-def told(records: Sequence[Record], cuts: Sequence[int] = ()) -> Any:
+def activity_of(records: Sequence[Record], cuts: Sequence[int] = ()) -> Any:
     """Return activity and removals of a log that is read in parts."""
     activity, removals, latest = Activity(), Removals(), empty_latest()
     edges = sorted({0, len(records), *(cut for cut in cuts if cut < len(records))})
@@ -59,7 +59,7 @@ def test_activity_is_counted_by_group_and_hour() -> None:
     """Records, bytes, commits and tombstones of each group are counted in each hour."""
     value = committed()
     records = log_of((KEY, value), (OTHER, value), (KEY, None), (KEY, value), step_ms=HOUR_MS // 3)
-    activity, _ = told(records)
+    activity, _ = activity_of(records)
     found = {(row["group"], row["hour"]): row for row in activity}
 
     first = found["g", HOUR]
@@ -83,7 +83,7 @@ def test_completed_rebalances_of_a_classic_group(cut: int) -> None:
         None,
         classic_value(3, generation=1, subscriptions=MEMBERS),
     ]
-    activity, _ = told(log_of(*[(key, value) for value in values]), [cut])
+    activity, _ = activity_of(log_of(*[(key, value) for value in values]), [cut])
 
     assert activity[0]["rebalances"] == 3
 
@@ -92,7 +92,7 @@ def test_completed_rebalances_of_a_classic_group(cut: int) -> None:
 def test_completed_rebalances_of_a_modern_group(kind: int) -> None:
     """Each new target assignment of a KIP-848 or streams group is a rebalance."""
     key = group_key(kind, "g")
-    activity, _ = told(log_of((key, epoch_value(1)), (key, epoch_value(2)), (key, None)))
+    activity, _ = activity_of(log_of((key, epoch_value(1)), (key, epoch_value(2)), (key, None)))
 
     assert (activity[0]["rebalances"], activity[0]["tombstones"]) == (2, 0)
 
@@ -106,7 +106,7 @@ def test_hours_with_gaps_are_not_complete() -> None:
         for offset, hour in zip(offsets, hours, strict=True)
     ]
     for cuts in ([], [3], [1, 2, 3, 4, 5]):
-        activity, _ = told(records, cuts)
+        activity, _ = activity_of(records, cuts)
         complete = {row["hour"]: row["complete"] for row in activity}
 
         assert [*dict(sorted(complete.items())).values()] == [True, False, False, True]
@@ -135,7 +135,7 @@ def test_removal_tells_what_was_there(cuts: list[int]) -> None:
         (KEY, None),
         (KEY, committed(8)),
     )
-    _, removals = told(records, cuts)
+    _, removals = activity_of(records, cuts)
 
     assert [row["record_offset"] for row in removals] == [2, 3]
     assert removals[0] == {
@@ -155,14 +155,14 @@ def test_removal_tells_what_was_there(cuts: list[int]) -> None:
 
 def test_removal_of_what_was_compacted_away() -> None:
     """Without the value it tells when and of what; a group's damaged record takes no place."""
-    _, (row,) = told(log_of((KEY, None)))
+    _, (row,) = activity_of(log_of((KEY, None)))
 
     assert (row["group"], row["topic"], row["partition"]) == ("g", "t", 1)
     unknown = ("committed_at", "expire_at", "committed", "empty_since", "group_kind")
     assert [row[name] for name in unknown] == [None] * len(unknown)
 
     nobody = b"\0\2\0\x09short"
-    _, removals = told(log_of((KEY, committed(7)), (nobody, classic_value(3)), (KEY, None)))
+    _, removals = activity_of(log_of((KEY, committed(7)), (nobody, classic_value(3)), (KEY, None)))
     assert [row["committed"] for row in removals] == [7]
 
 
@@ -185,7 +185,7 @@ def test_removal_tells_of_the_group_at_that_time(
     """What the group was counts by the records before the tombstone, and not by those after it."""
     records = [(group_key(number, "g"), value) for number, value in before]
     later = (group_key(3, "g"), epoch_value(9))
-    _, (row,) = told(log_of(*records, (KEY, None), later), [cut])
+    _, (row,) = activity_of(log_of(*records, (KEY, None), later), [cut])
 
     assert row["group_kind"] == kind
     assert row["empty_since"] == (HOUR if is_empty else None)
@@ -204,7 +204,7 @@ def test_any_cut_tells_the_same(parts: list[tuple[bytes, int]], cuts: list[int])
     records = log_of(*[(key, values[key[1] == 2][choice]) for key, choice in parts])
     if not records:
         return
-    (whole, removed), (parted, removed_too) = told(records), told(records, cuts)
+    (whole, removed), (parted, removed_too) = activity_of(records), activity_of(records, cuts)
 
     def by_group(rows: Any) -> Any:
         return sorted(rows, key=lambda row: row["group"])

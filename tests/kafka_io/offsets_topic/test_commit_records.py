@@ -1,6 +1,6 @@
 import struct
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from random import Random
 from typing import Any
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from offsets_records import AT_MS, commit_key, commit_value, damaged_commit, mutated
+from offsets_records import AT_MS, commit_key, commit_value, mutated
 
 from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitKey,
@@ -163,28 +163,6 @@ def test_values_in_bulk_as_one_by_one(values: list[bytes | None]) -> None:
     assert values_in_bulk(values) == ([without_never(row) for row in rows], malformed)
 
 
-def test_damaged_records_in_bulk_as_one_by_one() -> None:
-    """The same holds for 20,000 damaged records, among which are all that could be mistaken."""
-    chance = Random(20_251_122)  # noqa: S311 - repeatable, not secret
-    keys, values = zip(*(damaged_commit(chance) for _ in range(20_000)), strict=True)
-    keys_found, keys_malformed = expected(decode_commit_key, keys)
-    found, malformed = expected(decode_commit_value, values)
-
-    assert keys_in_bulk(keys) == (keys_found, keys_malformed)
-    assert values_in_bulk(values) == ([without_never(row) for row in found], malformed)
-    wrong = ("a string that is not UTF-8", "a tagged field with a wrong size")
-    for why in wrong:
-        assert malformed[f"malformed offset commit value: {why}"] > 0
-    assert keys_malformed["malformed offset commit key: a negative partition"] > 0
-
-
-def test_commit_time_is_exact() -> None:
-    """The time of a commit is taken to the millisecond, in UTC."""
-    value = CommitValue(1, None, "", AT_MS + 123)
-
-    assert value.committed_at == datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC)
-
-
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_any_commit_time(commit_time_ms: int) -> None:
     """A time that no calendar has, which old clients could choose, is none and not an error."""
@@ -260,12 +238,3 @@ def test_tagged_fields_of_the_future_are_passed_over() -> None:
     assert values_in_bulk([known + tags])[0][0].topic_id == "AAECAwQFBgcICQoLDA0ODw"
     with pytest.raises(UnknownRecord, match="tagged field with a wrong size"):
         decode_commit_value(known + b"\1\0\x0f" + bytes(15))
-
-
-def test_value_that_is_too_new_for_its_key() -> None:
-    """Under the older type of key brokers know version 0 only, and so do we."""
-    values = [commit_value(version, CommitValue(1, None, "", AT_MS)) for version in (0, 1, 4)]
-    scan = scan_commit_values(pa.array(values), *[np.ones(3, bool)] * 2)
-
-    assert scan.decoded.tolist() == [True, False, False]
-    assert dict(scan.malformed) == {"offset commit value too new for its key": 2}

@@ -108,7 +108,12 @@ def test_what_kafka_makes_of_damaged_records(apps: Any, tmp_path: Path) -> None:
     chance = random.Random(20_251_121)  # noqa: S311 - repeatable, not secret
     records = [damaged_commit(chance) for _ in range(MUTATIONS)]
     topic = apps.create_topic(apps.name("damaged"))
-    write(apps.cluster.bootstrap_servers, topic, records)
+    producer = Producer({"bootstrap.servers": apps.address, "linger.ms": 20})
+    for number, (key, value) in enumerate(records):
+        producer.produce(topic, value, key, 0)
+        if number % 10_000 == 0:
+            producer.flush()
+    assert producer.flush() == 0
     told = formatted(
         apps.cluster, TopicPartition(topic, 0), COMMITS, log=tmp_path / "log", records=MUTATIONS
     )
@@ -133,16 +138,6 @@ def test_what_kafka_makes_of_damaged_records(apps: Any, tmp_path: Path) -> None:
     assert not list(printed)
     assert outcomes.keys() == NAMED | {"both decode", "both refuse"}
     assert min(outcomes["both decode"], outcomes["both refuse"]) > MUTATIONS / 10
-
-
-def write(address: str, topic: str, records: list[tuple[bytes, bytes | None]]) -> None:
-    """Write records into a topic of one partition."""
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 20})
-    for number, (key, value) in enumerate(records):
-        producer.produce(topic, value, key, 0)
-        if number % 10_000 == 0:
-            producer.flush()
-    assert producer.flush() == 0
 
 
 def with_times(commit: Any) -> Any:

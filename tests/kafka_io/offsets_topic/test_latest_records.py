@@ -152,17 +152,6 @@ def test_partitions_do_not_mix(left: list[Record], right: list[Record]) -> None:
     assert rows(merged) == told_one_by_one(left) | told_one_by_one(right, partition=70)
 
 
-def test_nothing_from_before_a_tombstone_comes_back() -> None:
-    """A tombstone takes series and highest offset away, also when what came before was stored."""
-    key = COMMIT_KEYS[1]
-    old = latest([Record(n, AT_MS + n, key, value_of(1, 100 - n, AT_MS)) for n in range(20)])
-    new = latest([Record(30, AT_MS, key, None), Record(31, AT_MS, key, value_of(1, 3, AT_MS))])
-    (row,) = rows(merge_latest(old, new)).values()
-
-    assert row["recent_offset"] == [3]
-    assert (row["max_committed"], row["record_offset"], row["tombstone_offset"]) == (3, 31, 30)
-
-
 def test_more_keys_than_one_pass_can_sort() -> None:
     """More than 65,536 keys, which take two passes to bring together, are each found."""
     keys = [commit_key(CommitKey("g", "t", number)) for number in range(70_000)]

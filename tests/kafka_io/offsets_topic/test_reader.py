@@ -1,12 +1,11 @@
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from threading import Event
 from typing import Any
 
 import pytest
+from idle_groups import idle_group
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
+from repeating import repeating
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
@@ -41,26 +40,19 @@ def from_topic(connection: Any) -> Any:
     return {tuple(key): value for key, value in found.items()}
 
 
-def delete_offset(apps: Any, group: str, topic: str, partition: int) -> None:
+def delete_offset(apps: Any, group: str, place: TopicPartition) -> None:
     """Delete a committed offset, as Kafka's own tools do."""
     with closing(KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)) as admin:
-        admin.delete_group_offsets(group, [Place(topic, partition)])
+        admin.delete_group_offsets(group, [Place(*place)])
 
 
-@pytest.fixture
-def busy(apps: Any) -> Any:
-    """Return a topic, and a group with three commits of which one was deleted again."""
-    topic = apps.create_topic(apps.name("read"), partitions=3, records=9)
-    group = apps.name("read-group")
-    for offset in range(5):
-        apps.commit(group, {TopicPartition(topic, n): offset + n for n in range(3)}, "a note")
-    delete_offset(apps, group, topic, 2)
-    return topic, group
-
-
-def test_topic_and_coordinator_agree(apps: Any, busy: Any) -> None:
+def test_topic_and_coordinator_agree(apps: Any) -> None:
     """The offsets topic says what the coordinators say of every group; what was deleted is gone."""
-    topic, group = busy
+    group, places = idle_group(apps, 0, 1, 2, metadata="a note")
+    for offset in range(1, 5):
+        apps.commit(group, {at: offset + n for n, at in enumerate(places)}, "a note")
+    delete_offset(apps, group, places[2])
+    topic = places[0].topic
     modern = apps.name("modern-group")
     member = apps.join(modern, [topic], protocol="consumer")
     member.commit(offsets=[apps.position(TopicPartition(topic, 1), 4)], asynchronous=False)
@@ -77,30 +69,9 @@ def test_topic_and_coordinator_agree(apps: Any, busy: Any) -> None:
     assert read[modern, topic, 1].offset == 4
 
 
-@pytest.mark.parametrize(("ending", "offset"), [("commit", 8), ("abort", 1)])
-def test_ended_transaction(
-    apps: Any, eventually: Callable[[Callable[[], Any]], Any], ending: str, offset: int
-) -> Any:
-    """A commit in a transaction counts once the transaction is committed, and never if aborted."""
-    topic = apps.create_topic(apps.name("ended"), records=9)
-    group, partition = apps.name("ended-group"), TopicPartition(topic, 0)
-    apps.commit(group, {partition: 1})
-    getattr(apps.pending(group, 8, partition), f"{ending}_transaction")()
-
-    def agreed() -> Any:
-        with Connection(apps.cluster) as connection:
-            told = from_admin(connection)[group, *partition]
-            read = from_topic(connection)[group, *partition]
-            return not told.pending and (told.offset, read.offset)
-
-    assert eventually(agreed) == (offset, offset)
-
-
 def test_open_transaction_hides_only_its_own(apps: Any) -> None:
     """While a transaction is open, commits outside it are read and what it commits is told."""
-    topic = apps.create_topic(apps.name("hidden"), records=9)
-    group, partition = apps.name("hidden-group"), TopicPartition(topic, 0)
-    apps.commit(group, {partition: 1})
+    group, (partition,) = idle_group(apps, 1)
     producer = apps.pending(group, 8, partition)
     try:
         apps.commit(group, {partition: 2})
@@ -118,21 +89,12 @@ def test_open_transaction_hides_only_its_own(apps: Any) -> None:
 
 def test_what_is_written_while_it_is_looked_at_is_not_held_back(apps: Any) -> None:
     """Both ends of a log cannot be asked for at once; only a transaction holds its end back."""
-    topic = apps.create_topic(apps.name("written"), records=9)
-    group, partition = apps.name("written-group"), TopicPartition(topic, 0)
-    done = Event()
-
-    def commit() -> None:
-        while not done.is_set():
-            apps.commit(group, {partition: 1})
-
-    with ThreadPoolExecutor() as others, Connection(apps.cluster) as connection:
-        committing = others.submit(commit)
-        try:
-            seen = [offsets_partitions(connection).logs for _ in range(200)]
-        finally:
-            done.set()
-        committing.result()
+    group, (partition,) = idle_group(apps, 1)
+    with (
+        Connection(apps.cluster) as connection,
+        repeating(lambda: apps.commit(group, {partition: 1})),
+    ):
+        seen = [offsets_partitions(connection).logs for _ in range(200)]
 
     unstable = {n for logs in seen for n, log in logs.items() if log.last_stable != log.log_end}
     assert len({str(logs) for logs in seen}) > 1
@@ -146,15 +108,12 @@ def in_order(table: Any) -> Any:
 
 def test_reading_on_gives_the_same_as_reading_all(apps: Any) -> None:
     """What was read before, merged with what came since, is what a whole read finds."""
-    topic = apps.create_topic(apps.name("later"), partitions=3)
-    group = apps.name("later-group")
-    places = [TopicPartition(topic, number) for number in range(3)]
-    apps.commit(group, dict.fromkeys(places, 7))
+    group, places = idle_group(apps, 7, 7, 7)
     with Connection(apps.cluster) as connection:
         topic_before = offsets_partitions(connection)
         number = partition_of(group, topic_before.partitions)
         first = read_offsets_log(apps.cluster, number, topic_before.logs[number])
-        delete_offset(apps, group, topic, 2)
+        delete_offset(apps, group, places[2])
         apps.commit(group, {places[0]: 5, places[2]: 1})
         log = offsets_partitions(connection).logs[number]
     since = read_offsets_log(apps.cluster, number, log, start=first.next_offset)
@@ -216,9 +175,8 @@ def test_partition_of_follows_javas_hash(group: str, java_hash: Any) -> None:
     assert partition_of(group, 50) == expected
 
 
-def test_partition_of_agrees_with_the_broker(exclusive_apps: Any) -> None:
+def test_partition_of_agrees_with_the_broker(apps: Any) -> None:
     """A group's records lie in the partition of the offsets topic that was worked out for it."""
-    apps = exclusive_apps
     topic = apps.create_topic(apps.name("where"))
     with Connection(apps.cluster) as connection:
         for stem in ("polygenelubricants", "💾", "café reports 東京", "x" * 200, "a b"):

@@ -62,23 +62,6 @@ def test_offset_epoch_and_metadata_arrive(connection: Connection, apps: Any, gro
         assert wanted == committed(connection, group)
 
 
-def test_one_refused_partition_does_not_hide_the_others(
-    connection: Connection, apps: Any, group: str
-) -> None:
-    """Metadata that is too long for the broker costs that partition only, and is named."""
-    topic = apps.create_topic(apps.name("orders"), partitions=2)
-    good, bad = TopicPartition(topic, 0), TopicPartition(topic, 1)
-
-    answer = GroupWriter(connection).commit(
-        group, {good: Position(0), bad: Position(0, None, "x" * 5000)}
-    )
-
-    assert "" == answer.error
-    assert [bad] == list(answer.partitions)
-    assert "code 12" in answer.partitions[bad]
-    assert {good: Position(0)} == committed(connection, group)
-
-
 def test_groups_committed_together_are_answered_each_by_itself(
     connection: Connection, apps: Any
 ) -> None:

@@ -11,7 +11,6 @@ from kafka.protocol.consumer.group import LeaveGroupRequest
 
 from toolkit.errors import Blocked, BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.group_times import read_group_times
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.kafka_io.writes import retention_rejoin
@@ -53,24 +52,6 @@ def create_left(apps: Any) -> tuple[str, str]:
     return topic, group
 
 
-@pytest.fixture
-def left(apps: Any) -> tuple[str, str]:
-    """Return such a topic and group on the shared cluster."""
-    return create_left(apps)
-
-
-def test_clock_of_a_consumer_group_restarts(apps: Any, left: Any) -> None:
-    """The group is Empty since now instead of since its member left, and has what it committed."""
-    _, group = left
-    before, after = emptied_again(apps.cluster, group)
-    with Connection(apps.cluster) as connection:
-        ((commit,), problems) = read_commits(connection, [group])
-
-    assert before < after
-    assert (commit.offset, problems) == (4, [])
-    assert read(apps.cluster, group).state is GroupState.EMPTY
-
-
 def test_clock_of_a_connect_group_restarts(apps: Any) -> None:
     """A group of Connect workers is rejoined by their protocol."""
     topic, group = apps.create_topic(apps.name("sink")), apps.name("connect")
@@ -104,9 +85,9 @@ def test_only_the_group_meant_is_touched(exclusive_apps: Any) -> None:
     assert before[2] == {TopicPartition(topic, 0)}
 
 
-def test_group_with_a_member_is_left_alone(apps: Any, left: Any) -> None:
+def test_group_with_a_member_is_left_alone(apps: Any) -> None:
     """A group that has a member again is not joined: nobody in it has to rebalance."""
-    topic, group = left
+    topic, group = create_left(apps)
     before = read(apps.cluster, group)
     member = apps.join(group, [topic])
     with Connection(apps.cluster) as connection, pytest.raises(Blocked, match="has 1 member"):
@@ -163,11 +144,11 @@ ASSIGNORS = ["range", "roundrobin", "cooperative-sticky"]
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_client_that_starts_meanwhile(
-    apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
+    apps: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
 ) -> None:
     """A client that joins while we are in the group is not refused, and gets its partitions."""
     monkeypatch.setattr(retention_rejoin, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
-    topic, group = left
+    topic, group = create_left(apps)
     before = read(apps.cluster, group)
     member = apps.consumer(group, **{"partition.assignment.strategy": assignor})
     held = rejoining(apps.cluster, before, lambda request: isinstance(request, LeaveGroupRequest))
@@ -184,11 +165,11 @@ def test_client_that_starts_meanwhile(
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_client_that_starts_before_we_join(
-    apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
+    apps: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
 ) -> None:
     """A client that joins just before we do gets its partitions, and we say that it is there."""
     monkeypatch.setattr(retention_rejoin, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
-    topic, group = left
+    topic, group = create_left(apps)
     before = read(apps.cluster, group)
     quick = {"partition.assignment.strategy": assignor, "heartbeat.interval.ms": 500}
     member = apps.consumer(group, **quick)

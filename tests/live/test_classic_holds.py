@@ -27,8 +27,8 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic, JoinResult
 from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, FetchGroupConfig
 from toolkit.live import capture_by_claims
+from toolkit.live.classic_assignment import Assignments, ClassicAssignment
 from toolkit.live.classic_capture import AssignedAgain
-from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import CAPTURE_SESSION_MS, draw_id
 from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, TopicPartition
@@ -185,19 +185,21 @@ def test_cooperative_members_keep_what_they_had(
     not back in time, on a busy machine, finds its share with others.
     """
     group, excuses = held(kind, **shape), []
-    raised, share_out = AssignedAgain.__init__, ClassicHold._assign_partitions
+    raised, share_out = AssignedAgain.__init__, ClassicAssignment.assign
 
     def counted(self: AssignedAgain, *args: Any, **more: Any) -> None:
         excuses.append(self)
         raised(self, *args, **more)
 
-    def noting(self: ClassicHold, joined: JoinResult) -> RecipeGenerator[dict[str, bytes]]:
+    def noting(
+        self: ClassicAssignment, joined: JoinResult, *args: Any
+    ) -> RecipeGenerator[Assignments]:
         if len(joined.members) <= len(group.live.applications.running):  # one of them is ours
             excuses.append(joined)
-        return (yield from share_out(self, joined))
+        return (yield from share_out(self, joined, *args))
 
     monkeypatch.setattr(AssignedAgain, "__init__", counted)
-    monkeypatch.setattr(ClassicHold, "_assign_partitions", noting)
+    monkeypatch.setattr(ClassicAssignment, "assign", noting)
     (place,) = group.live.places_of(1)
     for _ in range(5):
         excuses.clear()

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import psutil
 import pytest
-from applications import eventually
+from applications import PATIENCE_S, eventually
 from consumer_processes.analysis import delivered_during, repeats
 from consumer_processes.log import Delivery
-from holding import Holding, MakeHolding, carried_out, kill_keepers
+from holding import Described, Holding, MakeHolding, carried_out, has_joined, kill_keepers
 from live_groups import EACH_PROTOCOL, LiveGroup
 from operators import Operator, once_at_rest
+from processes import suspended
 
 from toolkit.errors import Blocked
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.model import TopicPartition
+from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.orphaned_holds import find_orphaned_holds
-from toolkit.plan import Action, Intent
+from toolkit.plan import Action, ChangeStatus, Intent
 from toolkit.planning.changes.move import MoveRequest, move_back
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
 from toolkit.planning.holds.hold_context import HoldTerms
@@ -184,6 +188,42 @@ def test_a_group_may_change_its_assignor_while_it_is_held(
     assert [] == delivered_during(log, held, paused_at, time.time())
     one.resume()
     one.live.applications.until_delivered(one.live.places)
+
+
+def test_a_capture_that_is_interrupted_holds_nothing(
+    shared_holding: MakeHolding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
+    one, is_cut, cut = shared_holding("librdkafka-range"), threading.Event(), KeeperHandle.terminate
+
+    def cutting(handle: KeeperHandle) -> None:
+        cut(handle)
+        is_cut.set()
+
+    monkeypatch.setattr(KeeperHandle, "terminate", cutting)
+    with one.describing() as describe, ThreadPoolExecutor() as pool:
+        describe()  # a look takes no time from here on
+        pressed = pool.submit(press_ctrl_c, one, describe, is_cut)
+        (step,) = one.try_to_pause(1, 4).steps
+        pressed.result()
+
+    assert (ChangeStatus.NOT_TRIED, "stopped by SIGINT") == (step.status, step.why)
+    assert frozenset() == one.paused
+    assert not has_live_keeper(one.path)
+    group = one.group
+    assert group.members == group.readers
+    one.live.applications.until_delivered(one.live.places)
+
+
+def press_ctrl_c(one: Holding, describe: Callable[[], Described], is_cut: threading.Event) -> None:
+    """Press Ctrl-C when members of ours are in the group; their keeper stands still meanwhile."""
+    eventually(lambda: has_joined(describe()))
+    with suspended(one.record.pid):
+        # So the operator waits for it, and holds signals back: this one does not end the tests.
+        assert HoldStatus.STARTING is one.record.status
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        signal.raise_signal(signal.SIGINT)
+        assert is_cut.wait(PATIENCE_S)
 
 
 # kafka-python keeps its position in a partition that it is assigned again by a mere rebalance.

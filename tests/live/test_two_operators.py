@@ -159,6 +159,11 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(shared_holding: MakeHoldin
                 second.capture(*one.live.places_of(2, 3))
             with pytest.raises(NotCaptured, match=f"^bob @ desk has already paused {topic}:4-5"):
                 first.capture(*one.live.places_of(4))
+            with (
+                GroupChannel(one.live.cluster, one.live.group) as channel,
+                pytest.raises(NotCaptured, match=f"bob @ desk has already paused {topic}:4-5"),
+            ):
+                run_recipe(ClassicHold(note=NOTE).capture(held), channel)
             assert held | lost == one.paused
             first.dies()
             applications.until_delivered(set(one.live.places) - held, since=time.time())

@@ -197,6 +197,16 @@ def test_metadata_is_cleared_where_nothing_moves() -> None:
     assert [(Position(50, 3), why)] == [(c.after, c.why) for c in changes(plan)]
 
 
+@pytest.mark.parametrize("target", [ShiftBy(5), ToCurrent()])
+def test_a_partition_without_a_commit_is_a_note(target: Target) -> None:
+    """It is no failure of its group, whose other partitions are planned (R13, R23b)."""
+    made = facts(Commit("g", "orders", 1, 200))
+    plan = plan_reset(made, target, groups=["g"], topics=["orders:0,1"])
+
+    assert ("no-commit", "note") == rules(plan)[0]
+    assert [1] == [change.partition.partition for change in changes(plan)]
+
+
 LIVE, SHARE, UNKNOWN, DEAD = (
     facts(AT_50, groups=(group,))
     for group in (

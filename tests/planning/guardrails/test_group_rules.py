@@ -25,7 +25,17 @@ from guardrail_cases import (
 from held import holder
 
 from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType, Policy, Problem
-from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Finding, Intent, Plan, Severity
+from toolkit.plan import (
+    NEW_GROUP,
+    NEW_TOPICS,
+    Action,
+    Change,
+    Finding,
+    Intent,
+    Plan,
+    Position,
+    Severity,
+)
 from toolkit.planning.guardrails.registry import CheckContext, check
 
 DEAD = replace(IDLE, state=GroupState.DEAD)
@@ -283,6 +293,10 @@ OF_NEW_TOPICS = replace(OF_BILLS, allows=frozenset({NEW_TOPICS}))
 ONE_AFTER_THE_OTHER = plan(step(change()), step(change(before=5, after=4)))
 DELETED_AFTERWARDS = plan(step(change()), replace(GONE, changes=()))
 DROPS = [step(change(after=None, at=at), action=Action.DELETE_OFFSETS) for at in (ORDERS, BILLS)]
+
+
+THEIRS = facts(commits=(replace(commit(), metadata="theirs"),))
+OUR_EPOCH = Change(ORDERS, Position(10, 4, "mine"), Position(5, 4, "mine"))
 DROPPED, BILLS_DROPPED = (
     plan(*steps, intent=Intent.DELETE_OFFSETS) for steps in (DROPS, DROPS[1:])
 )
@@ -315,6 +329,8 @@ BLOCKED_BY = {
     "nobody could write over a group without changes": (case(EMPTY_DELETION, NOTHING), []),
     "to allow a new group does not allow new topics": (case(OF_BILLS), ["topic-never-used"]),
     "new topics are for those who ask": (case(OF_NEW_TOPICS), []),
+    "the same offset with other metadata was committed again": (case(now=THEIRS), ["facts-moved"]),
+    "so was the same offset with another epoch": (case(plan(step(OUR_EPOCH))), ["facts-moved"]),
     "a step does not find what another leaves": (case(ONE_AFTER_THE_OTHER), ["facts-moved"]),
     "nor does a deletion of the group": (case(DELETED_AFTERWARDS), ["facts-moved"]),
     "one topic a step empties the group as well": (case(DROPPED, BOTH_COMMITTED), ["last-offsets"]),

@@ -205,6 +205,13 @@ def test_the_newer_of_two_claims_counts() -> None:
     assert place == assign([stale, owner], {"a": 1}, cooperative=True).withheld
 
 
+def test_of_two_equal_claims_the_same_one_counts_always() -> None:
+    """Which of two members keeps what both say they own does not depend on their order."""
+    claims = [Subscriber(name, frozenset("a"), places_of("a", 0)) for name in ("m1", "m2")]
+
+    assert assign(claims, {"a": 2}) == assign(reversed(claims), {"a": 2})
+
+
 def test_what_was_just_given_is_moved_before_what_was_owned() -> None:
     """Where a member gets too much, it keeps what it had and passes on what is new to it."""
     three = [

@@ -141,10 +141,16 @@ def test_offsets_of_topics_that_are_gone() -> None:
     "row",
     [
         {"subscribed": None},
+        {"subscribed": True},
+        {"unreadable": "garbled"},
         {"unreadable": None},
         {"committed": None},
+        {"members": 0},
+        {"state": "Dead"},
         {"state": "Empty", "committed_at": 1},
         {"type": None},
+        {"protocol_type": "connect"},
+        {"protocol_type": None},
     ],
 )
 def test_unsubscribed_only_where_it_is_known(row: dict[str, Any]) -> None:

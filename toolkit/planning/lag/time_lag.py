@@ -67,8 +67,8 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     Add time_lag_s, time_lag_error_s (Float64), time_lag_method and time_lag_why (words above).
 
     The bound applies to both sides; 0 is exact. The first three are null if unknown, and
-    `time_lag_why`, "" otherwise, gives the reason. Reads committed,  log_start, log_end and lag;
-    and, if present, `points` (lists of asked_at, offset, at: the  answers of `offset_time_lookup`,
+    `time_lag_why`, "" otherwise, gives the reason. Reads committed, log_start, log_end and lag;
+    and, if present, `points` (lists of asked_at, offset, at: the answers of `offset_time_lookup`,
     of which `points_around` is enough), of record_found (boolean)  and record_at (the result of
     reading the first unread record: False if there is none; null at  without a timestamp), and for
     history of earlier_at with earlier_end and of `past_ends` (lists of at, log_end). Sources are

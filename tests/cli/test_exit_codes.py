@@ -37,9 +37,11 @@ def only_error(done: CompletedProcess[str]) -> str:
 
 
 @pytest.mark.parametrize("command", [("lag", "--quiet"), HEALTH], ids=" ".join)
-def test_unreachable_cluster(offsetbook: Command, down: Path, command: tuple[str, ...]) -> None:
+def test_unreachable_cluster(
+    offsetbook_main: Command, down: Path, command: tuple[str, ...]
+) -> None:
     """When no cluster answers the command has failed, which --quiet does not hide."""
-    done = offsetbook(*command, fleet=down)
+    done = offsetbook_main(*command, fleet=down)
 
     assert done.returncode == 1
     assert "at 127.0.0.1:1: cannot connect" in only_error(done)

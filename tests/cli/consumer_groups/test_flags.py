@@ -196,7 +196,7 @@ def test_groups_that_the_tool_does_not_know(shell: Any) -> None:
         ShareConsumer(share).join(one)
         StreamsInstance(streams).join(other)
         listed = {
-            kind: shell("--list", "--type", kind).stdout
+            kind: shell("--list", "--state", "--type", kind).stdout
             for kind in ("Share", "streams", "consumer")
         }
         described, both = (

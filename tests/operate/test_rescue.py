@@ -10,9 +10,19 @@ from applications import Applications
 from operators import Operator
 from plans_of_groups import Orders
 
-from toolkit.model import GroupState, Policy
-from toolkit.operate.rescue import left_out
-from toolkit.plan import Action, ChangeStatus, Finding, Position, Severity
+from toolkit.errors import ClusterUnreachable
+from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Snapshot, TopicPartition
+from toolkit.operate import apply
+from toolkit.operate.rescue import left_out, verify_retention_reset
+from toolkit.plan import (
+    Action,
+    ChangeStatus,
+    Finding,
+    Position,
+    Result,
+    Severity,
+    StepOutcome,
+)
 from toolkit.planning.changes.rescue import plan_rescue
 from toolkit.planning.guardrails.check_context import CheckContext
 
@@ -127,3 +137,64 @@ def test_commits_of_a_cut_off_run_are_no_clients(
         for result in found.results
     ]
     assert found.results[0].why.startswith("committed at ")
+
+
+LATER = "2026-03-01T12:00:01+00:00"
+NOON = "2026-03-01T12:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (NOON, LATER, ""),
+        (NOON, NOON, "its retention timestamp did not change: 2026-03-01 12:00:00 UTC"),
+        (LATER, NOON, "its retention timestamp did not change: 2026-03-01 12:00:01 UTC"),
+        (None, LATER, "not verifiable: its retention timestamp was unknown before"),
+        (NOON, None, "its retention timestamp could not be read from __consumer_offsets"),
+    ],
+    ids=["moved on", "stood still", "went back", "unknown before", "unread"],
+)
+@pytest.mark.parametrize("action", [Action.COMMIT, Action.REJOIN])
+def test_a_timer_that_was_not_reset_is_a_failure(
+    action: Action, before: str | None, after: str | None, why: str
+) -> None:
+    """Of each commit, or of the group that became Empty; the reason is in every result."""
+    place = TopicPartition("orders", 0)
+
+    def facts(at: str | None) -> Snapshot:
+        time = datetime.fromisoformat(at) if at else None
+        is_commit = action is Action.COMMIT
+        commit = Commit("g", *place, 7, committed_at=time if is_commit else None)
+        group = Group(
+            "g", GroupType.CLASSIC, GroupState.EMPTY, empty_since=None if is_commit else time
+        )
+        return Snapshot("eu", "id", datetime.now(UTC), (group,), (commit,), {})
+
+    done = Result(place, ChangeStatus.DONE)
+    step = StepOutcome("g", action, ChangeStatus.DONE, "", (done,))
+    (found,) = verify_retention_reset([step], before=facts(before), after=facts(after))
+
+    status = ChangeStatus.FAILED if why else ChangeStatus.DONE
+    assert (status, [(status, why)]) == (
+        found.status,
+        [(result.status, result.why) for result in found.results],
+    )
+
+
+def test_timers_that_cannot_be_read_are_not_said_to_be_reset(
+    operator: Operator, apps: Applications, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a coordinator answers to a commit does not say that a timer was reset."""
+    group = apps.name("payments")
+    operator.commit(group, dict.fromkeys(orders, 7))
+    plan = plan_rescue(operator.facts(group), groups=[group])
+
+    def unreachable(*_: object, **__: object) -> Snapshot:
+        raise ClusterUnreachable("no broker answers")
+
+    monkeypatch.setattr(apply, "read_plan_facts", unreachable)
+    outcome = operator.apply(plan)
+
+    assert not outcome.is_done
+    assert [ChangeStatus.FAILED] * 2 == [r.status for r in outcome.steps[0].results]
+    assert all("did not change" in result.why for result in outcome.steps[0].results)

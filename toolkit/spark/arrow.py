@@ -17,9 +17,16 @@ def as_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def as_frame(table: pa.Table) -> pd.DataFrame:
-    """Return a pandas frame in which integers and flags stay exact and nullable."""
-    frame: pd.DataFrame = in_milliseconds(table).to_pandas(types_mapper=nullable)
+def as_frame(table: pa.Table, *, is_last_use: bool = False) -> pd.DataFrame:
+    """
+    Return a pandas frame in which integers and flags stay exact and nullable.
+
+    With `is_last_use` each column of the table is freed as soon as it is converted.
+    """
+    table = in_milliseconds(table)
+    frame: pd.DataFrame = table.to_pandas(
+        types_mapper=nullable, split_blocks=is_last_use, self_destruct=is_last_use
+    )
     return frame
 
 

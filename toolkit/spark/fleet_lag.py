@@ -103,7 +103,10 @@ class FleetLag:
         Raises ClusterUnreachable where not one of the clusters could be read.
         """
         packed = self.packed.toArrow()
-        found = {name: as_frame(unpack_all(packed, name, of)) for name, of in RESULTS.items()}
+        found = {
+            name: as_frame(unpack_all(packed, name, of), is_last_use=True)
+            for name, of in RESULTS.items()
+        }
         found["groups"] = most_behind_first(found["groups"], "cluster", "group")
         found["problems"] = as_frame(self.problem_rows(packed))
         frames = FleetFrames(**found)

@@ -55,20 +55,33 @@ CREATE TABLE last_changes (
 class RunIndex:
     """An index that has all of a log; its lines can be read for as long as the log is open."""
 
-    def __init__(self, index: sqlite3.Connection, log: int) -> None:
-        """Take an index up to the end of the log."""
-        self._index, self._log = index, log
-        with index:
-            index.execute("BEGIN IMMEDIATE")
-            if not self._fits():
-                for statement in TABLES.split(";"):
-                    index.execute(statement)
-                index.execute(f"PRAGMA user_version = {FORMAT}")
-            (size,) = index.execute("SELECT size FROM covered").fetchone()
-            for place in lines_from(log, size):
-                size = max(size, self._add(place))
-            tail = read_bytes(log, max(0, size - END_BYTES), size)
-            index.execute("UPDATE covered SET size = ?, tail = ?", (size, tail))
+    def __init__(self, path: str, log: int) -> None:
+        """Open an index, bring it up to the end of the log; raises sqlite3.Error."""
+        self._index = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
+        self._log = log
+        try:
+            with self._index:
+                self._catch_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._index.close()
+
+    def _catch_up(self) -> None:
+        index = self._index
+        index.execute("BEGIN IMMEDIATE")
+        if not self._fits():
+            for statement in TABLES.split(";"):
+                index.execute(statement)
+            index.execute(f"PRAGMA user_version = {FORMAT}")
+        (size,) = index.execute("SELECT size FROM covered").fetchone()
+        for place in lines_from(self._log, size):
+            size = max(size, self._add(place))
+        tail = read_bytes(self._log, max(0, size - END_BYTES), size)
+        index.execute("UPDATE covered SET size = ?, tail = ?", (size, tail))
 
     def open_runs(self) -> list[LinePlace]:
         """Return the intents of runs without an end, oldest first."""
@@ -180,18 +193,12 @@ def opened_index(state: Path, log: int, *, anew: bool = False) -> Iterator[RunIn
         if anew:
             path.unlink(missing_ok=True)
         os.close(open_private(path, os.O_RDWR))
-        index = _connected(str(path))
-        found = RunIndex(index, log)
+        index = RunIndex(str(path), log)
     except (sqlite3.Error, OSError) as exc:
         # Where it is locked or cannot be written, another process may make use of it.
         if not isinstance(exc, sqlite3.OperationalError | OSError):
             with suppress(OSError):
                 path.unlink()
-        index = _connected(IN_MEMORY)
-        found = RunIndex(index, log)
+        index = RunIndex(IN_MEMORY, log)
     with closing(index):
-        yield found
-
-
-def _connected(path: str) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
+        yield index

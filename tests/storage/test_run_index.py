@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolkit.errors import StateFileError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import (
     Action,
@@ -167,6 +168,20 @@ def test_a_line_that_is_still_being_written(tmp_path: Path) -> None:
 
     assert ["run-0"] == [one.run.run_id for one in before]
     assert ["run-0", "run-1"] == [one.run.run_id for one in audit.unfinished(tmp_path)]
+
+
+def test_an_entry_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
+    """Which groups its run has changed is not known, so that no plan may be applied."""
+    plan = plan_of(GROUPS)
+    entry = intent(0, plan)
+    audit.append(tmp_path, entry)
+    ended = outcome(entry, plan, ChangeStatus.DONE, "SIGTERM")
+    newer = replace(ended, steps=[replace(ended.steps[0], status="half done")])
+    audit.append(tmp_path, newer)
+
+    for _ in range(2):
+        with pytest.raises(StateFileError, match=r"entry 2.*status.*offsetbook version that wrote"):
+            audit.last_runs(tmp_path, "c1", GROUPS, fingerprint=plan.fingerprint)
 
 
 def test_an_index_that_cannot_be_a_file(tmp_path: Path) -> None:

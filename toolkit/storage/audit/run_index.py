@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from toolkit.errors import UsageError
 from toolkit.plan import ChangeStatus
 from toolkit.storage.audit.chain import END_BYTES, open_line
 from toolkit.storage.audit.entry import Event
@@ -56,7 +55,12 @@ class RunIndex:
     """An index that has all of a log; its lines can be read for as long as the log is open."""
 
     def __init__(self, path: str, log: int) -> None:
-        """Open an index, bring it up to the end of the log; raises sqlite3.Error."""
+        """
+        Open an index, and bring it up to the end of the log.
+
+        Raises sqlite3.Error, and UsageError for an entry that this version cannot read: which
+        groups its run has changed is not known then, so nothing may be told from the index.
+        """
         self._index = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
         self._log = log
         try:
@@ -174,15 +178,10 @@ def _changed_groups(place: LinePlace) -> set[str]:
     line = open_line(place.read())
     if line is None:
         return set()
-    try:
-        _, _, steps = read_run_end(line, "")
-        return {
-            step.group_id
-            for step in steps
-            if not CHANGED.isdisjoint({step.status, *step.of_changes})
-        }
-    except UsageError:  # it names the line, where it is asked for
-        return set()
+    _, _, steps = read_run_end(line, f"entry {line.link.seq} of the audit log")
+    return {
+        step.group_id for step in steps if not CHANGED.isdisjoint({step.status, *step.of_changes})
+    }
 
 
 @contextmanager

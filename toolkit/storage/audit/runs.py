@@ -89,12 +89,15 @@ def _read_lines(
         if log is None:
             return []
         for anew in (False, True):
-            with opened_index(state, log, anew=anew) as index:
-                places = choose(index)
-                # One after the other: each may be large.
-                found = [read(line) for place in places if (line := open_line(place.read()))]
-                if len(found) == len(places):  # else the index is of another log, or a line lies
-                    break
+            try:
+                with opened_index(state, log, anew=anew) as index:
+                    places = choose(index)
+                    # One after the other: each may be large.
+                    found = [read(line) for place in places if (line := open_line(place.read()))]
+            except UsageError as exc:
+                raise _unreadable(exc) from exc
+            if len(found) == len(places):  # else the index is of another log, or a line lies
+                break
         return found
 
 

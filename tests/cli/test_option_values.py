@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from toolkit.cli import cli, refuse_repeated
+from toolkit.cli.change_flow import approval_parameters
 from toolkit.errors import UsageError
 from toolkit.journeys.reset import target
 from toolkit.planning.changes.pause import check_position
@@ -113,3 +114,12 @@ def test_a_long_option_has_two_dashes(words: tuple[str, ...], meant: str) -> Non
 
     assert isinstance(done.exception, UsageError)
     assert f"{meant[1:]} is no option. Try: write {meant}" == str(done.exception)
+
+
+@pytest.mark.parametrize("execute", [False, True])
+def test_an_empty_approval_approves_nothing(*, execute: bool) -> None:
+    """A script whose variable is empty does not approve whatever is planned, with --execute too."""
+    given = {"dry_run": False, "approve": "", "reason": "why", "overrides": (), "execute": execute}
+
+    with pytest.raises(UsageError, match="--approve is empty"):
+        approval_parameters(given)

@@ -15,7 +15,7 @@ from toolkit.cli.command_target import is_watched
 from toolkit.cli.output import after_a_change, printable, printable_name, write_frame
 from toolkit.cli.output_file import STDOUT, name_of, write_output_file
 from toolkit.cli.progress_line import ProgressLine
-from toolkit.errors import Blocked
+from toolkit.errors import Blocked, UsageError
 
 if TYPE_CHECKING:
     from toolkit.cli.command_target import CommandPlan, CommandTarget
@@ -42,9 +42,15 @@ AFTER = {
 
 
 def approval_parameters(given: dict[str, Any]) -> ApprovalParameters:
-    """Take the options by which a change is approved out of those that were given."""
+    """
+    Take the options by which a change is approved out of those that were given.
+
+    Raises UsageError for an empty --approve: a script whose variable is empty approves nothing.
+    """
     from toolkit.journeys.change.approval_parameters import ApprovalParameters
 
+    if given["approve"] == "":
+        raise UsageError("--approve is empty", hint="give the fingerprint of the plan")
     return ApprovalParameters(
         given.pop("dry_run"),
         given.pop("approve") or "",

@@ -17,10 +17,10 @@ MakeReport = Callable[..., Path]
 LOOK = f"""\
 import pandas as pd
 import plotly.graph_objects as go
-from toolkit.model import Problem
+from toolkit.model import Problem, Unread
 from toolkit.report import plain, show_figure, show_problems, show_table
 hostile = {HOSTILE!r}
-show_problems([Problem("log end", "no leader for " + hostile, topic=hostile, partition=3)])
+show_problems([Problem(Unread.LOG_OFFSETS, "no leader for " + hostile, topic=hostile, partition=3)])
 groups = [f"billing-{{number:02}}" for number in range(40)] + [hostile]
 lag = [1000 * number for number in range(40)] + [None]
 at = pd.Timestamp("2026-01-02T03:04:05Z")

@@ -18,7 +18,7 @@ from operators import Operator
 
 from toolkit.kafka_io import read_snapshot
 from toolkit.kafka_io.groups import listing
-from toolkit.model import Problem, TopicPartition
+from toolkit.model import Problem, TopicPartition, Unread
 from toolkit.plan import Position
 from toolkit.planning.changes.targets import ToOffset
 
@@ -153,7 +153,7 @@ def test_a_listing_that_lacks_a_broker_is_not_complete(
     offsetbook_here: Command, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When groups could not be listed the command says so, also with --quiet, and exits with 4."""
-    gone = Problem("groups coordinated by broker 2", "it does not answer", hides_groups=True)
+    gone = Problem(Unread.GROUPS, "those coordinated by broker 2: it does not answer")
     listed = listing.list_groups
     monkeypatch.setattr(
         read_snapshot, "list_groups", lambda connection: (listed(connection)[0], [gone])
@@ -161,7 +161,7 @@ def test_a_listing_that_lacks_a_broker_is_not_complete(
     done = offsetbook_here("groups", "list", "--quiet", "--output", "csv", fleet=fleet)
 
     assert done.returncode == 4
-    assert "could not read groups coordinated by broker 2" in done.stderr
+    assert "could not read groups of cluster eu: those coordinated by broker 2" in done.stderr
 
 
 COMMAND = (sys.executable, "-c", "from toolkit.cli import main; main()")

@@ -21,7 +21,7 @@ from toolkit.cli.output import (
     write_problems,
 )
 from toolkit.errors import ToolkitError
-from toolkit.model import Problem, Snapshot
+from toolkit.model import Problem, Snapshot, Unread
 from toolkit.model.rows import Rows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ def test_printable_has_no_control_characters(text: str) -> None:
 def test_table_cannot_write_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     """A hostile name in a cell or a problem reaches the terminal without its control characters."""
     write_frame(pd.DataFrame({"group": [ESCAPES], "note": ["[red]not markup[/red]"]}), "table")
-    write_problems([_snapshot(Problem("members", ESCAPES, ESCAPES, ESCAPES))])
+    write_problems([_snapshot(Problem(Unread.MEMBERS, ESCAPES, ESCAPES, ESCAPES))])
     written = capsys.readouterr()
 
     for text in (written.out, written.err):
@@ -115,13 +115,13 @@ def test_data_give_every_name_back(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_problems_name_their_subject(capsys: pytest.CaptureFixture[str]) -> None:
     """A problem is one line; of many of one kind the first are named and the rest counted."""
-    write_problems([_snapshot(Problem("log offsets", "it has no leader", None, "orders", 0))])
+    write_problems([_snapshot(Problem(Unread.LOG_OFFSETS, "it has no leader", None, "orders", 0))])
     assert capsys.readouterr().err == (
         "could not read log offsets of cluster eu, topic orders, partition 0: it has no leader\n"
     )
 
-    many = [Problem("members", "it is down", f"g{number}") for number in range(4_000)]
-    write_problems([_snapshot(*many[:2], Problem("groups", "no leader"), *many[2:])])
+    many = [Problem(Unread.MEMBERS, "it is down", f"g{number}") for number in range(4_000)]
+    write_problems([_snapshot(*many[:2], Problem(Unread.GROUPS, "no leader"), *many[2:])])
     *named, counted, other = capsys.readouterr().err.splitlines()
     assert [f"could not read members of cluster eu, group g{n}: it is down" for n in range(5)] == (
         named

@@ -24,7 +24,7 @@ from toolkit.kafka_io.client.leaders import ask_leaders, find_leaders
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER
 from toolkit.kafka_io.logs.log_offsets import list_offsets_request
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Cluster, Commit, Problem, TopicPartition
+from toolkit.model import Cluster, Commit, Problem, TopicPartition, Unread
 from toolkit.plan import ChangeStatus, Plan
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
@@ -158,7 +158,7 @@ def test_a_topic_that_is_recreated_while_the_coordinator_is_down(
 
     found = read_snapshot(cluster, groups=[group], commit_times=True)
     assert [7] == [commit.offset for commit in found.commits]
-    assert (Problem("lag", EARLIER, group, *payments.orders),) == found.problems
+    assert (Problem(Unread.LAG, EARLIER, group, *payments.orders),) == found.problems
     assert not [finding for finding in payments.operator.reset(group).findings if finding.blocks]
     asked = ["lag", "--cluster", payments.apps.address, "--group", group, "--commit-times"]
     done = call_main(asked, folder=tmp_path)

@@ -20,7 +20,7 @@ from toolkit.journeys.health import earlier_sample, health
 from toolkit.journeys.reset import target
 from toolkit.journeys.troubleshoot import troubleshoot
 from toolkit.kafka_io.logs.record_times import read_first_committed, read_first_records
-from toolkit.model import Problem, TopicPartition
+from toolkit.model import Problem, TopicPartition, Unread
 from toolkit.planning.lag.time_lag import BY_RECORD, NOTHING_TO_READ
 from toolkit.spark.ask import ask_logs
 
@@ -79,7 +79,7 @@ def test_a_read_error_goes_with_its_group(operator: Operator, apps: Applications
     operator.commit(group, {TopicPartition(apps.create_topic(apps.name("orders")), 0): 0})
     access = ClusterAccess(operator.cluster)
     first = earlier_sample(access, [group])
-    errors = [Problem("members", "no answer", name) for name in (group, "ended")]
+    errors = [Problem(Unread.MEMBERS, "no answer", name) for name in (group, "ended")]
     first = replace(first, facts=replace(first.facts, problems=tuple(errors)))
 
     found = health(access, [group], sample_interval="1s", first=first)

@@ -9,7 +9,7 @@ from timed_records import produce
 from toolkit.errors import NotFound
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_one_group, read_snapshot
-from toolkit.model import Cluster, Problem, TimedOffset, TopicPartition
+from toolkit.model import Cluster, Problem, TimedOffset, TopicPartition, Unread
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -68,7 +68,7 @@ def test_topic_that_does_not_exist(bare_cluster: Cluster, planned: Any) -> None:
     group, read, _ = planned
     facts = read_plan_facts(bare_cluster, groups=[group], topics=[read, "no-such-topic"])
 
-    assert [Problem("topic", "the topic does not exist", topic="no-such-topic")] == list(
+    assert [Problem(Unread.TOPIC, "the topic does not exist", topic="no-such-topic")] == list(
         facts.problems
     )
     assert list(facts.logs) == [TopicPartition(read, 0)]
@@ -81,7 +81,7 @@ def test_partition_without_a_leader(lost_broker: Any) -> None:
     facts = read_plan_facts(lost_broker.cluster, groups=["half"], topics=[topic], at=NOON)
 
     assert {} == facts.logs
-    assert [Problem("log offsets", "it has no leader", None, topic, 0)] == [
+    assert [Problem(Unread.LOG_OFFSETS, "it has no leader", None, topic, 0)] == [
         problem for problem in facts.problems if problem.topic == topic
     ]
 

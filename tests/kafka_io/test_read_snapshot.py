@@ -19,7 +19,6 @@ from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot, select_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import (
-    NO_SUCH_GROUP,
     Cluster,
     Group,
     GroupState,
@@ -28,6 +27,7 @@ from toolkit.model import (
     Problem,
     Snapshot,
     TopicPartition,
+    Unread,
 )
 from toolkit.model.names import ExactName
 from toolkit.plan import Position
@@ -328,7 +328,7 @@ def test_a_group_that_ends_meanwhile(apps: Any, bare_cluster: Cluster, protocol:
     assert [kept] == [group.group_id for group in by_pattern.groups]
     assert () == by_pattern.problems
     assert [kept] == [group.group_id for group in by_name.groups]
-    assert [(NO_SUCH_GROUP, f"{stem}-2")] == [(p.what, p.group_id) for p in by_name.problems]
+    assert [(Unread.GROUP, f"{stem}-2")] == [(p.what, p.group_id) for p in by_name.problems]
 
 
 @pytest.mark.parametrize("offset", [-1, -1001])

@@ -10,7 +10,16 @@ import held
 from facts import NOON, live, member
 from guardrail_cases import BILLS, IDLE, OTHERS, case, change, commit, facts, plan, step
 
-from toolkit.model import CaptureMode, Group, GroupState, GroupType, Policy, Problem, Snapshot
+from toolkit.model import (
+    CaptureMode,
+    Group,
+    GroupState,
+    GroupType,
+    Policy,
+    Problem,
+    Snapshot,
+    Unread,
+)
 from toolkit.model.sightings import Sighting
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent
 from toolkit.plan.approvals import Limits
@@ -192,7 +201,7 @@ EXAMPLES = {
         case(DELETION, facts(commits=TWO_COMMITS)),
     ),
     "hidden-offsets": of_plan(
-        case(DELETION_OF_GROUP, facts(problems=(Problem("commit times", "may not be read"),))),
+        case(DELETION_OF_GROUP, facts(problems=(Problem(Unread.COMMIT_TIMES, "may not be read"),))),
         "check not possible, unknown: whether all committed offsets are shown: may not be read",
         case(DELETION_OF_GROUP, facts()),
     ),
@@ -215,9 +224,9 @@ EXAMPLES = {
         limited(max_records_skipped=5, max_records_repeated=5),
     ),
     "unreadable": Example(
-        case(now=facts(problems=(Problem("members", "timed out", "g"),))),
+        case(now=facts(problems=(Problem(Unread.MEMBERS, "timed out", "g"),))),
         "members: timed out",
-        case(now=facts(problems=(Problem("members", "timed out", "h"),))),
+        case(now=facts(problems=(Problem(Unread.MEMBERS, "timed out", "h"),))),
     ),
     "group-kind": Example(
         holding(live("g", type=GroupType.UNKNOWN)),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from toolkit.model import Problem
+from toolkit.model import Problem, Unread
 from toolkit.model.names import ExactName
 from toolkit.report import progress_line as module
 from toolkit.report import show_problems, show_table
@@ -197,11 +197,11 @@ def test_names_in_a_cell_are_whole(shown: Any) -> None:
 
 def test_problems(shown: Any) -> None:
     """Problems are rows marked for the top of the report; none is said, too."""
-    show_problems([Problem("offsets", "not authorised", group_id=HOSTILE)])
+    show_problems([Problem(Unread.COMMITS, "not authorised", group_id=HOSTILE)])
 
     assert shown[-1]["metadata"] == {"offsetbook_role": "problems"}
     assert "1 read error" in shown.html
-    assert cells(shown.html) == ["offsets", "not authorised", in_html(HOSTILE)]
+    assert cells(shown.html) == ["committed offsets", "not authorised", in_html(HOSTILE)]
 
     show_problems([])
 

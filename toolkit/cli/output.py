@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from toolkit.model import NO_SUCH_GROUP
+from toolkit.model import Unread
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.model.rows import WORDS, Row, Rows, concatenated
@@ -183,7 +183,7 @@ def problem_lines(snapshots: Iterable[Snapshot]) -> Iterator[str]:
             yield f"{about} (ignored_groups in the fleet file)"
         same: dict[tuple[str, str], list[Problem]] = defaultdict(list)
         for problem in snapshot.problems:
-            if problem.what != NO_SUCH_GROUP:
+            if problem.what is not Unread.GROUP:
                 same[problem.what, problem.why].append(problem)
         for (what, why), problems in same.items():
             shown = problems if len(problems) <= FEW else problems[:MOST_NAMED]

@@ -15,7 +15,7 @@ from toolkit.journeys.cluster_access import ClusterAccess, find_clusters
 from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.unsubscribed import UnsubscribedReport
 from toolkit.journeys.unsubscribed import unsubscribed as of_cluster
-from toolkit.model import Cluster, Problem
+from toolkit.model import Cluster, Problem, Unread
 from toolkit.model.names import ExactName
 from toolkit.model.plurals import counted
 from toolkit.planning.frames.snapshot_frames import problems_frame
@@ -146,7 +146,8 @@ def unsubscribed(
         raise next(iter((unread or failed).values()))
     frames = [problems_frame(r.facts.read_errors, cluster=r.facts.cluster) for r in reports]
     frames += [
-        problems_frame([Problem("cluster", str(exc))], cluster=name) for name, exc in unread.items()
+        problems_frame([Problem(Unread.CLUSTER, str(exc))], cluster=name)
+        for name, exc in unread.items()
     ]
     problems = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
     return FleetUnsubscribed(reports, problems, str(fleet_file or ""))

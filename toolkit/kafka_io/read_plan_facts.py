@@ -19,7 +19,7 @@ from toolkit.kafka_io.client.leaders import (
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets, read_offsets_at, with_epochs
 from toolkit.kafka_io.read_snapshot import OnProgress, Progress, snapshot_over
-from toolkit.model import Cluster, Problem, Snapshot, TimedOffset, TopicPartition
+from toolkit.model import Cluster, Problem, Snapshot, TimedOffset, TopicPartition, Unread
 
 
 def read_plan_facts(
@@ -93,5 +93,5 @@ def _partitions(
         if topic.error_code == ErrorCode.NONE:
             found |= {TopicPartition(name, p.partition_index) for p in topic.partitions}
         else:
-            problems.append(Problem("topic", topic_reason(topic.error_code), topic=name))
+            problems.append(Problem(Unread.TOPIC, topic_reason(topic.error_code), topic=name))
     return found, problems

@@ -19,9 +19,6 @@ from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import existing_topics, read_log_offsets
 from toolkit.model import (
-    HIDDEN_COMMITS,
-    NO_SUCH_GROUP,
-    UNREAD_OFFSETS_TOPIC,
     Cluster,
     Commit,
     Group,
@@ -30,6 +27,7 @@ from toolkit.model import (
     Problem,
     Snapshot,
     TopicPartition,
+    Unread,
     select_groups,
 )
 from toolkit.model.commit_columns import columns_of
@@ -124,9 +122,9 @@ def snapshot_over(
     described, commits = found.described, found.commits
     hidden = list(find_hidden(connection))
     if groups and not found.missing:  # all requested groups exist
-        hidden = [problem for problem in hidden if problem.what == HIDDEN_COMMITS]
+        hidden = [problem for problem in hidden if problem.what is Unread.HIDDEN_COMMITS]
     if not offsets:
-        hidden = [problem for problem in hidden if problem.what != HIDDEN_COMMITS]
+        hidden = [problem for problem in hidden if problem.what is not Unread.HIDDEN_COMMITS]
     partitions = _partitions(described, commits) if offsets else set()
     on_progress(Progress("log offsets", 0, len(partitions)))
     logs, unknown = read_log_offsets(connection, partitions)
@@ -135,9 +133,9 @@ def snapshot_over(
         on_progress(Progress("commit times", 0, 1))
         of_group = commit_times if callable(commit_times) else lambda _: True
         described, commits, untimed = _with_times(connection, described, commits, of_group)
-        if not any(problem.what == UNREAD_OFFSETS_TOPIC for problem in untimed):
+        if not any(problem.what is Unread.COMMIT_TIMES for problem in untimed):
             # The offsets topic has shown them, and each that is hidden is a problem of its own.
-            hidden = [problem for problem in hidden if problem.what != HIDDEN_COMMITS]
+            hidden = [problem for problem in hidden if problem.what is not Unread.HIDDEN_COMMITS]
     return Snapshot(
         cluster=connection.cluster.name,
         cluster_id=connection.cluster_id,
@@ -176,7 +174,7 @@ def _read_groups(
         commits = commits_without(commits, ended)
         refused = [problem for problem in refused if problem.group_id not in ended]
         missing += sorted(ended & {*given, *map(named, given)})
-    problems += [Problem(NO_SUCH_GROUP, NOT_MATCHED, group_id=name) for name in missing]
+    problems += [Problem(Unread.GROUP, NOT_MATCHED, group_id=name) for name in missing]
     return _Groups(
         described,
         commits,

@@ -21,22 +21,11 @@ from toolkit.model.groups import (
 )
 from toolkit.model.names import is_pattern
 from toolkit.model.offsets import Commit, EpochEnd, LogOffsets, TimedOffset, TopicPartition
-from toolkit.model.snapshot import (
-    HELD_PARTITIONS,
-    HIDDEN_COMMITS,
-    NO_SUCH_GROUP,
-    UNREAD_OFFSETS_TOPIC,
-    Problem,
-    Snapshot,
-)
+from toolkit.model.snapshot import Problem, Snapshot, Unread
 
 __all__ = [
-    "HELD_PARTITIONS",
-    "HIDDEN_COMMITS",
     "HOLDER_CLIENT_ID",
-    "NO_SUCH_GROUP",
     "UNPARSED",
-    "UNREAD_OFFSETS_TOPIC",
     "CaptureMode",
     "Cluster",
     "Commit",
@@ -53,6 +42,7 @@ __all__ = [
     "Subscription",
     "TimedOffset",
     "TopicPartition",
+    "Unread",
     "is_pattern",
     "select_groups",
 ]

@@ -5,37 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from toolkit.model.groups import Group
 from toolkit.model.names import did_you_mean
 from toolkit.model.offsets import Commit, LogOffsets, TimedOffset, TopicPartition
 
-UNREAD_OFFSETS_TOPIC = "commit times"  # `Problem.what` if `__consumer_offsets` was not read
-HELD_PARTITIONS = "held partitions"  # `Problem.what` if a hold is hidden
-HIDDEN_COMMITS = "offsets of hidden topics"  # `Problem.what` if ACLs may hide some
 NOT_MATCHED = "no group matches this name"
 FEW_MISSING = 5  # names for which it is worth to look what was meant
-NO_SUCH_GROUP = "group"  # `Problem.what` if a named group does not exist
 # `Problem.why` of a log that is not there; unless it was requested by name, that is no error.
 NO_TOPIC = "the topic does not exist"
 NO_PARTITION = "the partition does not exist"
 MISSING_LOG = frozenset({NO_TOPIC, NO_PARTITION})
 
 
+class Unread(StrEnum):
+    """What could not be read."""
+
+    CLUSTER = "cluster"
+    GROUPS = "groups"  # groups may exist that were not listed
+    GROUP = "group"  # no group has a name that was requested
+    MEMBERS = "members"
+    HELD_PARTITIONS = "held partitions"
+    PERMISSIONS = "permissions"
+    COMMITS = "committed offsets"  # of a group
+    COMMIT = "committed offset"  # of a partition
+    HIDDEN_COMMITS = "offsets of hidden topics"  # ACLs may hide some
+    COMMIT_TIMES = "commit times"  # `__consumer_offsets` was not read
+    GROUP_CLOCKS = "group clocks"
+    LAG = "lag"
+    TOPIC = "topic"
+    LOG_OFFSETS = "log offsets"
+    LEADER_EPOCHS = "leader epochs"
+    OFFSETS_BY_TIME = "offsets by time"
+    RECORD_TIMES = "record times"
+    RECORDS = "records around the offset"
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """
-    A read error: what could not be read and why, in place of the missing rows.
+    """A read error: what could not be read and why, in place of the missing rows."""
 
-    `hides_groups`: groups may exist that were not listed.
-    """
-
-    what: str
+    what: Unread
     why: str
     group_id: str | None = None
     topic: str | None = None
     partition: int | None = None
-    hides_groups: bool = False
+
+    @property
+    def hides_groups(self) -> bool:
+        """Whether groups may exist that were not listed."""
+        return self.what is Unread.GROUPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +90,12 @@ class Snapshot:
         return tuple(
             problem
             for problem in self.problems
-            if problem.what != NO_SUCH_GROUP and problem.why not in MISSING_LOG
+            if problem.what is not Unread.GROUP and problem.why not in MISSING_LOG
         )
 
     def why_missing(self, name: str) -> str:
         """Return that no group has a name, with the name that is most like it, if any is."""
-        missing = sum(problem.what == NO_SUCH_GROUP for problem in self.problems)
+        missing = sum(problem.what is Unread.GROUP for problem in self.problems)
         meant = did_you_mean(name, self.listed) if missing <= FEW_MISSING else ""
         return f"{NOT_MATCHED}{meant}"
 

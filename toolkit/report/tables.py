@@ -69,7 +69,6 @@ def show_problems(
     Takes a frame or records such as `toolkit.model.Problem`.
     """
     frame = problems if isinstance(problems, pd.DataFrame) else _frame(problems)
-    frame = frame.drop(columns="hides_groups", errors="ignore")  # for rules, not for people
     if frame.empty:
         show_table(frame, empty_text=empty_text)
         return

@@ -33,7 +33,6 @@ from toolkit.kafka_io.logs.offset_time_lookup import (
 )
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import (
-    HIDDEN_COMMITS,
     Cluster,
     Group,
     GroupState,
@@ -41,6 +40,7 @@ from toolkit.model import (
     LogOffsets,
     Problem,
     TopicPartition,
+    Unread,
 )
 from toolkit.model.records import FirstRecord
 from toolkit.planning.holds.hold_words import hold_in_words
@@ -71,7 +71,9 @@ def ask_groups(cluster: Cluster) -> ClusterGroups:
             settings = read_expiry_settings(connection)
             groups, problems = list_groups(connection)
             # Offsets of topics that are hidden are in the offsets topic all the same.
-            hidden = [one for one in find_hidden(connection) if one.what != HIDDEN_COMMITS]
+            hidden = [
+                one for one in find_hidden(connection) if one.what is not Unread.HIDDEN_COMMITS
+            ]
     except ToolkitError as exc:
         return ClusterGroups(_listed([]), False, None, None, [str(exc)])
     return ClusterGroups(
@@ -112,7 +114,7 @@ def ask_holds(cluster: Cluster, groups: pd.DataFrame) -> HoldsRead:
             with connected(cluster) as connection:
                 found = list(describe_groups(connection, holding))
         except ToolkitError as exc:
-            found = [Problem("members", str(exc), group.group_id) for group in holding]
+            found = [Problem(Unread.MEMBERS, str(exc), group.group_id) for group in holding]
     holds = [
         (group.group_id, *place, hold_in_words(member))
         for group in found

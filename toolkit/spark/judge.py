@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS
-from toolkit.model import HELD_PARTITIONS, Cluster
+from toolkit.model import Cluster, Unread
 from toolkit.model.names import shown_name
 from toolkit.model.snapshot import MISSING_LOG
 from toolkit.planning.expiry.with_expiry import with_expiry
@@ -360,7 +360,7 @@ def _hold_problems(facts: pd.DataFrame) -> pd.DataFrame:
     """Say for each group whose paused partitions could not be read, why."""
     unread = facts[facts["hold_unread"].notna()].drop_duplicates(["cluster", "group"])
     problem = (
-        HELD_PARTITIONS
+        Unread.HELD_PARTITIONS
         + " of group "
         + unread["group"].map(shown_name)
         + ": "

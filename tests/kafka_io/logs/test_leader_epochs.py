@@ -7,7 +7,7 @@ import pytest
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets, with_epochs
-from toolkit.model import Cluster, EpochEnd, LogOffsets, Problem, TopicPartition
+from toolkit.model import Cluster, EpochEnd, LogOffsets, Problem, TopicPartition, Unread
 from toolkit.planning.changes.clamp import leader_epoch_at
 from toolkit.sandbox.broker import start_broker
 
@@ -119,4 +119,4 @@ def test_what_cannot_be_asked_for(led_thrice: Any) -> None:
 
     assert found[gone] == logs[gone]
     assert [EpochEnd(found[there].epochs[0].leader_epoch, 0)] == list(found[there].epochs)
-    assert [Problem("leader epochs", "the topic does not exist", None, *gone)] == problems
+    assert [Problem(Unread.LEADER_EPOCHS, "the topic does not exist", None, *gone)] == problems

@@ -22,7 +22,7 @@ from toolkit.kafka_io.logs.offset_time_lookup import (
     read_log_times,
 )
 from toolkit.kafka_io.logs.record_times import read_first_records
-from toolkit.model import Cluster, LogOffsets, Problem, TimedOffset, TopicPartition
+from toolkit.model import Cluster, LogOffsets, Problem, TimedOffset, TopicPartition, Unread
 from toolkit.model.records import FirstRecord
 from toolkit.planning.lag.time_lag import (
     NO_TIMESTAMP,
@@ -218,7 +218,7 @@ def test_partitions_that_cannot_be_asked(lost_broker: Any, now: datetime) -> Non
     with Connection(lost_broker.cluster) as connection:
         times = read_log_times(connection, {here: [1], gone: [1]}, logs, TimeLookup(now))
 
-    assert [Problem("log times", "it has no leader", None, *gone)] == times.problems
+    assert [Problem(Unread.RECORD_TIMES, "it has no leader", None, *gone)] == times.problems
     assert times.points[gone] == []
     assert times.points[here]
 
@@ -303,8 +303,8 @@ def test_first_record_at_or_after(
 
     assert found == {partitions[0]: expected, partitions[1]: None}
     assert set(problems) == {
-        Problem("offsets by time", "the partition does not exist", None, *gone[0]),
-        Problem("offsets by time", "the topic does not exist", None, *gone[1]),
+        Problem(Unread.OFFSETS_BY_TIME, "the partition does not exist", None, *gone[0]),
+        Problem(Unread.OFFSETS_BY_TIME, "the topic does not exist", None, *gone[1]),
     }
 
 

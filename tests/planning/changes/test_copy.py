@@ -10,7 +10,7 @@ import pytest
 from facts import changes, idle, live, member, rules, snapshot
 
 from toolkit.errors import UsageError
-from toolkit.model import Commit, Group, GroupType, Problem, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, GroupType, Problem, Snapshot, TopicPartition, Unread
 from toolkit.plan import Action, Change, Plan, Position
 from toolkit.planning.changes.copy import plan_copy, plan_rename
 
@@ -27,11 +27,9 @@ def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
     return snapshot(*groups, commits=(*COMMITS, *commits), logs=LOGS)
 
 
-def unread(about: Snapshot, what: str, *subject: Any) -> Snapshot:
+def unread(about: Snapshot, what: Unread, *subject: Any) -> Snapshot:
     """Return facts of which a part could not be read."""
-    hides = what.startswith("groups")
-    problem = Problem(what, "no answer", *subject, hides_groups=hides)
-    return replace(about, problems=(problem,))
+    return replace(about, problems=(Problem(what, "no answer", *subject),))
 
 
 def test_a_copy_is_exact_and_makes_the_group() -> None:
@@ -76,7 +74,7 @@ def test_a_live_group_can_be_copied_from() -> None:
 
 BUSY = live("new", member("orders"))
 SAME = tuple(replace(commit, group_id="new") for commit in COMMITS)
-COMMIT_OF_NEW = ("committed offset", "new", *ORDERS)
+COMMIT_OF_NEW = (Unread.COMMIT, "new", *ORDERS)
 PENDING = snapshot(OLD, NEW, commits=(replace(COMMITS[0], pending=True),), logs=LOGS)
 
 
@@ -88,17 +86,17 @@ PENDING = snapshot(OLD, NEW, commits=(replace(COMMITS[0], pending=True),), logs=
         (plan_copy, facts(OLD, idle("new", GroupType.SHARE)), [("share-group", "block")], []),
         (plan_copy, snapshot(), [("no-such-group", "block")], []),
         (plan_copy, snapshot(idle("old", GroupType.SHARE)), [("share-group", "block")], []),
-        (plan_copy, unread(snapshot(OLD), "committed offsets", "old"), UNREADABLE, []),
-        (plan_copy, unread(snapshot(), "groups coordinated by broker 1"), UNREADABLE, []),
-        (plan_copy, unread(facts(OLD, NEW), "committed offsets", "new"), UNREADABLE, []),
+        (plan_copy, unread(snapshot(OLD), Unread.COMMITS, "old"), UNREADABLE, []),
+        (plan_copy, unread(snapshot(), Unread.GROUPS), UNREADABLE, []),
+        (plan_copy, unread(facts(OLD, NEW), Unread.COMMITS, "new"), UNREADABLE, []),
         (plan_copy, unread(facts(OLD, NEW), *COMMIT_OF_NEW), UNREADABLE, [AUDIT]),
         (plan_copy, PENDING, [("pending-transaction", "block")], [ORDERS]),
         (plan_rename, facts(OLD, NEW), [("group-exists", "block")], []),
         (plan_rename, facts(live("old", member("orders"))), [("group-live", "block")], []),
         (plan_rename, facts(), [("no-such-group", "block")], []),
-        (plan_rename, unread(facts(OLD), "committed offset", "old", "orders", 1), UNREADABLE, []),
-        (plan_rename, unread(facts(OLD), "committed offsets", "old"), UNREADABLE, []),
-        (plan_rename, unread(facts(OLD), "groups coordinated by broker 1"), UNREADABLE, []),
+        (plan_rename, unread(facts(OLD), Unread.COMMIT, "old", "orders", 1), UNREADABLE, []),
+        (plan_rename, unread(facts(OLD), Unread.COMMITS, "old"), UNREADABLE, []),
+        (plan_rename, unread(facts(OLD), Unread.GROUPS), UNREADABLE, []),
         (plan_rename, snapshot(OLD), [("no-commit", "note")], []),
     ],
 )

@@ -9,7 +9,16 @@ import pytest
 from facts import NOON, changes, idle, live, member, rules, snapshot
 from guardrail_cases import reviewed
 
-from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot, TopicPartition
+from toolkit.model import (
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    Problem,
+    Snapshot,
+    TopicPartition,
+    Unread,
+)
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Change, Finding, Plan, Position, Severity
 from toolkit.planning.changes.delete_groups import plan_delete_groups
@@ -48,7 +57,7 @@ def test_an_idle_group_goes_with_all_its_commits() -> None:
 
 
 OLD_AND_UNDATED = (commit(50), replace(commit(), partition=1))
-UNREAD = Problem("committed offsets", "not authorised", "g")
+UNREAD = Problem(Unread.COMMITS, "not authorised", "g")
 SHELLS = snapshot(IDLE, idle("s", GroupType.SHARE))
 ALIKE = snapshot(idle("svc1"), idle("svc[1]"))
 READER = snapshot(live("l", member("orders")))

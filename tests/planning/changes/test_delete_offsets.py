@@ -11,7 +11,7 @@ from facts import NOON, idle, live, member, rules, snapshot
 from guardrail_cases import reviewed
 
 from toolkit.errors import UsageError
-from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot, Unread
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Finding, Plan, Position, Severity
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
@@ -31,7 +31,7 @@ def deleted(plan: Plan) -> list[tuple[str, str, int]]:
 
 def unread(group: Group) -> Snapshot:
     """Return a group of which the commit of audit:1 could not be read."""
-    problem = Problem("committed offset", "not authorised", "g", "audit", 1)
+    problem = Problem(Unread.COMMIT, "not authorised", "g", "audit", 1)
     return replace(snapshot(group, commits=commits("orders", "audit")), problems=(problem,))
 
 
@@ -77,7 +77,7 @@ def test_what_is_not_committed_is_a_note_and_what_does_not_exist_blocks(
 ) -> None:
     """Either is one finding about the topic, which names the partitions."""
     logs = {(name, number): (0, 9) for name in ("orders", "other") for number in range(7)}
-    missing = Problem("topic", "the topic does not exist", topic="ordres")
+    missing = Problem(Unread.TOPIC, "the topic does not exist", topic="ordres")
     facts = snapshot(IDLE, commits=commits("orders", "gone"), logs=logs)
     plan = plan_delete_offsets(replace(facts, problems=(missing,)), groups=["g"], topics=[topic])
 
@@ -228,7 +228,7 @@ def test_what_was_seen_is_told() -> None:
 
 def test_a_condition_does_not_hide_what_blocks() -> None:
     """What could not be read, or is about to be committed, blocks at any age."""
-    unread = Problem("committed offset", "not authorised", "g", "audit", 5)
+    unread = Problem(Unread.COMMIT, "not authorised", "g", "audit", 5)
     pending = tuple(replace(commit, pending=True) for commit in LEFT.commits)
     facts = replace(LEFT, problems=(unread,), commits=pending)
     plan = plan_delete_unsubscribed(facts, groups=["g"], in_runs=3, sightings=SINCE)

@@ -38,6 +38,7 @@ from toolkit.model import (
     Snapshot,
     Subscription,
     TopicPartition,
+    Unread,
 )
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.changes.pause import plan_pause, plan_resume
@@ -123,8 +124,8 @@ def test_what_is_paused_already_is_no_change() -> None:
     assert ((), [], ["already-paused"]) == (same.steps, blocks(same), notes(same))
 
 
-NO_BILLS = Problem("topic", "the topic does not exist", topic="bills")
-UNLISTED = Problem("groups of broker 2", "nobody answers", hides_groups=True)
+NO_BILLS = Problem(Unread.TOPIC, "the topic does not exist", topic="bills")
+UNLISTED = Problem(Unread.GROUPS, "those coordinated by broker 2: nobody answers")
 UNREADABLE = Subscription(unreadable="the member's subscription could not be parsed")
 UNREADABLE_MEMBER = group(replace(reader("a", 0, 1), subscription=UNREADABLE))
 UNREAD_ORDERS_1 = group(reader("a", 0), reader("b", 2, 3))
@@ -192,7 +193,7 @@ def test_a_streams_application_is_paused_as_a_whole() -> None:
 
 def test_an_unreadable_group_is_not_held() -> None:
     """What could not be read of it blocks, in the broker's words."""
-    problem = Problem("committed offsets", "not authorised", group_id="g")
+    problem = Problem(Unread.COMMITS, "not authorised", group_id="g")
     unread = replace(facts(group()), problems=(problem,))
     assert ["unreadable"] == reviewed(pause(unread), unread)
 

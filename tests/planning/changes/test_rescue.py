@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from facts import changes, idle, live, member, rules, snapshot
 
-from toolkit.model import Commit, Group, GroupType, Problem, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, GroupType, Problem, Snapshot, TopicPartition, Unread
 from toolkit.plan import Action, Change, Position
 from toolkit.planning.changes.rescue import plan_rescue
 
@@ -59,7 +59,7 @@ def committed(*groups: Group, **fields: Any) -> Snapshot:
 
 
 SIMPLE = idle(kind=GroupType.SIMPLE)
-UNREAD = Problem("committed offset", "denied", "g", "orders", 1)
+UNREAD = Problem(Unread.COMMIT, "denied", "g", "orders", 1)
 LEFT = "offsets of unsubscribed topics orders will expire"
 NOT_EXPIRING, CANNOT = [("not-expiring", "note")], [("cannot-rescue", "note")]
 UNREADABLE, NO_COMMIT = [("unreadable", "block")], [("no-commit", "note")]

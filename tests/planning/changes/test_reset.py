@@ -24,6 +24,7 @@ from toolkit.model import (
     Snapshot,
     TimedOffset,
     TopicPartition,
+    Unread,
 )
 from toolkit.plan import NEW_TOPICS, Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.offsets_target import from_offsets
@@ -218,7 +219,7 @@ LIVE, SHARE, UNKNOWN, DEAD = (
 )
 UNREAD_COMMITS, UNREAD_MEMBERS = (
     facts(AT_50, problems=(Problem(what, "no answer", "g"),))
-    for what in ("committed offsets", "members")
+    for what in (Unread.COMMITS, Unread.MEMBERS)
 )
 BLOCKED = {
     "open transaction": (facts(replace(AT_50, pending=True)), "pending-transaction", 1),
@@ -269,7 +270,7 @@ def test_a_group_that_does_not_exist(name: str) -> None:
 
 def test_an_incomplete_list_of_groups_is_not_taken_for_whole() -> None:
     """A name that is not in it may exist, and a pattern may match more."""
-    problem = Problem("groups coordinated by broker 3", "it did not answer", hides_groups=True)
+    problem = Problem(Unread.GROUPS, "those coordinated by broker 3: it did not answer")
     made = facts(AT_50, problems=(problem,))
 
     assert [("unreadable", "block")] == rules(plan_reset(made, ToLatest(), groups=["nope"]))
@@ -303,7 +304,7 @@ FOUND_30 = TimedOffset(30, AN_HOUR_AGO + timedelta(milliseconds=1500))
 LATER = NOON + timedelta(hours=1)
 CUT = {ORDERS: LogOffsets(1, 100, 100)}
 OPEN, NO_RECORDS = {ORDERS: LogOffsets(0, 100, 90)}, {ORDERS: LogOffsets(0, 0, 0)}
-BUSY = Problem("offsets by time", "it is too busy", None, *ORDERS)
+BUSY = Problem(Unread.OFFSETS_BY_TIME, "it is too busy", None, *ORDERS)
 KEEP, LATEST, FAIL = (
     ToDatetime(AN_HOUR_AGO, choice) for choice in (PastEnd.KEEP, PastEnd.LATEST, PastEnd.FAIL)
 )

@@ -14,7 +14,7 @@ from held import group, holder, notes, reader, without_commits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model import NO_SUCH_GROUP, Commit, GroupState, Problem, Snapshot, TopicPartition
+from toolkit.model import Commit, GroupState, Problem, Snapshot, TopicPartition, Unread
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.undo import IfMoved, plan_undo
@@ -164,11 +164,11 @@ ADDED = plan(step(Change(ORDERS, None, AT_20)))
 NOTHING_TO_UNDO, COMES_BACK = [("nothing-to-undo", "note")], [("comes-back-simple", "note")]
 UNREADABLE = [("unreadable", "block")]
 UNREAD, UNREAD_PAYMENTS = (
-    (Problem("committed offset", "denied", "g", *place),) for place in (ORDERS, PAYMENTS)
+    (Problem(Unread.COMMIT, "denied", "g", *place),) for place in (ORDERS, PAYMENTS)
 )
-UNLISTED = (Problem("groups coordinated by broker 1", "no answer", hides_groups=True),)
-NO_TOPIC = (Problem("log offsets", "the topic does not exist", None, "orders"),)
-NO_GROUP = (Problem(NO_SUCH_GROUP, "no group matches this name", "g"),)
+UNLISTED = (Problem(Unread.GROUPS, "those coordinated by broker 1: no answer"),)
+NO_TOPIC = (Problem(Unread.LOG_OFFSETS, "the topic does not exist", None, "orders"),)
+NO_GROUP = (Problem(Unread.GROUP, "no group matches this name", "g"),)
 COMMITS, DROPS = (Action.COMMIT, ORDERS), (Action.DELETE_OFFSETS, ORDERS)
 STILL_AT_10 = cluster({ORDERS: AT_10})
 # The plan, what there is now, the findings, words of their reasons, and the steps of the undo.

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from samples import HELD, P0, P1, READER, UNDESCRIBED, UNSUBSCRIBED, Offsets, sample
 
 from toolkit.model import (
-    HELD_PARTITIONS,
-    HIDDEN_COMMITS,
     Commit,
     GroupType,
     LogOffsets,
@@ -22,6 +20,7 @@ from toolkit.model import (
     Snapshot,
     TimedOffset,
     TopicPartition,
+    Unread,
 )
 from toolkit.planning.diagnosis.group_health import (
     HEALTH,
@@ -152,7 +151,7 @@ def test_each_reason_has_its_word(
     assert (expected, True) == (health, says in why), why
 
 
-REBALANCING = Problem(HELD_PARTITIONS, "the group is rebalancing", "payments")
+REBALANCING = Problem(Unread.HELD_PARTITIONS, "the group is rebalancing", "payments")
 
 
 @pytest.mark.parametrize(
@@ -203,9 +202,9 @@ def test_a_group_has_the_word_of_its_worst_partition() -> None:
 @pytest.mark.parametrize(
     ("problem", "said"),
     [
-        (Problem("committed offset", "not authorised", "payments", "orders", 1), "not authorised"),
-        (Problem("committed offsets", "no coordinator", "payments"), "no coordinator"),
-        (Problem(HIDDEN_COMMITS, "no ACL"), "that you may not describe are hidden"),
+        (Problem(Unread.COMMIT, "not authorised", "payments", "orders", 1), "not authorised"),
+        (Problem(Unread.COMMITS, "no coordinator", "payments"), "no coordinator"),
+        (Problem(Unread.HIDDEN_COMMITS, "no ACL"), "that you may not describe are hidden"),
     ],
 )
 def test_what_could_not_be_read_is_not_ok(problem: Problem, said: str) -> None:
@@ -218,7 +217,7 @@ def test_what_could_not_be_read_is_not_ok(problem: Problem, said: str) -> None:
 
 def test_what_the_first_sample_lacks_is_not_called_a_commit() -> None:
     """Without the group's offsets in the first sample nothing is known about progress."""
-    problem = Problem("committed offsets", "timed out", "payments")
+    problem = Problem(Unread.COMMITS, "timed out", "payments")
     second = look({P0: 50}, after_s=2)
     for lacking, why in (
         ({"problems": (problem,)}, "committed offsets: timed out"),

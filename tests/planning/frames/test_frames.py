@@ -10,7 +10,7 @@ import pytest
 from facts import NOON, live, member, snapshot
 from guardrail_cases import ORDERS, plan, step
 
-from toolkit.model import Commit, GroupType, Problem, TopicPartition
+from toolkit.model import Commit, GroupType, Problem, TopicPartition, Unread
 from toolkit.plan import (
     Action,
     Change,
@@ -266,6 +266,6 @@ def test_members_of_an_undescribed_group_are_unknown_not_none() -> None:
 
 def test_a_problem_keeps_what_it_is_about() -> None:
     """A problem's row names the subject as far as there is one."""
-    frame = problems_frame([Problem("log offsets", "no leader", None, "t", 3)], cluster="eu")
+    frame = problems_frame([Problem(Unread.LOG_OFFSETS, "no leader", None, "t", 3)], cluster="eu")
 
     assert [("eu", None, "t", 3)] == rows(frame[["cluster", "group", "topic", "partition"]])

@@ -24,7 +24,7 @@ from guardrail_cases import (
 )
 from held import holder
 
-from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType, Policy, Problem
+from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Problem, Unread
 from toolkit.plan import (
     NEW_GROUP,
     NEW_TOPICS,
@@ -47,7 +47,7 @@ DELETION = plan(GONE, intent=Intent.DELETE_GROUPS)
 GOES_ON = {Action.DELETE_OFFSETS, Action.HOLD, Action.RELEASE, Action.FIRST_COMMIT}
 COMMITS = {Action.COMMIT, Action.MOVE}
 WAY_OUT = ". Pause these partitions, or use 'offsetbook move' (live in a notebook)"
-UNLISTED = Problem("groups coordinated by broker 2", "timed out", hides_groups=True)
+UNLISTED = Problem(Unread.GROUPS, "those coordinated by broker 2: timed out")
 
 
 def whys(rule: str, about: CheckContext) -> list[tuple[str | None, str]]:
@@ -123,7 +123,7 @@ def test_only_a_commit_can_make_a_group(action: Action) -> None:
 
 def test_a_group_that_is_not_listed_may_exist_where_not_all_could_be_listed() -> None:
     """Neither is it made, nor taken for deleted."""
-    why = "unknown whether the group exists: groups coordinated by broker 2: timed out"
+    why = "unknown whether the group exists: groups: those coordinated by broker 2: timed out"
     about = facts(commits=(), problems=(UNLISTED, UNLISTED))
 
     for applying in (True, False):
@@ -131,23 +131,23 @@ def test_a_group_that_is_not_listed_may_exist_where_not_all_could_be_listed() ->
     assert [] == whys("unreadable", case(RESET, facts(problems=(UNLISTED,))))
 
 
-OFFLINE = Problem("log offsets", "it has no leader", None, *ORDERS)
+OFFLINE = Problem(Unread.LOG_OFFSETS, "it has no leader", None, *ORDERS)
 
 
 @pytest.mark.parametrize(
     ("problem", "about"),
     [
-        (Problem("committed offsets", "timed out", "g"), [("g", None, None)]),
-        (Problem("committed offset", "denied", "g", "bills", 0), [("g", "bills", 0)]),
+        (Problem(Unread.COMMITS, "timed out", "g"), [("g", None, None)]),
+        (Problem(Unread.COMMIT, "denied", "g", "bills", 0), [("g", "bills", 0)]),
         (OFFLINE, [(None, "orders", 0)]),
-        (Problem("topic", "denied", None, "orders"), [(None, "orders", None)]),
+        (Problem(Unread.TOPIC, "denied", None, "orders"), [(None, "orders", None)]),
         # Other groups and logs, and what is left out safely, or judged by a rule of its own.
-        (Problem("committed offset", "denied", "h", *ORDERS), []),
+        (Problem(Unread.COMMIT, "denied", "h", *ORDERS), []),
         (replace(OFFLINE, partition=OTHERS.partition), []),
-        (Problem("leader epochs", "timed out", None, *ORDERS), []),
-        (Problem(NO_SUCH_GROUP, "no group matches this name", "g"), []),
-        (Problem("topic", "the topic does not exist", None, "bills"), []),
-        (Problem("commit times", "denied"), []),
+        (Problem(Unread.LEADER_EPOCHS, "timed out", None, *ORDERS), []),
+        (Problem(Unread.GROUP, "no group matches this name", "g"), []),
+        (Problem(Unread.TOPIC, "the topic does not exist", None, "bills"), []),
+        (Problem(Unread.COMMIT_TIMES, "denied"), []),
     ],
 )
 def test_what_could_not_be_read_blocks_where_it_is_changed(
@@ -162,7 +162,7 @@ def test_what_could_not_be_read_blocks_where_it_is_changed(
 
 def test_an_undescribed_group_is_unreadable_and_told_once() -> None:
     """Also where no problem says why it was not described."""
-    problem = Problem("members", "timed out", "g")
+    problem = Problem(Unread.MEMBERS, "timed out", "g")
 
     for problems, why in (((), "its members are not known"), ((problem,), "members: timed out")):
         about = facts(replace(IDLE, described=False), problems=problems)

@@ -19,7 +19,7 @@ from hypothesis import given
 import toolkit
 from toolkit import planning
 from toolkit.errors import UsageError
-from toolkit.model import UNREAD_OFFSETS_TOPIC, CaptureMode, Group, GroupType, Problem, Subscription
+from toolkit.model import CaptureMode, Group, GroupType, Problem, Subscription, Unread
 from toolkit.operate.reconcile_runs import CUT_OFF_RUN
 from toolkit.plan import Action, Intent
 from toolkit.planning.changes.move import MoveRequest, plan_move
@@ -298,7 +298,7 @@ WITHOUT: dict[Needs, Callable[[CheckContext], CheckContext]] = {
     ),
     Needs.COMMIT_TIMES: without_commit_times,
     Needs.OFFSETS_TOPIC: lambda case: replace(
-        case, facts=replace(case.facts, problems=(Problem(UNREAD_OFFSETS_TOPIC, "no right"),))
+        case, facts=replace(case.facts, problems=(Problem(Unread.COMMIT_TIMES, "no right"),))
     ),
     Needs.SIGHTINGS: lambda case: replace(case, seen=EarlierSightings()),
     Needs.HOLD_FACTS: lambda case: replace(case, hold_facts={}),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
-from toolkit.model import Commit, LogOffsets, Problem, Snapshot, TopicPartition
+from toolkit.model import Commit, LogOffsets, Problem, Snapshot, TopicPartition, Unread
 from toolkit.plan import Severity
 from toolkit.planning.selection.partition_selection import (
     ChosenPartitions,
@@ -103,7 +103,7 @@ FACTS = snapshot(commits=(Commit("g", "orders", 0, 5), Commit("g", "orders", 1, 
 
 def with_problem(why: str, topic: str, partition: int | None, group: str | None = None) -> Snapshot:
     """Return the facts with one thing that could not be read."""
-    return replace(FACTS, problems=(Problem("it", why, group, topic, partition),))
+    return replace(FACTS, problems=(Problem(Unread.LOG_OFFSETS, why, group, topic, partition),))
 
 
 def choose(facts: Snapshot, *topics: str, new_topics: bool = False) -> ChosenPartitions:

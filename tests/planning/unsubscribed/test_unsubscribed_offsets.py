@@ -9,7 +9,7 @@ from facts import live, member, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.model import Commit, Group, GroupState, GroupType, Problem, TopicPartition
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, TopicPartition, Unread
 from toolkit.planning.unsubscribed.unsubscribed_offsets import (
     LEFT_OUT_COLUMNS,
     ROW_COLUMNS,
@@ -141,8 +141,8 @@ def test_rows_are_exactly_what_no_member_subscribes_to(
 @pytest.mark.parametrize(
     "problem",
     [
-        Problem("committed offset", "not authorised", "b", "audit", 0),
-        Problem("committed offsets", "the coordinator is loading", "b"),
+        Problem(Unread.COMMIT, "not authorised", "b", "audit", 0),
+        Problem(Unread.COMMITS, "the coordinator is loading", "b"),
     ],
 )
 def test_a_reading_with_a_gap_is_no_evidence(problem: Problem) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolkit.errors import StateFileError
-from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot, Unread
 from toolkit.model.sightings import Sighting
 from toolkit.storage.sightings import empty_groups, unsubscribed_topics
 
@@ -67,11 +67,11 @@ def test_a_series_grows_with_each_reading(tmp_path: Path, seen: Seen, key: objec
 
 
 UNREAD = {
-    "its commits": replace(reading(1), problems=(Problem("offsets", "denied", GROUP),)),
+    "its commits": replace(reading(1), problems=(Problem(Unread.COMMITS, "denied", GROUP),)),
     "its state": reading(1, group=replace(EMPTY, state=GroupState.UNKNOWN)),
     "the listing": replace(
         reading(1, group=None),
-        problems=(Problem("groups coordinated by broker 1", "timed out", hides_groups=True),),
+        problems=(Problem(Unread.GROUPS, "those coordinated by broker 1: timed out"),),
     ),
 }
 TWICE = (reading(0), reading(1))

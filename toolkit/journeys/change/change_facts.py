@@ -8,7 +8,7 @@ from datetime import datetime
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import NO_SUCH_GROUP, Snapshot
+from toolkit.model import Snapshot, Unread
 from toolkit.model.names import ExactName
 from toolkit.plan import Plan
 from toolkit.planning.changes.offsets_target import FromOffsets
@@ -59,5 +59,5 @@ def read_plan_snapshot(
 
 def without_missing(facts: Snapshot, groups: Collection[str]) -> Snapshot:
     """Return facts in which it is no problem that some groups do not exist: they will be made."""
-    problems = [p for p in facts.problems if p.what != NO_SUCH_GROUP or p.group_id not in groups]
+    problems = [p for p in facts.problems if p.what is not Unread.GROUP or p.group_id not in groups]
     return replace(facts, problems=tuple(problems))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.errors import ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition
+from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition, Unread
 from toolkit.operate.first_records import with_first_records
 from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
@@ -80,7 +80,7 @@ class CheckedPlan:
 
         from toolkit.planning.frames.snapshot_frames import problems_frame  # noqa: PLC0415
 
-        untimed = [Problem("record times", self.why_untimed)] if self.why_untimed else []
+        untimed = [Problem(Unread.RECORD_TIMES, self.why_untimed)] if self.why_untimed else []
         frames = [problems_frame(read.problems, cluster=read.cluster) for read in self.read]
         frames.append(problems_frame(untimed, cluster=self.facts.cluster))
         return pd.concat([frame for frame in frames if len(frame)] or frames[:1])

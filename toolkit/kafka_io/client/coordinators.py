@@ -12,7 +12,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
-from toolkit.model import Problem
+from toolkit.model import Problem, Unread
 
 Item = TypeVar("Item")
 FEWEST_GROUPS, MOST_GROUPS = 25, 250  # in the first request to a coordinator, and in any
@@ -58,7 +58,7 @@ def ask_coordinators(
     connection: Connection,
     group_ids: Iterable[str],
     *,
-    what: str,
+    what: Unread,
     build: Callable[[Sequence[str]], Any],
     size: Callable[[Any], int] = lambda _: 1,
 ) -> Iterator[GroupEntry | GroupEnded | Problem]:
@@ -66,7 +66,7 @@ def ask_coordinators(
     Ask about groups and yield, for each, its entry, that it ended, or the problem in its place.
 
     `build` makes the request for some group ids; its response has `groups`, each entry with
-    `group_id` and `error_code`. `what` names the question in problems ("committed offsets"), and
+    `group_id` and `error_code`. `what` is the subject of problems, and
     `size` counts the elements of an entry, by which the number of groups in a request is chosen.
     If a coordinator moved or is loading, the request is retried for `RETRY_FOR_S`.
     """

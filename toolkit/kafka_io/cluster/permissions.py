@@ -20,7 +20,7 @@ from toolkit.kafka_io.client.coordinators import GroupEntry, ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
-from toolkit.model import Problem
+from toolkit.model import Problem, Unread
 
 MAX_NAMES = 500  # groups, and topics: a broker evaluates its ACLs for each
 
@@ -125,7 +125,7 @@ def _group_operations(connection: Connection, names: Sequence[str]) -> dict[str,
         )
 
     found: dict[str, Operations] = {}
-    for answer in ask_coordinators(connection, names, what="permissions", build=build):
+    for answer in ask_coordinators(connection, names, what=Unread.PERMISSIONS, build=build):
         if isinstance(answer, Problem):
             is_denied = "GROUP_AUTHORIZATION_FAILED" in answer.why
             found[answer.group_id or ""] = frozenset() if is_denied else None

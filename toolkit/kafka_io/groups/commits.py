@@ -18,7 +18,7 @@ from toolkit.kafka_io.wire.offset_fetch import (
     FetchedTopic,
     OffsetFetchOfGroups,
 )
-from toolkit.model import Problem, TopicPartition
+from toolkit.model import Problem, TopicPartition, Unread
 from toolkit.model.commit_columns import CommitColumns
 
 FIRST_COMMIT = "an open transaction has the first commit of this partition pending"
@@ -76,7 +76,7 @@ def read_first_commits(
     partitions that are requested by name.
     """
     return [
-        Problem("committed offset", FIRST_COMMIT, *row) if isinstance(row, _PendingCommit) else row
+        Problem(Unread.COMMIT, FIRST_COMMIT, *row) if isinstance(row, _PendingCommit) else row
         for answer in _ask(connection, partitions, require_stable=True)
         for row in _others(answer, CommitColumns())
     ]
@@ -101,7 +101,7 @@ def _ask(
         )
 
     return ask_coordinators(
-        connection, by_group, what="committed offsets", build=build, size=_partitions_of
+        connection, by_group, what=Unread.COMMITS, build=build, size=_partitions_of
     )
 
 
@@ -135,7 +135,7 @@ def _others(
                 yield _PendingCommit(group_id, topic.name, number)
             elif code:
                 why = reason(code, "Describe")
-                yield Problem("committed offset", why, group_id, topic.name, number)
+                yield Problem(Unread.COMMIT, why, group_id, topic.name, number)
 
 
 def _add_topic(commits: CommitColumns, group_id: str, topic: FetchedTopic) -> None:

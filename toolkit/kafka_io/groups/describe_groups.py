@@ -29,7 +29,6 @@ from toolkit.kafka_io.wire.messages import (
     StreamsGroupDescribeRequest,
 )
 from toolkit.model import (
-    HELD_PARTITIONS,
     HOLDER_CLIENT_ID,
     Commit,
     Group,
@@ -39,6 +38,7 @@ from toolkit.model import (
     Problem,
     Subscription,
     TopicPartition,
+    Unread,
 )
 from toolkit.model.commit_columns import CommitColumns
 
@@ -66,7 +66,7 @@ def describe_groups(
         else:
             yield group
             yield Problem(
-                "members",
+                Unread.MEMBERS,
                 f"group type {group.type} is not supported by this version",
                 group.group_id,
             )
@@ -107,7 +107,7 @@ def read_paused(connection: Connection, group: Group) -> Paused | Problem:
     problems = [one for one in found if isinstance(one, Problem)]
     groups = [one for one in found if isinstance(one, Group)]
     if not problems and not groups[0].described:  # or it is of another type by now
-        return Problem("members", "the group has ended", group.group_id)
+        return Problem(Unread.MEMBERS, "the group has ended", group.group_id)
     return problems[0] if problems else groups[0].paused
 
 
@@ -115,7 +115,7 @@ def _describe(
     connection: Connection, groups: dict[str, Group], type_: GroupType, topics: LookUpTopics
 ) -> Iterator[Group | Problem]:
     build, described = CALLS[type_]
-    for answer in ask_coordinators(connection, groups, what="members", build=build):
+    for answer in ask_coordinators(connection, groups, what=Unread.MEMBERS, build=build):
         if isinstance(answer, Problem):
             yield groups[answer.group_id or ""]
             yield answer
@@ -128,7 +128,7 @@ def _describe(
             group = described(group, answer.entry, topics)
             yield group
             if _hides_a_hold(group):
-                yield Problem(HELD_PARTITIONS, "the group is rebalancing", group.group_id)
+                yield Problem(Unread.HELD_PARTITIONS, "the group is rebalancing", group.group_id)
 
 
 def _hides_a_hold(group: Group) -> bool:

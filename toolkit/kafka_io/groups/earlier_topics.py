@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.leaders import TOPICS_PER_REQUEST, describe_topics, topic_id
-from toolkit.model import Commit, Problem
+from toolkit.model import Commit, Problem, Unread
 from toolkit.model.commit_columns import columns_of
 
 WHY = (
@@ -33,7 +33,7 @@ def commits_of_earlier_topics(connection: Connection, commits: Sequence[Commit])
         return []
     now = read_topic_ids(connection, (block.topic for block in columns.blocks))
     return [
-        Problem("lag", WHY, group_id, topic, columns.partitions[place])
+        Problem(Unread.LAG, WHY, group_id, topic, columns.partitions[place])
         for group_id, topic, places in columns.blocks
         for place in places
         if is_of_earlier_topic(topic, columns.topic_id(place), now)

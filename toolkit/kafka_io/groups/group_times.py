@@ -33,7 +33,6 @@ from toolkit.kafka_io.offsets_topic.partitions import (
     partition_of,
 )
 from toolkit.model import (
-    UNREAD_OFFSETS_TOPIC,
     Cluster,
     Commit,
     Group,
@@ -41,6 +40,7 @@ from toolkit.model import (
     LogOffsets,
     Problem,
     TopicPartition,
+    Unread,
 )
 from toolkit.model.commit_columns import CommitColumns, columns_of
 
@@ -95,16 +95,16 @@ def read_group_times(
             groups[partition_of(name, topic.partitions or 1)].append(name)
         known, failed = _newest(connection, topic, groups)
     except ToolkitError as exc:
-        return times, [Problem(UNREAD_OFFSETS_TOPIC, str(exc))]
+        return times, [Problem(Unread.COMMIT_TIMES, str(exc))]
     problems = []
     for number, records in known.items():
         place = (None, OFFSETS_TOPIC, number)
         if number in failed:
-            problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(failed[number]), *place))
+            problems.append(Problem(Unread.COMMIT_TIMES, str(failed[number]), *place))
             continue
         why = _add_tail(connection.cluster, number, topic.logs[number], records, times)
         if why:
-            problems.append(Problem("group clocks", why, *place))
+            problems.append(Problem(Unread.GROUP_CLOCKS, why, *place))
         for name in groups[number]:
             times.commits[name] = records.commits[id_bytes(name)]
             own = records.own.get(id_bytes(name))

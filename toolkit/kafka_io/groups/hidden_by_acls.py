@@ -9,19 +9,18 @@ from kafka.protocol.metadata import MetadataRequest
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.error_codes import ErrorCode
-from toolkit.model import HIDDEN_COMMITS, Problem
+from toolkit.model import Problem, Unread
 
 DESCRIBE = 8  # AclOperation.DESCRIBE, the number of its bit
 # Later versions do not report it for the cluster (KIP-700); Apache Kafka 4 still has these.
 OLDEST, NEWEST = 8, 9
 
 GROUPS_HIDDEN = Problem(
-    "groups",
+    Unread.GROUPS,
     "those that you may not describe are left out; the ACL Describe on Cluster is missing",
-    hides_groups=True,
 )
 TOPICS_HIDDEN = Problem(
-    HIDDEN_COMMITS,
+    Unread.HIDDEN_COMMITS,
     "topics that you may not describe are left out; the ACL Describe on Topic:* is missing",
 )
 

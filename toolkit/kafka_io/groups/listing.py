@@ -12,7 +12,7 @@ from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.kafka_io.logs.log_offsets import leaderless_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
-from toolkit.model import Group, GroupState, GroupType, Problem
+from toolkit.model import Group, GroupState, GroupType, Problem, Unread
 
 
 def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
@@ -34,9 +34,9 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
         again = []
         asks = {node_id: [TaggedRequest(None, ListGroupsRequest())] for node_id in waiting}
         for node_id, _, response, _ in connection.send_each(asks):
-            what = f"groups coordinated by broker {node_id}"
+            about = f"those coordinated by broker {node_id}"
             if isinstance(response, ToolkitError):
-                problems.append(Problem(what, str(response), hides_groups=True))
+                problems.append(Problem(Unread.GROUPS, f"{about}: {response}"))
                 continue
             # A coordinator that is still loading lists what it has, with an error.
             groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
@@ -45,16 +45,15 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
                 again.append(node_id)
             elif response.error_code != ErrorCode.NONE:
                 why = reason(response.error_code, "Describe")
-                problems.append(Problem(what, why, hides_groups=True))
+                problems.append(Problem(Unread.GROUPS, f"{about}: {why}"))
         waiting = again
         time.sleep(RETRY_PAUSE_S if waiting else 0)
     problems += [
         Problem(
-            "groups",
+            Unread.GROUPS,
             "no broker coordinates them: no leader",
             topic=OFFSETS_TOPIC,
             partition=number,
-            hides_groups=True,
         )
         for number in leaderless_partitions(connection, OFFSETS_TOPIC)
     ]

@@ -23,7 +23,7 @@ from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, describe_topics, find_leaders
 from toolkit.kafka_io.client.timestamps import from_ms, to_ms
 from toolkit.kafka_io.groups.subscriptions import ExistingTopics
-from toolkit.model import EpochEnd, LogOffsets, Problem, TimedOffset, TopicPartition
+from toolkit.model import EpochEnd, LogOffsets, Problem, TimedOffset, TopicPartition, Unread
 
 LATEST, EARLIEST = -1, -2  # ListOffsets: times with a special meaning
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -100,7 +100,7 @@ def read_log_offsets(
             partition: LogOffsets(edges["log_start"], edges["log_end"], edges["last_stable"])
             for partition, edges in logs.items()
         },
-        [Problem("log offsets", why, None, *partition) for partition, why in failed.items()],
+        [Problem(Unread.LOG_OFFSETS, why, None, *partition) for partition, why in failed.items()],
     )
 
 
@@ -154,7 +154,7 @@ def read_offsets_at(
             failed[partition] = f"record {entry.offset} has a timestamp that is out of range"
         else:
             found[partition] = TimedOffset(entry.offset, timestamp)
-    problems = [Problem("offsets by time", why, None, *key) for key, why in failed.items()]
+    problems = [Problem(Unread.OFFSETS_BY_TIME, why, None, *key) for key, why in failed.items()]
     return found, problems
 
 
@@ -190,7 +190,7 @@ def with_epochs(
         partition: replace(log, epochs=tuple(reversed(found[partition])))
         for partition, log in logs.items()
     }
-    return known, [Problem("leader epochs", why, None, *key) for key, why in failed.items()]
+    return known, [Problem(Unread.LEADER_EPOCHS, why, None, *key) for key, why in failed.items()]
 
 
 def _ask_epochs(

@@ -22,7 +22,7 @@ from toolkit.kafka_io.logs.time_lookup_search import (
     TimeLookupResult,
     TimeSearch,
 )
-from toolkit.model import LogOffsets, Problem, TopicPartition
+from toolkit.model import LogOffsets, Problem, TopicPartition, Unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def read_log_times(
             search.plan_round(grid, lookup.rounds + 1)
     return LogTimes(
         {partition: _points(search.results) for partition, search in searches.items()},
-        [Problem("log times", why, None, *key) for key, why in lookup.failed.items()],
+        [Problem(Unread.RECORD_TIMES, why, None, *key) for key, why in lookup.failed.items()],
         _unsettled(searches, grid),
         lookup.rounds,
         lookup.requests,

@@ -28,7 +28,7 @@ from toolkit.kafka_io.client.bulk_consumer import bulk_consumer, read_error
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition
+from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition, Unread
 from toolkit.model.records import Excerpt, Header, Record
 
 SILENCE_S = 5.0  # after a first answer, before which there is a connection to be made
@@ -40,7 +40,6 @@ FIELD_BYTES = 64 * 2**10  # returned of one key, value or header
 MOST_HEADERS = 50
 # Offsets without a record, such as the markers that end transactions, lie between records.
 GAPS = 4
-WHAT = "records around the offset"
 
 LOOK = {
     "group.id": "offsetbook-reader",  # required by the client; nothing joins or commits
@@ -88,10 +87,10 @@ def read_records_around(
     """
     offsets = dict(islice(sorted(positions.items()), MOST_POSITIONS))
     too_many = f"at most {MOST_POSITIONS} partitions are read at once"
-    problems = [Problem(WHAT, too_many, None, *p) for p in positions if p not in offsets]
+    problems = [Problem(Unread.RECORDS, too_many, None, *p) for p in positions if p not in offsets]
     with connected(cluster) as connection:
         logs, unknown = read_log_offsets(connection, offsets)
-    problems += [Problem(WHAT, p.why, None, p.topic, p.partition) for p in unknown]
+    problems += [Problem(Unread.RECORDS, p.why, None, p.topic, p.partition) for p in unknown]
     windows = {}
     before, after = min(before, MOST_RECORDS), min(after, MOST_RECORDS)
     for partition, log in logs.items():
@@ -99,7 +98,7 @@ def read_records_around(
             log, offsets[partition], min(before, MOST_RECORDS), min(after, MOST_RECORDS)
         )
         if isinstance(window, str):
-            problems.append(Problem(WHAT, window, None, *partition))
+            problems.append(Problem(Unread.RECORDS, window, None, *partition))
         elif window.start < window.end:
             windows[partition] = window
     reading = _FetchedRecords(windows, whole=whole)
@@ -181,7 +180,7 @@ class _FetchedRecords:
 
     def problems(self) -> Iterable[Problem]:
         """Return why some partitions were not read to the end."""
-        return [Problem(WHAT, why, None, *p) for p, why in sorted(self._why.items())]
+        return [Problem(Unread.RECORDS, why, None, *p) for p, why in sorted(self._why.items())]
 
 
 def _read(consumer: Consumer, reading: _FetchedRecords, timeout_s: float) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from toolkit.errors import UsageError
-from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
+from toolkit.model import Group, GroupType, Snapshot, TopicPartition, Unread
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position
 from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at
@@ -36,7 +36,7 @@ from toolkit.planning.selection.partition_selection import (
 from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
-NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
+NEEDED_TO_RESUME = frozenset({Unread.HELD_PARTITIONS, Unread.MEMBERS})
 TAKEN_OVER = "takes over the hold of a crashed keeper"
 HOLD_TERMS = HoldTerms()
 NO_HOLD_FACTS = HoldFacts()

@@ -28,15 +28,13 @@ from enum import StrEnum
 from itertools import chain
 
 from toolkit.model import (
-    HELD_PARTITIONS,
-    HIDDEN_COMMITS,
-    NO_SUCH_GROUP,
     Group,
     GroupState,
     GroupType,
     Problem,
     Snapshot,
     TopicPartition,
+    Unread,
 )
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.plurals import counted
@@ -200,7 +198,9 @@ class _Judging:
         self._unread_before = _group_problems(first)
         self._listed_before = {group.group_id for group in first.groups}
         self._unread = _group_problems(second)
-        self._hides_commits = any(problem.what == HIDDEN_COMMITS for problem in second.problems)
+        self._hides_commits = any(
+            problem.what is Unread.HIDDEN_COMMITS for problem in second.problems
+        )
 
     def row(self, group: Group, parts: Sequence[GroupTopic]) -> Row:
         """Return the row of a group."""
@@ -208,7 +208,7 @@ class _Judging:
         found = [
             _Judged(Health.UNKNOWN, Verdict.UNKNOWN, f"could not read {one.what}: {one.why}")
             for one in self._unread.get(group.group_id, ())
-            if one.what != HELD_PARTITIONS  # the rules know what that hides
+            if one.what is not Unread.HELD_PARTITIONS  # the rules know what that hides
         ]
         found += [one for part in parts for one in self._judge(group, part, looks)]
         if not found:
@@ -240,7 +240,9 @@ class _Judging:
     def _looks(self, group: Group) -> GroupSamples:
         before = self._unread_before.get(group.group_id, ())
         missed = "" if group.group_id in self._listed_before else "the group was not listed"
-        held = (p.why for p in self._unread.get(group.group_id, ()) if p.what == HELD_PARTITIONS)
+        held = (
+            p.why for p in self._unread.get(group.group_id, ()) if p.what is Unread.HELD_PARTITIONS
+        )
         return GroupSamples(
             group,
             self._second.taken_at,
@@ -348,7 +350,7 @@ def _has_ended(group: Group) -> bool:
 def _group_problems(snapshot: Snapshot) -> Mapping[str, Sequence[Problem]]:
     problems: dict[str, list[Problem]] = defaultdict(list)
     for problem in snapshot.problems:
-        if problem.group_id is not None and problem.what != NO_SUCH_GROUP:
+        if problem.group_id is not None and problem.what is not Unread.GROUP:
             problems[problem.group_id].append(problem)
     return problems
 

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import (
-    HIDDEN_COMMITS,
-    NO_SUCH_GROUP,
-    UNREAD_OFFSETS_TOPIC,
     Commit,
     Group,
     GroupState,
     GroupType,
     TopicPartition,
+    Unread,
 )
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
@@ -251,7 +249,7 @@ def unreadable(case: CheckContext) -> Iterator[Objection]:
     for problem in case.facts.problems:
         about = (problem.group_id, problem.topic, problem.partition)
         # An unknown epoch is left out of the commit, which is always safe.
-        if problem.what in {"leader epochs", NO_SUCH_GROUP}:
+        if problem.what in {Unread.LEADER_EPOCHS, Unread.GROUP}:
             continue
         if problem.group_id in groups or about in logs:
             reported.add(problem.group_id)
@@ -270,7 +268,7 @@ def _hidden_commits(case: CheckContext) -> Iterator[Objection]:
     """Yield the groups without known commits, because these may be hidden."""
     if case.plan.intent not in OF_COMMITS:
         return
-    hidden = [problem for problem in case.facts.problems if problem.what == HIDDEN_COMMITS]
+    hidden = [problem for problem in case.facts.problems if problem.what is Unread.HIDDEN_COMMITS]
     for problem in hidden:
         for name, group in case.groups.items():
             if not case.committed(name) and group.type is not GroupType.SHARE:
@@ -334,6 +332,6 @@ def hidden_offsets(case: CheckContext) -> Iterator[Objection]:
     for step in case.plan.steps:
         if step.action is Action.DELETE_GROUP and step.group_id in case.groups:
             for problem in case.facts.problems:
-                if problem.what == UNREAD_OFFSETS_TOPIC:
+                if problem.what is Unread.COMMIT_TIMES:
                     raise FactsMissing(f"whether all committed offsets are shown: {problem.why}")
     yield from ()

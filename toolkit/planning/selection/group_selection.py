@@ -17,6 +17,7 @@ from toolkit.model import (
     Problem,
     Snapshot,
     TopicPartition,
+    Unread,
     is_pattern,
     select_groups,
 )
@@ -111,7 +112,7 @@ def is_plannable(index: SnapshotIndex, group: Group) -> bool:
 
 
 def _hides_commits(problem: Problem) -> bool:
-    return problem.what == "committed offsets"
+    return problem.what is Unread.COMMITS
 
 
 def no_such_group(name: str, snapshot: Snapshot) -> Finding:

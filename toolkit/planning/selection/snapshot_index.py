@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolkit.model import NO_SUCH_GROUP, Commit, Problem, Snapshot, TopicPartition
+from toolkit.model import Commit, Problem, Snapshot, TopicPartition, Unread
 from toolkit.model.garbage_collection import no_garbage_collection
 
 
@@ -54,7 +54,7 @@ class SnapshotIndex:
                     partitions[topic].add(number)
             elif problem.group_id is not None and topic is not None and number is not None:
                 unread[problem.group_id][TopicPartition(topic, number)] = problem.why
-            elif problem.group_id is not None and problem.what != NO_SUCH_GROUP:
+            elif problem.group_id is not None and problem.what is not Unread.GROUP:
                 about_group[problem.group_id].append(problem)
         known = {topic: frozenset(numbers) for topic, numbers in partitions.items()}
         return cls(snapshot, dict(commits), dict(unread), known, dict(about_group), about_log)

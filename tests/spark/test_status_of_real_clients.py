@@ -163,10 +163,10 @@ def judged(cluster: Cluster) -> pd.DataFrame:
         skew_s=(now - told.read_at).total_seconds(),
         points=[times.points[place] for place in places],
     )
-    ends = [earlier_ends(facts["points"], facts["log_end"], at=at) for at in back]
-    facts = facts.assign(earlier_at=back[0], earlier_end=ends[0])
-    facts["past_at"] = [back] * len(facts)
-    facts["past_end"] = pd.concat(ends, axis=1).to_numpy().tolist()
+    ends = [earlier_ends(times.points[place], logs[place].log_end, back) for place in places]
+    facts = facts.assign(earlier_at=back[0], earlier_end=[end[back[0]] for end in ends])
+    facts["past_at"] = [list(end) for end in ends]
+    facts["past_end"] = [list(end.values()) for end in ends]
     return with_status(with_time_lag(with_lag(facts), now=now), now=now, rules=RULES)
 
 

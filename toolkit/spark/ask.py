@@ -153,15 +153,14 @@ def ask_logs(
     times = LogTimes({}, [], [], 0, 0)
     ids: Mapping[str, str] = {}
     now = _in_whole_milliseconds(datetime.now(UTC))
-    instants: Sequence[datetime] = ()
     try:
         with connected(cluster) as connection:
             logs, problems = read_log_offsets(connection, places)
             now = _in_whole_milliseconds(datetime.now(UTC))
             why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
             ids = read_topic_ids(connection, positions["topic"][positions["topic_id"].notna()])
-            instants = [now - timedelta(seconds=ago_s) for ago_s in look_back_s]
-            times = read_log_times(connection, offsets, logs, TimeLookup(now, at=tuple(instants)))
+            look_up = TimeLookup(now, at=_instants(now, look_back_s))
+            times = read_log_times(connection, offsets, logs, look_up)
     except ToolkitError as exc:
         why = {place: str(exc) for place in offsets if place not in logs}
     known = with_lag(_without_earlier_topics(_with_logs(positions, places, logs, why), ids))
@@ -172,8 +171,12 @@ def ask_logs(
     known["record_found"] = pd.array([one and one.found for one in found], "boolean")
     known["record_at"] = [one and one.at for one in found]
     timed = with_time_lag(known, now=now).assign(log_read_at=now)
-    facts = _with_earlier(timed, places, logs, instants, times)
+    facts = _with_earlier(timed, places, logs, _instants(now, look_back_s), times)
     return as_frame(as_table(facts.reindex(columns=columns.names), columns))
+
+
+def _instants(now: datetime, look_back_s: Sequence[float]) -> tuple[datetime, ...]:
+    return tuple(now - timedelta(seconds=ago_s) for ago_s in look_back_s)
 
 
 def _with_earlier(
@@ -184,21 +187,19 @@ def _with_earlier(
     times: LogTimes,
 ) -> pd.DataFrame:
     """Add where logs ended at earlier instants: at the first one, and at all as lists."""
-    each = list(dict.fromkeys(places))
-    ends = pd.Series(pd.array([logs.get(place, NO_LOG).log_end for place in each], "Int64"))
-    points = pd.Series([times.points.get(place, ()) for place in each], dtype="object")
-    found = [earlier_ends(points, ends, at=at).tolist() for at in instants]
     past = {
-        place: [(at, end) for at, end in zip(instants, log_ends, strict=True) if not pd.isna(end)]
-        for place, *log_ends in zip(each, *found, strict=True)
+        place: earlier_ends(times.points.get(place, ()), logs.get(place, NO_LOG).log_end, instants)
+        for place in dict.fromkeys(places)
     }
     rows = [past[place] for place in places]
-    first = [row[0] if row and row[0][0] == instants[0] else (None, None) for row in rows]
+    first = instants[0]
     return frame.assign(
-        earlier_at=pd.Series([at for at, _ in first], frame.index, "datetime64[ms, UTC]"),
-        earlier_end=pd.array([end for _, end in first], "Int64"),
-        past_at=pd.Series([[at for at, _ in row] for row in rows], frame.index, "object"),
-        past_end=pd.Series([[end for _, end in row] for row in rows], frame.index, "object"),
+        earlier_at=pd.Series(
+            [first if first in row else None for row in rows], frame.index, "datetime64[ms, UTC]"
+        ),
+        earlier_end=pd.array([row.get(first) for row in rows], "Int64"),
+        past_at=pd.Series([list(row) for row in rows], frame.index, "object"),
+        past_end=pd.Series([list(row.values()) for row in rows], frame.index, "object"),
     )
 
 

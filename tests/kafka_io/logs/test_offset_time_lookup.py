@@ -202,13 +202,14 @@ def test_where_the_log_ended_at_an_instant(apps: Any, now: datetime) -> None:
     busy, idle, empty = (TopicPartition(topic, number) for number in range(3))
     produce(apps.address, busy, [now - timedelta(minutes=10 - n) for n in range(10)])
     produce(apps.address, idle, [now - timedelta(days=3)])
-    at = now - timedelta(minutes=4, microseconds=7)
+    at = now - timedelta(minutes=4, milliseconds=7)
     times, logs = read(apps.cluster, {busy: [], idle: [], empty: []}, now=now, at=(at,))
-    partitions = [busy, idle, empty]
-    cells = pd.Series([times.points[partition] for partition in partitions])
-    ends = pd.Series([logs[partition].log_end for partition in partitions])
+    ends = [
+        earlier_ends(times.points[partition], logs[partition].log_end, [at])
+        for partition in (busy, idle, empty)
+    ]
 
-    assert [6, 1, 0] == earlier_ends(cells, ends, at=at).tolist()
+    assert [{at: 6}, {at: 1}, {at: 0}] == ends
     assert (1, 1) == (times.rounds, times.requests)
 
 

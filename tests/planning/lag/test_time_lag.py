@@ -99,15 +99,12 @@ def utc(ms: int) -> datetime | None:
     return None if ms == FAR else EPOCH + timedelta(milliseconds=ms)
 
 
-def points(probes: list[TimeLookupResult]) -> list[dict[str, Any]]:
+def points(probes: list[TimeLookupResult]) -> list[LogTime]:
     """Return answers as rows hold them."""
     return [
-        {
-            "asked_at": utc(probe.timestamp),
-            "offset": None if probe.offset == NOTHING else probe.offset,
-            "at": utc(probe.at),
-        }
-        for probe in probes
+        LogTime(asked_at, None if offset == NOTHING else offset, utc(at))
+        for timestamp, offset, at in probes
+        if (asked_at := utc(timestamp))
     ]
 
 
@@ -182,12 +179,7 @@ def test_the_points_around_an_offset_tell_as_much_as_all(log: Log, data: st.Data
     """A row that carries only the answers next to its offset has the same lag, and bound."""
     committed = data.draw(st.lists(st.integers(log.start, log.end), min_size=1))
     found, _ = search(log, committed)
-    every = [
-        LogTime(at, None if one.offset == NOTHING else one.offset, utc(one.at))
-        for one in found.results
-        if (at := utc(one.timestamp)) is not None
-    ]
-    near = points_around(every, committed)
+    near = points_around(points(found.results), committed)
     given = frame(log, committed, points=[near[offset] for offset in committed])
 
     assert all(len(cell) <= 2 for cell in near.values())
@@ -388,11 +380,10 @@ def test_where_logs_ended_earlier(log: Log, ages: list[int]) -> None:
     """The first record since an instant lies where the log ended then; without one, at its end."""
     asked = [NOW_MS - age for age in ages]
     found, _ = search(log, [log.start], tuple(asked))
-    cells = pd.Series([points(found.results), None])
-    for ms in asked:
-        at = utc(ms)
-        assert at is not None
-        result = earlier_ends(cells, pd.Series([log.end, log.end]), at=at)
-        offset, _ = log.answer(ms)
+    instants = [at for ms in asked if (at := utc(ms))]
+    offsets = [log.answer(ms)[0] for ms in asked]
+    ends = [log.end if offset == NO_OFFSET else offset for offset in offsets]
 
-        assert [log.end if offset == NO_OFFSET else offset, pd.NA] == result.tolist()
+    assert dict(zip(instants, ends, strict=True)) == earlier_ends(
+        points(found.results), log.end, [*instants, NOW + timedelta(days=1)]
+    )

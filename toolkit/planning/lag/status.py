@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import lru_cache, partial
-from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +52,8 @@ from toolkit.planning.lag.status_rules import (
 )
 
 __all__ = ["StatusRules", "status_by_group", "with_status"]
+
+UNKNOWN_S = -1
 
 
 class StatusCase(NamedTuple):
@@ -129,7 +130,11 @@ def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(facts.hold != "", HELD, lambda i: f"paused by {facts.hold[i]}")
     yield StatusCase(facts.no_lag, OK, "caught up")
     yield StatusCase(facts.nothing_left, OK, "caught up: no committed record follows")
-    yield StatusCase(facts.gone, STOP, partial(_no_members, facts))
+    whole_s = np.floor(np.maximum(facts.empty_s, 0.0) + 0.5)
+    empty_s = np.where(np.isnan(whole_s), UNKNOWN_S, whole_s).tolist()
+    yield StatusCase(
+        facts.gone, STOP, lambda i: f"{_empty_text(empty_s[i])}{_moved_back(facts, i)}"
+    )
     yield StatusCase(
         (facts.hold_unread != "") & (facts.is_stalled | facts.perhaps_stuck | facts.falls_behind),
         None,
@@ -227,11 +232,6 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(~facts.no_lag, OK, "the unread records are recent")
 
 
-def _no_members(facts: StatusFacts, row: int) -> str:
-    empty_s = facts.empty_s[row]
-    return _empty_text(-1 if isnan(empty_s) else _whole_s(empty_s)) + _moved_back(facts, row)
-
-
 def _waiting(facts: StatusFacts, row: int) -> str:
     commit = "; a commit is pending in an open transaction" if facts.pending[row] else ""
     return (
@@ -246,16 +246,12 @@ def _moved_back(facts: StatusFacts, row: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    return _duration_text(_whole_s(seconds))
-
-
-def _whole_s(seconds: float) -> int:
-    return int(max(0.0, float(seconds)) + 0.5)
+    return _duration_text(int(max(0.0, float(seconds)) + 0.5))
 
 
 @lru_cache(maxsize=10_000)  # thousands of groups became Empty in the same second
-def _empty_text(seconds: int) -> str:
-    if seconds < 0:
+def _empty_text(seconds: float) -> str:
+    if seconds == UNKNOWN_S:
         return "group has no members"
     return f"group has had no members for {format_duration(seconds)}"
 

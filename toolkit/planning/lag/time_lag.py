@@ -18,7 +18,7 @@ record.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from math import ceil
 from typing import Any, NamedTuple
@@ -68,11 +68,11 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
 
     The bound applies to both sides; 0 is exact. The first three are null if unknown, and
     `time_lag_why`, "" otherwise, gives the reason. Reads committed, log_start, log_end and lag;
-    and, if present, `points` (lists of asked_at, offset, at: the answers of `offset_time_lookup`,
-    of which `points_around` is enough), of record_found (boolean)  and record_at (the result of
-    reading the first unread record: False if there is none; null at  without a timestamp), and for
-    history of earlier_at with earlier_end and of `past_ends` (lists of at, log_end). Sources are
-    preferred in the order: record, look-up, history.
+    and, if present: `points` (lists of tuples asked_at, offset, at: the answers of
+    `offset_time_lookup`, of which `points_around` is enough); record_found (boolean) and record_at,
+    the result of reading the first unread record (False if there is none; null without a
+    timestamp); and for the history earlier_at with earlier_end, and `past_ends` (lists of at,
+    log_end). Sources are preferred in the order: record, look-up, history.
     """
     now_ms = now.timestamp() * 1000
     behind = (partitions["lag"] > 0).fillna(value=False).to_numpy(bool)
@@ -104,24 +104,21 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     )
 
 
-def earlier_ends(points: pd.Series, log_ends: pd.Series, *, at: datetime) -> pd.Series:
+def earlier_ends(
+    points: Iterable[tuple[datetime, int | None, object]],
+    log_end: int | None,
+    instants: Sequence[datetime],
+) -> dict[datetime, int]:
     """
-    Return log end offsets at a past instant: Int64, null if they were not looked up.
+    Return where a log ended at those past instants that were looked up.
 
-    `points` as in `with_time_lag`, of all answers; `log_ends` the current log end offsets. A log
-    without a record at or after the instant already ended there. Records with earlier producer
+    `points` are the answers of one log, as in `with_time_lag`; `log_end` is where it ends now. A
+    log without a record at or after an instant already ended there. Records with earlier producer
     timestamps count as if they had existed.
     """
-    instant = _ms([at])[0]
-    flat = _flat(points)
-    found = pd.Series(pd.NA, index=range(len(points)), dtype="Int64")
-    hits = flat.timestamp == instant
-    rows, offsets = flat.row[hits], flat.offset[hits]
-    ends = log_ends.reset_index(drop=True).astype("Int64")
-    none = offsets == LAST_OFFSET
-    found.loc[rows[~none]] = offsets[~none]
-    found.loc[rows[none]] = ends.loc[rows[none]]
-    return found.set_axis(points.index)
+    answers = {asked_at: offset for asked_at, offset, _ in points}
+    ends = {at: log_end if answers[at] is None else answers[at] for at in instants if at in answers}
+    return {at: end for at, end in ends.items() if end is not None}
 
 
 def _first_unread(partitions: pd.DataFrame) -> Whole:
@@ -242,26 +239,14 @@ def _neighbours(row: Whole, offset: Whole, unread: Whole) -> tuple[Whole, Whole]
     return np.where(below > 0, before, -1), np.where(after < end, after, -1)
 
 
-def _flat(points: Iterable[Any]) -> _Flat:
-    """Flatten lists of points; lists shared by rows are read once."""
-    known: dict[int, list[Any]] = {}
-    cells = list(points)
-    for cell in cells:
-        if id(cell) not in known:
-            is_list = isinstance(cell, list | tuple | np.ndarray)
-            known[id(cell)] = [_fields(point) for point in cell] if is_list else []
-    listed = [known[id(cell)] for cell in cells]
-    row = np.repeat(np.arange(len(cells)), [len(one) for one in listed])
-    every = [point for one in listed for point in one]
+def _flat(points: pd.Series) -> _Flat:
+    lists = [one if isinstance(one, Collection) else () for one in points]
+    row = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
+    every = [point for one in lists for point in one]
     timestamp, at = _ms(point[0] for point in every), _ms(point[2] for point in every)
     offset = np.array([LAST_OFFSET if p[1] is None else p[1] for p in every], np.int64)
     order = np.lexsort((timestamp, offset, row))
     return _Flat(row[order], timestamp[order], offset[order], at[order])
-
-
-def _fields(point: Any) -> Any:
-    """Return asked_at, offset, at, of a mapping or of a record that has them in this order."""
-    return point if isinstance(point, tuple) else (point["asked_at"], point["offset"], point["at"])
 
 
 def _ms(times: Iterable[Any]) -> Whole:

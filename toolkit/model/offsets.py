@@ -57,6 +57,9 @@ class LogOffsets:
         return start is not None and end is not None and start <= offset < end
 
 
+NO_LOG = LogOffsets(None, None)
+
+
 class TimedOffset(NamedTuple):
     """The first record at or after an instant."""
 

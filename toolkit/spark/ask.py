@@ -42,6 +42,7 @@ from toolkit.model import (
     TopicPartition,
     Unread,
 )
+from toolkit.model.offsets import NO_LOG
 from toolkit.model.records import FirstRecord
 from toolkit.planning.holds.hold_words import hold_in_words
 from toolkit.planning.lag.lag import with_lag
@@ -49,7 +50,6 @@ from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.schemas import LOG_FACTS, schema
 
-NO_LOG = LogOffsets(None, None)
 # Look-ups do not date the last records of a log, which most groups are at.
 MOST_READ = 5_000
 

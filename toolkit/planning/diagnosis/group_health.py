@@ -37,6 +37,7 @@ from toolkit.model import (
     Unread,
 )
 from toolkit.model.commit_columns import columns_of
+from toolkit.model.offsets import NO_LOG
 from toolkit.model.plurals import counted
 from toolkit.model.records import FirstRecord
 from toolkit.model.rows import Kind, Row, Rows
@@ -49,7 +50,7 @@ from toolkit.planning.diagnosis.progress_rules import (
     Verdict,
     judge,
 )
-from toolkit.planning.lag.group_topics import NO_LOG, UNKNOWN, GroupTopic, by_group_and_topic
+from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 from toolkit.planning.lag.lag import lag_of
 
 HEALTH_COLUMNS: dict[str, Kind] = {

@@ -12,7 +12,8 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from toolkit.model import Group, GroupType, LogOffsets, Problem, Snapshot, TopicPartition
+from toolkit.model import Group, GroupType, Problem, Snapshot, TopicPartition
+from toolkit.model.offsets import NO_LOG
 from toolkit.planning.frames.group_rows import GROUP_COLUMNS, group_list
 from toolkit.planning.holds.hold_words import owner_names
 from toolkit.planning.selection.partition_selection import scopes_of
@@ -22,7 +23,6 @@ MEMBER_COLUMNS = (
     *("member", "host", "instance_id", "rack", "partitions", "assigned_partitions"),
     *("paused_partitions", "subscribed", "member_id"),
 )
-NO_LOG = LogOffsets(None, None)
 
 
 def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from typing import Self
 from toolkit.errors import UsageError
 from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapshot, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
+from toolkit.model.offsets import NO_LOG
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
@@ -24,6 +25,7 @@ from toolkit.planning.holds.recipes import (
     is_internal_topic,
     partitions_to_claim,
 )
+from toolkit.planning.lag.lag import lag_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
@@ -262,11 +264,11 @@ class HoldContext:
         return self.index.commits.get(self.group.group_id, {})
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return the offsets to the log end; None if unknown."""
-        commit, log = self.commits.get(partition), self.index.snapshot.logs.get(partition)
-        if commit is None or log is None or log.log_end is None:
-            return None
-        return max(0, log.log_end - max(commit.offset, log.log_start or 0))
+        """Return the lag; None if unknown."""
+        commit = self.commits.get(partition)
+        return lag_of(
+            commit.offset if commit else None, self.index.snapshot.logs.get(partition, NO_LOG)
+        )[0]
 
     def rate(self, partition: TopicPartition) -> float | None:
         """Return the larger of production and consumption rate in offsets/s; None if unknown."""

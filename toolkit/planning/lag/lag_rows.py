@@ -16,8 +16,9 @@ from operator import attrgetter, itemgetter
 
 from toolkit.model import Snapshot, TopicPartition
 from toolkit.model.commit_columns import CommitColumns, columns_of
+from toolkit.model.offsets import NO_LOG
 from toolkit.model.rows import Kind, Row, Rows
-from toolkit.planning.lag.group_topics import NO_LOG, UNKNOWN, GroupTopic, by_group_and_topic
+from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 from toolkit.planning.lag.lag import lag_of
 
 PARTITION_COLUMNS: dict[str, Kind] = {

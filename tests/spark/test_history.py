@@ -21,6 +21,10 @@ from toolkit.errors import StateFileError, ToolkitError, UsageError
 from toolkit.spark import history as module
 from toolkit.spark.history import RUNS, History, HistoryRun, RunFiles, paths_in
 
+# Each small read and write goes through several threads of delta-rs, which wait for each other: on
+# a machine with thirty busy processes it takes a hundred times as long.
+pytestmark = pytest.mark.timeout(600)
+
 DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 ONE, TWO, THREE = date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)

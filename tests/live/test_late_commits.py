@@ -28,6 +28,7 @@ from secured import Secured, reader
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.operate import watch_move
+from toolkit.operate.group_commits import GroupCommits
 from toolkit.operate.move import move
 from toolkit.operate.watch_move import MoveWatch
 from toolkit.plan import Action, ChangeStatus, Outcome, Result
@@ -54,6 +55,7 @@ class LateCommitter:
         self.read: list[tuple[int, int]] = []  # partition and offset
         self.late_commits = 0  # how often it still commits late when it gets the moved partition
         self.late_when_at: int | None = None  # or once the committed offset is this
+        self.late_now = False  # or with the next look for a record
         self.overwritten_with: list[int] = []
         classic = {"session.timeout.ms": 30_000, "heartbeat.interval.ms": 1_000}
         self.consumer = Consumer(
@@ -101,8 +103,9 @@ class LateCommitter:
                 self._overwrite()
 
     def _commit_while_held(self) -> None:
-        if self.late_when_at is not None and self._committed() == self.late_when_at:
-            self.late_when_at = None
+        due = self.late_when_at
+        if self.late_now or (due is not None and self._committed() == due):
+            self.late_when_at, self.late_now = None, False
             self._overwrite()
 
     def _committed(self) -> int:
@@ -184,6 +187,33 @@ def test_a_late_commit_after_the_release_is_moved_again(
         assert result.found
         assert 2 == late.read.count((MOVED, result.found.offset))
         assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED] == logged(operator, outcome)
+
+    of_both_protocols(is_so)
+
+
+def test_a_late_commit_before_the_move_is_waited_for(
+    of_both_protocols: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a consumer had in its hands it commits while it is held; the move is made once."""
+    look = GroupCommits.mark
+    lates: dict[str, LateCommitter] = {}
+
+    def commit_first(commits: GroupCommits) -> None:
+        late = lates[commits.group_id]
+        late.late_now = not late.overwritten_with
+        eventually(lambda: late.overwritten_with)
+        look(commits)
+
+    monkeypatch.setattr(GroupCommits, "mark", commit_first)
+
+    def is_so(operator: Operator, late: LateCommitter) -> None:
+        lates[late.group] = late
+        outcome, result = moved(operator, late, ShiftBy(-BACK))
+
+        assert outcome.is_done, outcome
+        assert ["hold", "move", "release"] == [step.action for step in outcome.steps]
+        assert result.found
+        assert late.overwritten_with == [result.found.offset + BACK]
 
     of_both_protocols(is_so)
 

@@ -2,9 +2,10 @@
 Move the committed offsets of a live group: hold its partitions, move, release, watch.
 
 Each step is an ordinary plan, applied and logged like any other. Because the partitions are revoked
-from their owners, every client fetches its new position. A client may commit a record that it still
-had in its hands over that: the group is watched until it continues from the new offsets, and what
-was overwritten is moved once more, when the late commit is spent. The hold ends with this process.
+from their owners, every client fetches its new position. A client may commit a record that it had
+read before over that: the move waits for such commits while the partitions are held, the group is
+watched until it continues from the new offsets, and what was overwritten is moved once more. The
+hold ends with this process.
 Partitions that cannot be held are moved by evicting their owners, see
 `toolkit.operate.move_streams`.
 """
@@ -25,6 +26,7 @@ from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
 from toolkit.operate.apply import AppliedPlan, apply_with_keepers, check_approval, record_outcome
 from toolkit.operate.apply_steps import OnStep
 from toolkit.operate.deferred_signals import defer_signals
+from toolkit.operate.group_commits import GroupCommits, wait_until_still
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import InterruptedRun
 from toolkit.operate.watch_move import MoveWatch, judged, with_results
@@ -112,7 +114,7 @@ class _Mover:
                 afterwards.callback(self.terminate_keepers)
                 afterwards.callback(self.release_at_last, planned)
                 self.is_held = True
-                if not self.apply(pause).outcome.is_done:
+                if not self.hold(pause):
                     return
             facts = self.facts(planned)
             exact = planned.replan(facts)
@@ -127,6 +129,16 @@ class _Mover:
                 raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
             elif not self.outcomes:
                 raise Blocked("nothing to move: the offsets are already at the target")
+
+    def hold(self, pause: Plan) -> bool:
+        """Hold partitions, and wait until consumers have committed what they had read of them."""
+        held = {change.partition for _, change in pause.changes}
+        with connected(self.cluster) as connection:
+            commits = GroupCommits(connection, self.group_id)
+            is_held = self.apply(pause).outcome.is_done
+            if is_held:
+                wait_until_still(commits, held)
+        return is_held
 
     def release_and_watch(
         self,

@@ -1,31 +1,22 @@
-"""
-Watch a group after its moved partitions were released, until it continues from the new offsets.
-
-Every commit is read from the offsets topic, if that is permitted; else the committed offsets are
-polled, which may miss some.
-"""
+"""Watch a group after moved partitions were released, until it continues from the new offsets."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from toolkit.errors import BrokerRefused, PrerequisiteMissing, ToolkitError
+from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.offsets_topic.commit_follower import CommitFollower, NewCommit
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
+from toolkit.operate.group_commits import LOOK_EVERY_S, GroupCommits
 from toolkit.plan import Action, ChangeStatus, Result, Step, StepOutcome
 from toolkit.planning.holds.continuation import Continuation, MovedOffset, MoveEvidence
 
 WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
-LOOK_EVERY_S = 0.2
 NOT_SEEN = "moved; the application was not seen to continue from there"
-
-Committed = Mapping[TopicPartition, int]
 
 
 class MoveWatch:
@@ -38,18 +29,13 @@ class MoveWatch:
         self.connection = connection
         self.group = group
         self.partitions = {place: Continuation(one) for place, one in moved.items()}
-        self.last_committed: Committed = {place: one.target for place, one in moved.items()}
-        self.follower: CommitFollower | None = None
-        try:
-            self.follower = CommitFollower(connection, group.group_id)
-        except BrokerRefused:
-            self._do_without_follower()
+        self.commits = GroupCommits(connection, group.group_id)
         self.since: dict[TopicPartition, float] = {}  # when a reader was seen to have it
         self.is_at_rest = False
 
     def overwritten_while_held(self) -> list[TopicPartition]:
         """Return the partitions that have another committed offset than they were moved to."""
-        found = self._committed()
+        found = self.commits.read_committed()
         late = [p for p, one in self.partitions.items() if found.get(p) != one.moved.target]
         for place in late:
             self.partitions[place].add(found.get(place), assigned_s=None, released_s=0)
@@ -83,15 +69,9 @@ class MoveWatch:
         without an owner in the description is older than its next owner.
         """
         began = time.monotonic()
-        end = self.follower.end() if self.follower else 0
-        changed = [] if self.follower else list(self._changed())
+        self.commits.mark()
         assigned = self._assigned()
-        if self.follower:
-            try:
-                changed = list(self.follower.read_to(end))
-            except (BrokerRefused, PrerequisiteMissing):  # describing needs fewer ACLs
-                self._do_without_follower()
-        for place, offset in changed:
+        for place, offset, _ in self.commits.read():
             if place not in self.partitions:
                 continue
             had_s = began - self.since[place] if place in self.since else None
@@ -99,6 +79,7 @@ class MoveWatch:
                 # It was assigned since the last sample, before or after this commit; while a group
                 # rebalances, its description does not show the owners.
                 had_s = 0
+            self.partitions[place].every_commit &= self.commits.has_every_commit
             self.partitions[place].add(
                 offset, assigned_s=had_s, released_s=time.monotonic() - released
             )
@@ -110,24 +91,6 @@ class MoveWatch:
         logs, _ = read_log_offsets(self.connection, sorted(self.partitions))
         for place, log in logs.items():
             self.partitions[place].readable_to = log.log_end
-
-    def _do_without_follower(self) -> None:
-        """Look at the committed offsets from now on."""
-        self.follower = None
-        for one in self.partitions.values():
-            one.every_commit = False
-
-    def _changed(self) -> Iterator[NewCommit]:
-        before, self.last_committed = self.last_committed, self._committed()
-        for place in self.partitions:
-            if before.get(place) != self.last_committed.get(place):
-                yield NewCommit(place, self.last_committed.get(place))
-
-    def _committed(self) -> Committed:
-        commits, problems = read_commits(self.connection, [self.group.group_id])
-        if problems:
-            raise BrokerRefused(problems[0].why)
-        return {TopicPartition(one.topic, one.partition): one.offset for one in commits}
 
     def _assigned(self) -> frozenset[TopicPartition]:
         """Return what readers have now."""

@@ -20,6 +20,7 @@ class NewCommit(NamedTuple):
 
     partition: TopicPartition
     offset: int | None
+    at_ms: int = 0  # by the coordinator's clock; 0 where that is not known
 
 
 class CommitFollower:
@@ -55,6 +56,12 @@ class CommitFollower:
                 with suppress(UnknownRecord):
                     group_id, topic, partition = decode_commit_key(key)
                     if group_id == self.group_id:
-                        offset = -1 if value is None else decode_commit_value(value).offset
                         place = TopicPartition(topic, partition)
-                        yield NewCommit(place, offset if offset >= 0 else None)
+                        yield _commit(place, value)
+
+
+def _commit(place: TopicPartition, value: bytes | None) -> NewCommit:
+    if value is None:
+        return NewCommit(place, None)
+    found = decode_commit_value(value)
+    return NewCommit(place, found.offset if found.offset >= 0 else None, found.commit_time_ms)

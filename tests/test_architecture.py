@@ -203,6 +203,40 @@ def test_a_class_name_stands_once() -> None:
     assert {} == {name: found for name, found in places.items() if len(found) > 1}
 
 
+# The functions that decide the same thing in several places, by the rule.
+RULES = {
+    "the lag of a partition": "lag_of",
+    "the lag of many partitions": "with_lag",
+    "the lag of a group": "lag_by_group",
+    "since when a group is unused": "last_use_of",
+    "whether a group can be checked for unsubscribed offsets": "uncheckable_reason",
+    "whether changes of a group can be planned": "is_plannable",
+    "a reason is required": "lacks_reason",
+    "what blocks a plan": "blocking",
+    "a plan is approved": "check_approval",
+    "a committed offset is another one than in the plan": "why_moved",
+    "a move was written over": "is_written_over",
+    "which answers are worth another try": "is_worth_retrying",
+    "what a commit in the offsets topic says": "decode_commit_value",
+}
+
+
+def test_a_rule_is_written_once() -> None:
+    """Each has one definition, and whoever needs it calls that."""
+    defined: dict[str, list[str]] = {}
+    called: dict[str, set[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                defined.setdefault(node.name, []).append(name_of(path))
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    called.setdefault(alias.name, set()).add(name_of(path))
+
+    assert {} == {rule: defined.get(n) for rule, n in RULES.items() if len(defined[n]) != 1}
+    assert {} == {rule: name for rule, name in RULES.items() if not called.get(name)}
+
+
 def test_docstrings_name_what_there_is() -> None:
     """A word in backticks is a name or a text in the code, a module, or one of Kafka or Python."""
     names, texts = {*dir(builtins), *keyword.kwlist, "__consumer_offsets"}, set[str]()

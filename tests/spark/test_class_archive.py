@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from applications import Applications
 from main_program import call_main
 
 from toolkit.model import TopicPartition
-
-pytestmark = pytest.mark.slow("several JVMs")
+from toolkit.spark import class_archive
+from toolkit.spark.java import java_version
 
 FLEET_LAG = "from toolkit.cli import main; main()"
 # Prints the archives that the JVM has mapped into its memory, and runs something.
@@ -28,6 +29,7 @@ print([one.path for one in maps if "spark-classes" in one.path])
 """
 
 
+@pytest.mark.slow("several JVMs")
 def test_spark_starts_from_an_archive_that_was_made_on_request(
     apps: Applications, tmp_path: Path
 ) -> None:
@@ -61,3 +63,28 @@ def test_spark_starts_from_an_archive_that_was_made_on_request(
     assert group in row
     assert str(archive) in mapped
     assert "[]\n" == run(MAPPED)
+
+
+def test_an_archive_fits_the_image_that_it_was_made_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Image layers keep whole seconds, and a container may have Java options of its own."""
+    jar = tmp_path / "pyspark" / "jars" / "spark-core.jar"
+    jar.parent.mkdir(parents=True)
+    jar.touch()
+    origin = str(tmp_path / "pyspark" / "__init__.py")
+    monkeypatch.setattr(
+        class_archive, "find_spec", lambda name: ModuleSpec(name, None, origin=origin)
+    )
+    java_version.cache_clear()
+    os.utime(jar, ns=(0, 1_750_000_000_123_456_789))
+    built = class_archive.archive_file(in_environment=True)
+
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1")
+    java_version.cache_clear()
+    os.utime(jar, ns=(0, 1_750_000_000_000_000_000))
+    pulled = class_archive.archive_file(in_environment=True)
+    os.utime(jar, ns=(0, 1_750_000_001_000_000_000))
+
+    assert built == pulled
+    assert built != class_archive.archive_file(in_environment=True)

@@ -75,4 +75,5 @@ def _jars() -> Iterator[str]:
     if spec and spec.origin:
         for jar in sorted(Path(spec.origin).with_name("jars").glob("*.jar")):
             found = jar.stat()
-            yield f"{jar} {found.st_size} {found.st_mtime_ns}"
+            # The layers of an image keep whole seconds, and the JVM compares no more than these.
+            yield f"{jar} {found.st_size} {int(found.st_mtime)}"

@@ -119,7 +119,9 @@ def java_version(java: Path) -> str:
     answer = subprocess.run(
         [java, "-version"], capture_output=True, text=True, timeout=30, check=True
     )
-    return answer.stderr
+    # Before its version it names variables with options, such as JAVA_TOOL_OPTIONS.
+    lines = answer.stderr.splitlines()
+    return "\n".join(line for line in lines if "Picked up " not in line)
 
 
 def _packaged() -> Path | None:

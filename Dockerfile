@@ -50,6 +50,7 @@ ENV PATH=/opt/offsetbook/.venv/bin:$PATH \
 WORKDIR /data
 # Spark does not start as a user that has no name, so no other number will do.
 USER 10001:10001
-# tini hands signals on and collects what Java and kernels leave, which process 1 has to do.
-ENTRYPOINT ["tini", "--", "offsetbook"]
+# tini hands signals on and collects what Java and kernels leave, which process 1 has to do; with -s
+# also where another init is process 1 (docker run --init, shareProcessNamespace), without a warning.
+ENTRYPOINT ["tini", "-s", "--", "offsetbook"]
 CMD ["--help"]

@@ -292,7 +292,7 @@ def test_the_dockerfile_is_sound(tool: Tool) -> None:
 
     assert [] == [name for name in copied if not (ROOT / name).exists()]
     assert set(let_in) == copied
-    assert 'ENTRYPOINT ["tini", "--", "offsetbook"]' in lines
+    assert 'ENTRYPOINT ["tini", "-s", "--", "offsetbook"]' in lines
 
 
 def test_the_page_on_schedules_names_every_file_and_runs_what_there_is() -> None:

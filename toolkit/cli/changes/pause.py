@@ -10,6 +10,7 @@ import click
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, print_result
 from toolkit.cli.command_target import CommandPlan, CommandTarget, only_group, opened
+from toolkit.cli.container_command import check_keeper_outlives, is_container_command
 from toolkit.cli.options import topics_option
 from toolkit.cli.output import printable
 from toolkit.model import CaptureMode
@@ -64,6 +65,8 @@ def make(
     """Plan a pause of the one group that is named."""
     from toolkit.journeys.pause import pause
 
+    if detach:
+        check_keeper_outlives()
     group = only_group(command)
     with opened(command) as access:
         change = pause(access, group, topics, **terms)
@@ -109,8 +112,8 @@ def _stay(planned: CheckedPlan) -> int:
 
 
 def _wants_to_keep() -> bool:
-    """Ask whether the hold continues; without a terminal, it does not."""
-    if not has_terminal():
+    """Ask whether the hold continues; without a terminal, or with the container, it does not."""
+    if not has_terminal() or is_container_command():
         return False
     choices = click.Choice(["keep", "resume"])
     try:

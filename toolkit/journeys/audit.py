@@ -83,7 +83,7 @@ class AuditReport:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """One row for each run, newest first; columns as in `runs_frame`."""
-        from toolkit.report.audit_frames import runs_frame  # noqa: PLC0415 - loads pandas
+        from toolkit.report.audit_rows import runs_frame  # noqa: PLC0415 - loads pandas
 
         return runs_frame(self.entries)
 
@@ -105,7 +105,7 @@ class AuditReport:
     @cached_property
     def changes(self) -> pd.DataFrame:
         """One row for each change; columns as in `changes_frame`."""
-        from toolkit.report.audit_frames import changes_frame  # noqa: PLC0415 - loads pandas
+        from toolkit.report.audit_rows import changes_frame  # noqa: PLC0415 - loads pandas
 
         return changes_frame(self.entries)
 

@@ -1,4 +1,4 @@
-"""The audit log as plain rows: one a run, or one a change."""
+"""The audit log as plain rows and as frames: one row a run, or one a change."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from toolkit.model.rows import Kind, Rows
 from toolkit.plan import Position
+from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
 from toolkit.storage.audit import AuditEntry, Event
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RUN_COLUMNS: dict[str, Kind] = {
     "run": "text",
@@ -56,6 +61,12 @@ def run_rows(entries: Iterable[AuditEntry]) -> Rows:
     return Rows(RUN_COLUMNS, rows)
 
 
+def runs_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
+    """Return `run_rows` as a frame."""
+    counts = dict.fromkeys(("groups", "changes"), "int64")
+    return frame_of(run_rows(entries), {**counts, "at": UTC_TIME})
+
+
 def change_rows(entries: Iterable[AuditEntry]) -> Rows:
     """
     Return a row for each change of every run as it ended, or as it was about to be made.
@@ -76,6 +87,12 @@ def change_rows(entries: Iterable[AuditEntry]) -> Rows:
         for change in step.changes
     ]
     return Rows(CHANGE_COLUMNS, rows)
+
+
+def changes_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
+    """Return `change_rows` as a frame; partition and offsets are Int64."""
+    offsets = dict.fromkeys(("partition", "before", "after", "read_back"), "Int64")
+    return frame_of(change_rows(entries), {**offsets, "at": UTC_TIME})
 
 
 def _intent_cells(entry: AuditEntry) -> tuple[object, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.model import Snapshot
 from toolkit.model.times import format_duration
@@ -25,8 +24,11 @@ from toolkit.report.frame_text import frame_text
 from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
 from toolkit.report.safe_names import sentence, visible
-from toolkit.report.tables import show_table
+from toolkit.report.tables import show_empty, show_table
 from toolkit.storage.audit import AuditEntry
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TO_APPROVE = (
     "To apply exactly this, set dry_run = False, approve and reason{} among the parameters and run "
@@ -143,7 +145,7 @@ def show_nothing_to_do(message: str) -> None:
 def show_outcome(outcome: Outcome | None) -> None:
     """Show the result of every change, as read back; changes that were not done come first."""
     if outcome is None:
-        show_table(pd.DataFrame(), empty_text="Nothing was applied: nothing to verify.")
+        show_empty("Nothing was applied: nothing to verify.")
         return
     tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
     whys = outcome_reasons(outcome)
@@ -166,8 +168,7 @@ def show_undo(run_id: str, command: str, *, has_changed: bool) -> None:
     """Show how a run is undone; without a command there is nothing to undo."""
     if not command:
         what = "No committed offset" if has_changed else "Nothing"
-        empty = f"{what} was changed, so there is nothing to undo."
-        show_table(pd.DataFrame(), empty_text=empty)
+        show_empty(f"{what} was changed, so there is nothing to undo.")
         return
     line = "Dry run of the undo; its report contains the command that applies it:"
     show_notice(f"Run {run_id} can be undone", [line], command=command)

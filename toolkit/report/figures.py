@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,15 @@ _GRID_ON_BOTH = "rgba(128,128,128,0.25)"
 
 # The mark-up that authors use in titles and hover templates; links are not among it.
 _UNWANTED_TAG = re.compile(r"<(?!/?(?:b|i|br|em|sub|sup|extra)\s*/?>)", re.IGNORECASE)
+
+
+def show_traces(traces: Sequence[Mapping[str, object]], **layout: object) -> None:
+    """Show traces, each with its `type`, as one figure; see `show_figure`."""
+    import plotly.graph_objects as go  # noqa: PLC0415 - only who sees a chart waits for it
+
+    figure = go.Figure(list(traces))
+    figure.update_layout(**layout)
+    show_figure(figure)
 
 
 def show_figure(figure: go.Figure) -> None:

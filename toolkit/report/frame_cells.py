@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
-
-import numpy as np
-import pandas as pd
+from numbers import Number
+from typing import TYPE_CHECKING, Any
 
 from toolkit.model.rows import Kind, Rows
 from toolkit.report.cell_text import is_in_seconds
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 OF_GROUPS = "group"  # the column of names that may be empty
+# By the letter that numpy and pandas give to a kind of column; what has no letter here is objects.
+KINDS: dict[str, Kind] = {"b": "text", "M": "time", "m": "duration"}
+NUMBERS = "iufc"
 
 
 def rows_of(frame: pd.DataFrame) -> Rows:
@@ -31,36 +35,31 @@ def column_kind(column: pd.Series[Any]) -> Kind:
     """
     if column.name == OF_GROUPS:
         return "name"
-    if pd.api.types.is_bool_dtype(column):
-        return "text"
-    if pd.api.types.is_datetime64_any_dtype(column):
-        return "time"
-    if pd.api.types.is_timedelta64_dtype(column):
-        return "duration"
-    if pd.api.types.is_numeric_dtype(column) or _all_are(column, _is_number):
+    letter = column.dtype.kind
+    if letter in KINDS:
+        return KINDS[letter]
+    if letter in NUMBERS or _all_are(column, _is_number):
         return "duration" if is_in_seconds(column.name) else "number"
     return "duration" if _all_are(column, lambda value: isinstance(value, timedelta)) else "text"
 
 
 def cell_values(column: pd.Series[Any]) -> list[Any]:
     """Return the values of a column, None where one is missing."""
+    import numpy as np  # noqa: PLC0415 - who has no frame does not come here
+
     return [
         None if is_missing else bool(value) if isinstance(value, np.bool_) else value
         for value, is_missing in zip(column.astype(object), column.isna(), strict=True)
     ]
 
 
-def _all_are(column: Iterable[Any], fits: Callable[[Any], bool]) -> bool:
+def _all_are(column: pd.Series[Any], fits: Callable[[Any], bool]) -> bool:
     """Whether there are values, and all of them fit."""
-    known = (value for value in column if not _is_missing(value))
+    cells = zip(column, column.isna(), strict=True)
+    known = (value for value, is_missing in cells if not is_missing)
     first = next(known, None)
     return first is not None and fits(first) and all(map(fits, known))
 
 
-def _is_missing(value: object) -> bool:
-    is_nan = isinstance(value, float) and np.isnan(value)
-    return bool(is_nan) or value is None or value is pd.NA or value is pd.NaT
-
-
 def _is_number(value: object) -> bool:
-    return bool(pd.api.types.is_number(value)) and not pd.api.types.is_bool(value)
+    return isinstance(value, Number) and not isinstance(value, bool)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.report.display import OutputRole, capture_outputs, display_output
 from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.report.notices import NoticeTone
 from toolkit.report.tables import show_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST = 5
 

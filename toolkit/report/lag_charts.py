@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import pandas as pd
-import plotly.graph_objects as go
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from toolkit.report.colours import SERIES, UNUSED, series_colours
-from toolkit.report.figures import show_figure
+from toolkit.report.figures import show_traces
 from toolkit.report.safe_names import group_label, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BAR_PX = 26
 FRAME_PX = 130
@@ -24,11 +25,10 @@ def show_lag_chart(groups: pd.DataFrame, *, top_n: int = 20) -> None:
     worst = groups.dropna(subset=["lag"]).nlargest(top_n, "lag")
     colours = series_colours(groups["cluster"])
     bars = [
-        go.Bar(
+        _bar(
             name=plain(cluster),
             x=rows["lag"],
             y=_labels(rows),
-            orientation="h",
             marker={"color": colours[str(cluster)]},
             hovertemplate="%{x:,}",
         )
@@ -51,7 +51,7 @@ def show_partition_lag_chart(partitions: pd.DataFrame, *, top_n: int = 30) -> No
         return
     worst = behind.sort_values("lag", ascending=False, kind="stable").head(top_n)
     bars = [
-        go.Bar(
+        _bar(
             name=plain(topic),
             x=rows["lag"],
             y=[plain(f"{topic}:{number}") for topic, number in _places(rows)],
@@ -59,7 +59,6 @@ def show_partition_lag_chart(partitions: pd.DataFrame, *, top_n: int = 30) -> No
             textposition="auto",
             cliponaxis=False,
             customdata=[plain(owner or "no owner") for owner in rows["owner"]],
-            orientation="h",
             hovertemplate="%{y}<br>lag %{x:,}<br>%{customdata}<extra></extra>",
         )
         for topic, rows in worst.groupby("topic", sort=False)
@@ -94,11 +93,10 @@ def show_unsubscribed_lag_chart(by_group: pd.DataFrame, *, top_n: int = 20) -> N
         "unsubscribed_lag": ("unsubscribed offsets", UNUSED),
     }
     bars = [
-        go.Bar(
+        _bar(
             name=name,
             x=worst[column],
             y=_labels(worst),
-            orientation="h",
             marker={"color": colour},
             hovertemplate="%{x:,}",
         )
@@ -113,15 +111,21 @@ def _labels(rows: pd.DataFrame) -> list[str]:
     return list(map(group_label, rows["group"], rows["cluster"]))
 
 
-def _show_bars(bars: list[go.Bar], *, title: str, rows: int, labels: Sequence[str] = ()) -> None:
+def _bar(**values: object) -> dict[str, object]:
+    return {"type": "bar", "orientation": "h", **values}
+
+
+def _show_bars(
+    bars: Sequence[Mapping[str, object]], *, title: str, rows: int, labels: Sequence[str] = ()
+) -> None:
     """Show bars from the top in the order of their labels, or else the longest first."""
     if not rows:
         return
     # From below; the longest bar on top, whichever cluster it belongs to.
     order = {"categoryorder": "array", "categoryarray": [*reversed(labels)]}
     by_length = {"categoryorder": "total ascending"}
-    figure = go.Figure(bars)
-    figure.update_layout(
+    show_traces(
+        bars,
         title=title,
         barmode="stack",
         height=FRAME_PX + BAR_PX * rows,
@@ -130,4 +134,3 @@ def _show_bars(bars: list[go.Bar], *, title: str, rows: int, labels: Sequence[st
         legend={"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "traceorder": "normal"},
         yaxis={"type": "category", "ticklabelstandoff": 6, **(order if labels else by_length)},
     )
-    show_figure(figure)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import plotly.graph_objects as go
-
 from toolkit.model import Snapshot
 from toolkit.model.names import shown_name
 from toolkit.plan import Change, Plan, Step
 from toolkit.report.colours import CAUTION, SERIES, UNUSED
 from toolkit.report.colours import UNKNOWN as GREY
-from toolkit.report.figures import show_figure
+from toolkit.report.figures import show_traces
 from toolkit.report.safe_names import plain
 
 ROW_PX = 30
@@ -54,8 +52,8 @@ def show_plan_chart(plan: Plan, facts: Snapshot, *, most: int = 30) -> None:
     title = "Planned offset changes within each log"
     if len(changes) > len(rows):
         title += f" ({len(rows)} of {len(changes):,})"
-    figure = go.Figure([_logs(rows), _before(rows), *_after(rows)])
-    figure.update_layout(
+    show_traces(
+        [_logs(rows), _before(rows), *_after(rows)],
         title=title,
         height=FRAME_PX + ROW_PX * len(rows),
         xaxis={
@@ -69,7 +67,6 @@ def show_plan_chart(plan: Plan, facts: Snapshot, *, most: int = 30) -> None:
         hovermode="closest",
         legend={"x": 0, "y": -0.12, "yref": "container", "yanchor": "bottom"},
     )
-    show_figure(figure)
 
 
 def _distance(change: Change) -> int:
@@ -111,22 +108,24 @@ def _kind(before: int | None, after: int | None) -> tuple[str, str]:
     return FORWARD if after > before else BACK
 
 
-def _logs(rows: list[PlanChartRow]) -> go.Bar:
-    return go.Bar(
-        name="the log",
-        y=[row.label for row in rows],
-        base=[row.start for row in rows],
-        x=[row.end - row.start for row in rows],
-        orientation="h",
-        width=0.36,
-        marker={"color": LOG_GREY},
-        hoverinfo="skip",
-    )
+def _logs(rows: list[PlanChartRow]) -> dict[str, object]:
+    return {
+        "type": "bar",
+        "name": "the log",
+        "y": [row.label for row in rows],
+        "base": [row.start for row in rows],
+        "x": [row.end - row.start for row in rows],
+        "orientation": "h",
+        "width": 0.36,
+        "marker": {"color": LOG_GREY},
+        "hoverinfo": "skip",
+    }
 
 
-def _before(rows: list[PlanChartRow]) -> go.Scatter:
+def _before(rows: list[PlanChartRow]) -> dict[str, object]:
     there = [row for row in rows if row.before is not None]
-    return go.Scatter(
+    return dict(
+        type="scatter",
         name="current offset",
         mode="markers",
         x=[row.before for row in there],
@@ -136,7 +135,7 @@ def _before(rows: list[PlanChartRow]) -> go.Scatter:
     )
 
 
-def _after(rows: list[PlanChartRow]) -> Iterator[go.Scatter]:
+def _after(rows: list[PlanChartRow]) -> Iterator[dict[str, object]]:
     """Yield for each kind of change the ways and where they end."""
     for kind in dict.fromkeys(row.kind for row in rows):
         name, colour = kind
@@ -144,15 +143,17 @@ def _after(rows: list[PlanChartRow]) -> Iterator[go.Scatter]:
         # A gap after each way, so that it does not lead on to the next partition.
         xs = [x for row in those for x in (row.before, row.after, None)]
         ys = [y for row in those for y in (row.label, row.label, None)]
-        yield go.Scatter(
-            mode="lines",
-            x=xs,
-            y=ys,
-            line={"color": colour, "width": 3},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-        yield go.Scatter(
+        yield {
+            "type": "scatter",
+            "mode": "lines",
+            "x": xs,
+            "y": ys,
+            "line": {"color": colour, "width": 3},
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
+        yield dict(
+            type="scatter",
             name=name,
             mode="markers",
             x=[row.before if row.after is None else row.after for row in those],

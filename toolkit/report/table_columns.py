@@ -8,12 +8,13 @@ table says; files and data formats have all columns.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.report.cell_text import heading
 from toolkit.report.frame_cells import OF_GROUPS, column_kind
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAMES = frozenset(
     {"severity", "rule", "what", "run", "at", "cluster", "group", "action", "topic", "partition"}

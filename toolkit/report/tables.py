@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
-
+from toolkit.model import Snapshot
 from toolkit.model.rows import WORDS, Kind
+from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report.browser_libraries import STYLED_COLUMNS, table_script, table_style
 from toolkit.report.cell_text import cell_texts, heading
 from toolkit.report.display import OutputRole, display_output, is_headless
@@ -23,6 +23,9 @@ from toolkit.report.frame_cells import cell_values, column_kind
 from toolkit.report.frame_text import frame_text
 from toolkit.report.safe_names import in_html, visible
 from toolkit.report.table_columns import TableColumns, table_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROW_CAP = 2000
 _TEXT_ROWS = 20
@@ -54,7 +57,18 @@ def show_table(
     """
     columns = table_columns(_with_index(frame))
     display_output(table_bundle(columns, caption_text=caption_text, empty_text=empty_text))
-    _put_looks(frame)
+    _put_looks(has_rows=len(frame) > 0)
+
+
+def show_empty(text: str) -> None:
+    """Show what is said in place of a table without rows."""
+    display_output(_empty_bundle("", text))
+    _put_looks(has_rows=False)
+
+
+def show_read_errors(facts: Snapshot) -> None:
+    """Show what a snapshot could not read, see `show_problems`."""
+    show_problems(problems_frame(facts.problems, cluster=facts.cluster))
 
 
 def show_problems(
@@ -68,7 +82,7 @@ def show_problems(
 
     Takes a frame or records such as `toolkit.model.Problem`.
     """
-    frame = problems if isinstance(problems, pd.DataFrame) else _frame(problems)
+    frame = _frame(problems)
     if frame.empty:
         show_table(frame, empty_text=empty_text)
         return
@@ -76,17 +90,21 @@ def show_problems(
     caption = caption_text or f"{count}"
     bundle = table_bundle(table_columns(_with_index(frame)), caption_text=caption)
     display_output(bundle, role=OutputRole.PROBLEMS)
-    _put_looks(frame)
+    _put_looks(has_rows=True)
 
 
-def _put_looks(frame: pd.DataFrame) -> None:
+def _put_looks(*, has_rows: bool) -> None:
     if not is_headless():
-        looks = table_script() if len(frame) else table_style()
+        looks = table_script() if has_rows else table_style()
         display_output({"text/html": looks, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
 
 
-def _frame(records: Iterable[Any]) -> pd.DataFrame:
-    rows = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else r for r in records]
+def _frame(problems: pd.DataFrame | Iterable[Any]) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415 - commands that show nothing start without it
+
+    if isinstance(problems, pd.DataFrame):
+        return problems
+    rows = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else r for r in problems]
     return pd.DataFrame(rows)
 
 
@@ -95,21 +113,28 @@ def table_bundle(
 ) -> dict[str, str]:
     """Return a table as HTML and as text."""
     frame = columns.frame
-    title = f"<figcaption>{in_html(caption_text)}</figcaption>" if caption_text else ""
     if frame.empty:
-        empty = f'<p class="ob-empty">{in_html(empty_text)}</p>'
-        html = f'<figure class="ob-table">{title}{empty}</figure>'
-        return {"text/html": html, "text/plain": f"{visible(caption_text)}\n{empty_text}".strip()}
+        return _empty_bundle(caption_text, empty_text)
     shown = frame.head(ROW_CAP)
     text = frame_text(shown.head(_TEXT_ROWS))
     cut, left_out = _cut_notice(len(frame)), visible(columns.note)
     notice = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
     note = f'<p class="ob-left-out">{in_html(left_out)}</p>' if left_out else ""
-    html = f"{title}{notice}{_table(shown, columns.leading)}{note}"
+    html = f"{_title(caption_text)}{notice}{_table(shown, columns.leading)}{note}"
     return {
         "text/html": f'<figure class="ob-table">{html}</figure>',
         "text/plain": "\n".join(filter(None, (visible(caption_text), cut, text, left_out))),
     }
+
+
+def _empty_bundle(caption_text: str, empty_text: str) -> dict[str, str]:
+    empty = f'<p class="ob-empty">{in_html(empty_text)}</p>'
+    html = f'<figure class="ob-table">{_title(caption_text)}{empty}</figure>'
+    return {"text/html": html, "text/plain": f"{visible(caption_text)}\n{empty_text}".strip()}
+
+
+def _title(caption_text: str) -> str:
+    return f"<figcaption>{in_html(caption_text)}</figcaption>" if caption_text else ""
 
 
 def _cut_notice(rows: int) -> str:

@@ -114,7 +114,7 @@ class ChangeOutcome:
     @property
     def audit_row(self) -> pd.DataFrame:
         """Its run in the audit log, one row or none; columns as in `runs_frame`."""
-        from toolkit.report.audit_frames import runs_frame  # noqa: PLC0415 - loads pandas
+        from toolkit.report.audit_rows import runs_frame  # noqa: PLC0415 - loads pandas
         from toolkit.storage.audit import read  # noqa: PLC0415
 
         state = self.change.access.state

@@ -8,13 +8,17 @@ from datetime import datetime
 from itertools import chain, repeat
 from operator import attrgetter
 from types import MappingProxyType
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.model import TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import shown_name
+from toolkit.model.rows import Kind, Rows
 from toolkit.plan import Change, Finding, Intent, Outcome, Plan, Position, StepOutcome
+from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RecordTimes = Mapping[tuple[TopicPartition, int], datetime]
 NO_TIMES: RecordTimes = MappingProxyType({})
@@ -36,8 +40,21 @@ _MOVED = (
     *("group", "topic", "partition", "before", "after", "distance", "time_distance"),
     *("metadata", "why"),
 )
-FINDING_COLUMNS = ("cluster", "severity", "rule", "group", "topic", "partition", "why")
-OUTCOME_COLUMNS = ("group", "action", "topic", "partition", "status", "read_back", "why")
+FINDING_COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("cluster", "severity", "rule"), "text"),
+    "group": "name",
+    "topic": "text",
+    "partition": "number",
+    "why": "text",
+}
+OUTCOME_COLUMNS: dict[str, Kind] = {
+    "group": "name",
+    **dict.fromkeys(("action", "topic"), "text"),
+    "partition": "number",
+    "status": "text",
+    "read_back": "number",
+    "why": "text",
+}
 
 
 @no_garbage_collection()
@@ -51,11 +68,13 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
     there is none), time_distance, metadata (what happens to it: "", "kept", "set", "changed" or
     "removed"), why.
     """
+    import pandas as pd  # noqa: PLC0415 - a change can be made without it
+
     changes = [change for step in plan.steps for change in step.changes]
-    before = _offsets(change.before for change in changes)
-    after = _offsets(change.after for change in changes)
-    before_time = _times(changes, attrgetter("before"), times)
-    after_time = _times(changes, attrgetter("after"), times)
+    before = pd.Series(_offsets(change.before for change in changes), dtype="Int64")
+    after = pd.Series(_offsets(change.after for change in changes), dtype="Int64")
+    before_time = pd.Series(_times(changes, attrgetter("before"), times), dtype=UTC_TIME)
+    after_time = pd.Series(_times(changes, attrgetter("after"), times), dtype=UTC_TIME)
     columns = {
         "group": _repeated(plan, [step.group_id for step in plan.steps]),
         "action": _repeated(plan, [step.action.shown for step in plan.steps]),
@@ -84,7 +103,7 @@ def findings_frame(findings: Iterable[Finding], *, cluster: str) -> pd.DataFrame
         (cluster, str(f.severity), f.rule, f.group_id, f.topic, f.partition, f.why)
         for f in findings
     ]
-    return pd.DataFrame(rows, columns=FINDING_COLUMNS).astype({"partition": "Int64"})
+    return frame_of(Rows(FINDING_COLUMNS, rows), {"partition": "Int64"})
 
 
 def _repeated(plan: Plan, names: Iterable[str]) -> list[str]:
@@ -93,20 +112,19 @@ def _repeated(plan: Plan, names: Iterable[str]) -> list[str]:
     return list(chain.from_iterable(map(repeat, names, sizes)))
 
 
-def _offsets(positions: Iterable[Position | None]) -> pd.Series[int]:
-    offsets = [None if position is None else position.offset for position in positions]
-    return pd.Series(offsets, dtype="Int64")
+def _offsets(positions: Iterable[Position | None]) -> list[int | None]:
+    return [None if position is None else position.offset for position in positions]
 
 
 def _times(
     changes: Sequence[Change], side: Callable[[Change], Position | None], times: RecordTimes
-) -> pd.Series[pd.Timestamp]:
+) -> list[datetime | None]:
     found: list[datetime | None] = [None] * len(changes)
     timed = {partition for partition, _ in times}
     for row, change in enumerate(changes if timed else ()):
         if change.partition in timed and (position := side(change)):
             found[row] = times.get((change.partition, position.offset))
-    return pd.Series(found, dtype="datetime64[ms, UTC]")
+    return found
 
 
 def _metadata(before: Position | None, after: Position | None) -> str:
@@ -132,8 +150,7 @@ def outcome_frame(outcome: Outcome | None) -> pd.DataFrame:
         for step in steps
         for cells in _outcome_cells(step)
     ]
-    frame = pd.DataFrame(rows, columns=list(OUTCOME_COLUMNS), dtype="object")
-    return frame.astype({"partition": "Int64", "read_back": "Int64"})
+    return frame_of(Rows(OUTCOME_COLUMNS, rows), {"partition": "Int64", "read_back": "Int64"})
 
 
 def outcome_reasons(outcome: Outcome) -> list[str]:

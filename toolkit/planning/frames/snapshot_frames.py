@@ -8,21 +8,45 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.model import Group, GroupType, Problem, Snapshot, TopicPartition
 from toolkit.model.offsets import NO_LOG
-from toolkit.planning.frames.group_rows import GROUP_COLUMNS, group_list
+from toolkit.model.rows import Kind, Rows
+from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.frames.group_rows import group_list
 from toolkit.planning.holds.hold_words import owner_names
 from toolkit.planning.selection.partition_selection import scopes_of
 
-OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
-MEMBER_COLUMNS = (
-    *("member", "host", "instance_id", "rack", "partitions", "assigned_partitions"),
-    *("paused_partitions", "subscribed", "member_id"),
-)
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLACE: dict[str, Kind] = {
+    "cluster": "text",
+    "group": "name",
+    "topic": "text",
+    "partition": "number",
+}
+OFFSETS = ("committed", "log_start", "log_end", "last_stable")
+OFFSET_COLUMNS: dict[str, Kind] = {
+    **PLACE,
+    **dict.fromkeys(OFFSETS, "number"),
+    "committed_at": "time",
+    **dict.fromkeys(("pending", "owner"), "text"),
+}
+PROBLEM_COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("cluster", "what"), "text"),
+    "group": "name",
+    "topic": "text",
+    "partition": "number",
+    "why": "text",
+}
+MEMBER_COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("member", "host", "instance_id", "rack"), "text"),
+    "partitions": "number",
+    **dict.fromkeys(("assigned_partitions", "paused_partitions", "subscribed"), "text"),
+    "member_id": "text",
+}
 
 
 def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
@@ -60,28 +84,19 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
                 owners.get(key, ""),
             )
         )
-    columns = ["cluster", "group", "topic", "partition", *OFFSET_COLUMNS]
-    # Objects first: a missing offset in a column of integers would turn them all into floats.
-    frame = pd.DataFrame(
-        rows, columns=[*columns, "committed_at", "pending", "owner"], dtype="object"
-    )
-    text = dict.fromkeys(("cluster", "group", "topic", "owner"), "str")
-    types = {"partition": "int64", "pending": "bool", **dict.fromkeys(OFFSET_COLUMNS, "Int64")}
-    return frame.astype({**text, **types, "committed_at": "datetime64[ms, UTC]"})
+    types = {"partition": "int64", "pending": "bool", **dict.fromkeys(OFFSETS, "Int64")}
+    return frame_of(Rows(OFFSET_COLUMNS, rows), {**types, "committed_at": UTC_TIME})
 
 
 def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
     """One row for each group: `group_list` as a frame."""
-    frame = pd.DataFrame(list(group_list(snapshot).rows), columns=list(GROUP_COLUMNS))
-    return frame.astype({"coordinator": "Int64", "members": "Int64"})
+    return frame_of(group_list(snapshot), {"coordinator": "Int64", "members": "Int64"})
 
 
 def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:
     """One row for each read error: cluster, what, group, topic, partition, why."""
-    rows = [{"cluster": cluster, **asdict(problem)} for problem in problems]
-    columns = ["cluster", "what", "group_id", "topic", "partition", "why"]
-    frame = pd.DataFrame(rows, columns=columns).rename(columns={"group_id": "group"})
-    return frame.astype({"partition": "Int64"})
+    rows = [(cluster, p.what, p.group_id, p.topic, p.partition, p.why) for p in problems]
+    return frame_of(Rows(PROBLEM_COLUMNS, rows), {"partition": "Int64"})
 
 
 def members_frame(group: Group) -> pd.DataFrame:
@@ -108,4 +123,4 @@ def members_frame(group: Group) -> pd.DataFrame:
         )
         for member in sorted(group.members, key=lambda m: (m.client_id, m.host, m.member_id))
     ]
-    return pd.DataFrame(rows, columns=list(MEMBER_COLUMNS)).astype({"partitions": "Int64"})
+    return frame_of(Rows(MEMBER_COLUMNS, rows), {"partitions": "Int64"})

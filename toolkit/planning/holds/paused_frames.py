@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import StrEnum
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.model import Snapshot
-from toolkit.planning.holds.paused_rows import PAUSED_COLUMNS, paused_rows
+from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.holds.paused_rows import paused_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TILE_COLUMNS = (
     *("topic", "partition", "state", "lag", "committed", "owner"),
@@ -28,11 +31,9 @@ def paused_frame(
 
     partition is Int64, survives_keeper_s Float64; unknown times are null.
     """
-    rows = list(paused_rows(snapshot, by=by, groups_with_keeper=groups_with_keeper).rows)
-    frame = pd.DataFrame(rows, columns=list(PAUSED_COLUMNS))
-    times = "datetime64[ms, UTC]"
+    table = paused_rows(snapshot, by=by, groups_with_keeper=groups_with_keeper)
     kinds = {"partition": "Int64", "survives_keeper_s": "Float64"}
-    return frame.astype({**kinds, "paused_since": times, "paused_until": times})
+    return frame_of(table, {**kinds, "paused_since": UTC_TIME, "paused_until": UTC_TIME})
 
 
 class TileState(StrEnum):
@@ -59,13 +60,13 @@ def tiles_frame(
     rows = offsets[[*keys, "lag", "committed", "owner"]].astype({"partition": "Int64"})
     holds = paused[[*keys, "paused_by", "host", "paused_until", "reason"]]
     rows = rows.merge(holds, on=keys, how="outer")
-    still = pd.Series(data=False, index=rows.index)
+    rows = rows.assign(state=str(TileState.FLOWING), no_progress=False)
+    still, state = rows["no_progress"], rows["state"]
     if earlier is not None:
         before = earlier[[*keys, "committed", "lag"]]
         then = rows[keys].merge(before, on=keys, how="left")
         waits = (then["lag"] > 0) & (rows["lag"] > 0)
         still = (waits & (then["committed"] == rows["committed"])).fillna(value=False)
-    state = pd.Series(str(TileState.FLOWING), rows.index, dtype="object")
     state = state.mask(still | (rows["lag"] >= LAGGING_FROM).fillna(value=False), TileState.LAGGING)
     state = state.mask(rows["lag"].isna(), TileState.UNKNOWN).mask(
         rows["paused_by"].notna(), TileState.PAUSED

@@ -20,7 +20,8 @@ from toolkit.errors import NotFound
 from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.names import shown_name
-from toolkit.model.rows import WORDS, Kind, Row, Rows
+from toolkit.model.rows import Kind, Row, Rows
+from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
 from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 
 if TYPE_CHECKING:
@@ -77,20 +78,19 @@ class Unsubscribed:
         """The offsets."""
         whole = dict.fromkeys(("lag", "committed", "lost"), "Int64")
         kinds = {"partition": "int64", "group_lag_share": "Float64", "deletable_now": "bool"}
-        times = {"committed_at": "datetime64[ms, UTC]"}
-        return _frame(self.offset_rows, {**whole, **kinds, **times})
+        return frame_of(self.offset_rows, {**whole, **kinds, "committed_at": UTC_TIME})
 
     @cached_property
     def by_group(self) -> pd.DataFrame:
         """Their groups."""
         counts = dict.fromkeys(("topics", "partitions"), "int64")
         lags = dict.fromkeys(("unsubscribed_lag", "subscribed_lag"), "Int64")
-        return _frame(self.group_rows, {**counts, **lags})
+        return frame_of(self.group_rows, {**counts, **lags})
 
     @cached_property
     def left_out(self) -> pd.DataFrame:
         """The skipped groups."""
-        return _frame(self.skipped, {"commits": "int64"})
+        return frame_of(self.skipped, {"commits": "int64"})
 
 
 def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsubscribed:
@@ -187,15 +187,6 @@ class _Found:
             sum(unread) if unread else None,
             sum(read) if read else None,
         )
-
-
-def _frame(table: Rows, types: Mapping[str, str]) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415 - commands write plain rows
-
-    # Objects first: a missing offset in a column of integers would turn them all into floats.
-    frame = pd.DataFrame(list(table.rows), columns=list(table.columns), dtype="object")
-    text = {name: "str" for name, kind in table.columns.items() if kind in WORDS}
-    return frame.astype({**text, **types})
 
 
 def unsubscribed_topics_by_group(snapshot: Snapshot) -> dict[str, frozenset[str]]:

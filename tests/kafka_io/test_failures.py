@@ -17,7 +17,6 @@ from idle_groups import idle_group
 from toolkit.cli import cli
 from toolkit.cli.reading import FleetReading
 from toolkit.errors import NotFound
-from toolkit.journeys.lag import LagReport
 from toolkit.kafka_io import read_snapshot as snapshot_module
 from toolkit.kafka_io.logs import log_offsets
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
@@ -26,6 +25,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot, TopicPartition
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
+from toolkit.report.lag_report import LagReport
 from toolkit.spark.ask import ask_groups
 from toolkit.spark.catch_up import FROM_ADMIN, read_newest
 from toolkit.spark.read_tasks import LogTask, NothingToRead

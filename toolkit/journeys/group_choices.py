@@ -7,12 +7,11 @@ Of the latter, when they expire by themselves; of the others, why they stay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.journeys.health import HealthReport, health
+from toolkit.journeys.health import health
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import ExpirySettings, read_expiry_settings
 from toolkit.kafka_io.groups.listing import list_groups
@@ -22,32 +21,13 @@ from toolkit.model.names import named
 from toolkit.planning.changes.delete_groups import why_not_deleted
 from toolkit.planning.diagnosis.group_health import Health
 from toolkit.planning.expiry.with_expiry import with_expiry
-from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
-from toolkit.planning.lag.lag import lag_by_group, with_lag
+from toolkit.planning.frames.snapshot_frames import groups_with_lag, offsets_frame
+from toolkit.report.deletable_groups import DeletableGroups
 from toolkit.report.display import is_headless
+from toolkit.report.health_report import HealthReport
 from toolkit.report.progress_line import progress_line
-from toolkit.report.tables import show_table
 
 EXPIRY = "offsets expire about"  # how the column is headed
-
-
-@dataclass(frozen=True, eq=False)
-class DeletableGroups:
-    """
-    The groups of a cluster that can be deleted, and those that cannot.
-
-    `rows` has the columns of `groups_frame` but state and members, lag, unknown_lag_partitions and,
-    as `offsets expire about`, when brokers expire the last committed offset of the group, null if
-    that is unknown. `others` has group, type, state, members and why.
-    """
-
-    rows: pd.DataFrame
-    others: pd.DataFrame
-
-    def show_others(self) -> None:
-        """Show the groups that cannot be deleted, and why; nothing if there are none."""
-        if len(self.others):
-            show_table(self.others, caption_text="Groups that cannot be deleted")
 
 
 def choices(
@@ -99,7 +79,7 @@ def deletable_groups(access: ClusterAccess, groups: Sequence[str] = ()) -> Delet
 
 def _health_words(report: HealthReport) -> pd.DataFrame:
     """Return group and health of each group."""
-    frame = pd.DataFrame(list(report.rows.rows), columns=list(report.rows.columns))
+    frame = report.frame
     words = pd.Categorical(frame["health"].map(str), [*map(str, Health)][::-1], ordered=True)
     return frame[["group"]].assign(health=words)
 
@@ -109,12 +89,6 @@ def _is_there(access: ClusterAccess, names: Sequence[str]) -> bool:
     with connected(access.cluster) as connection:
         listed, _ = list_groups(connection)
     return not {named(name) for name in names}.isdisjoint(found.group_id for found in listed)
-
-
-def groups_with_lag(facts: Snapshot) -> pd.DataFrame:
-    """Return a `groups_frame` with the lag columns of `lag_by_group`."""
-    lags = lag_by_group(with_lag(offsets_frame(facts)))[["group", "lag", "unknown_lag_partitions"]]
-    return groups_frame(facts).merge(lags, how="left", on="group")
 
 
 def _is_empty(group: Group) -> bool:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from toolkit.errors import ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess
@@ -19,17 +17,12 @@ from toolkit.model import Snapshot
 from toolkit.model.rows import Rows
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.group_health import (
-    Health,
     doubtful_positions,
     group_health,
     unread_partitions,
     worst_first,
 )
-from toolkit.report.frame_text import frame_text
-from toolkit.report.safe_names import visible_lines
-
-if TYPE_CHECKING:
-    import pandas as pd
+from toolkit.report.health_report import HealthReport
 
 SAMPLE_INTERVAL, STUCK_AFTER = "2s", "60s"
 
@@ -40,48 +33,6 @@ class EarlierSample:
 
     facts: Snapshot
     ended_s: float
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HealthReport:
-    """Two samples of a cluster; `facts` is the second one, with the read errors of both."""
-
-    facts: Snapshot
-    rows: Rows  # see `group_health`
-
-    @property
-    def counts(self) -> Counter[str]:
-        """How many groups have each word."""
-        place = list(self.rows.columns).index("health")
-        return Counter(str(row[place]) for row in self.rows.rows)
-
-    @property
-    def summary(self) -> str:
-        """How many groups have each word, worst first, in one sentence."""
-        counts = self.counts
-        found = [f"{counts[word]:,} {word}" for word in Health if counts[word]]
-        return f"cluster {self.facts.cluster}: {', '.join(found) or 'no groups'}"
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The rows as a frame."""
-        import pandas as pd  # noqa: PLC0415 - the command starts without it
-
-        return pd.DataFrame(self.rows.rows, columns=list(self.rows.columns), dtype="object")
-
-    def __repr__(self) -> str:
-        """Return the groups as text."""
-        return visible_lines(f"{self.summary}\n{frame_text(self.frame, max_rows=20)}")
-
-    def _ipython_display_(self) -> None:
-        """Show read errors, and the groups."""
-        from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
-            problems_frame,
-        )
-        from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415 - as above
-
-        show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
-        show_table(self.frame, caption_text=self.summary, empty_text="No groups.")
 
 
 def earlier_sample(access: ClusterAccess, groups: Sequence[str] = ()) -> EarlierSample:

@@ -13,9 +13,7 @@ import pandas as pd
 from toolkit.errors import PrerequisiteMissing
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.journeys.group_choices import groups_with_lag
 from toolkit.journeys.open_next_step import open_or_show, shown_step
-from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.journeys.peek import PeekPlace, PeekReport, read_around
 from toolkit.kafka_io.read_snapshot import read_one_group
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
@@ -27,6 +25,7 @@ from toolkit.planning.diagnosis.next_steps import next_steps
 from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
 from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import (
+    groups_with_lag,
     members_frame,
     offsets_frame,
     problems_frame,
@@ -38,6 +37,7 @@ from toolkit.report.frame_text import frame_text
 from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import ShownStep
 from toolkit.report.notices import NoticeTone
+from toolkit.report.paused_report import find_paused, show_paused
 from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, shell_word
 from toolkit.report.safe_names import visible_lines

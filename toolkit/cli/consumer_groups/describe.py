@@ -23,7 +23,7 @@ from toolkit.model import Cluster, Group, GroupType, Member, TopicPartition
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from toolkit.journeys.lag import LagReport
+    from toolkit.report.lag_report import LagReport
 
 TableRows = Callable[[Group], Iterator[Sequence[Cell]]]
 INSTANCE = "GROUP-INSTANCE-ID"
@@ -65,7 +65,8 @@ def run(given: dict[str, Any]) -> int:
 
 def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagReport:
     """Read the groups that are named and nothing of others, or all consumer groups."""
-    from toolkit.journeys.lag import LagReport, lag
+    from toolkit.journeys.lag import lag
+    from toolkit.report.lag_report import LagReport
 
     with opened(command_target_of(given), cluster) as access:
         snapshot = lag(access, named(given["groups"]), offsets=offsets).facts

@@ -14,7 +14,7 @@ from toolkit.cli.reading import FleetReading, read_clusters
 
 if TYPE_CHECKING:
     from toolkit.errors import ToolkitError
-    from toolkit.journeys.health import HealthReport
+    from toolkit.report.health_report import HealthReport
 
 # What gets room first on a narrow terminal.
 FIRST = (

@@ -20,7 +20,7 @@ from toolkit.model.times import parse_duration
 
 if TYPE_CHECKING:
     from toolkit.errors import ToolkitError
-    from toolkit.journeys.lag import LagReport
+    from toolkit.report.lag_report import LagReport
 
 # What gets room first on a narrow terminal; the changes are there with --watch.
 CHANGES = ("lag_change", "consumed_per_s")

@@ -57,12 +57,12 @@ class PlannedChange(CheckedPlan):
 
     def _ipython_display_(self) -> None:
         """Show notices, problems, groups, the chart, every change and the findings."""
-        from toolkit.journeys.paused import find_paused, show_paused  # noqa: PLC0415 - pandas
         from toolkit.report.change_cards import (  # noqa: PLC0415 - as above
             AS_PLANNED,
             show_change,
             show_notices,
         )
+        from toolkit.report.paused_report import find_paused, show_paused  # noqa: PLC0415 - pandas
         from toolkit.report.tables import show_problems  # noqa: PLC0415
 
         where = self.access.where

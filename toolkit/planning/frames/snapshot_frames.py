@@ -16,6 +16,7 @@ from toolkit.model.rows import Kind, Rows
 from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
 from toolkit.planning.frames.group_rows import group_list
 from toolkit.planning.holds.hold_words import owner_names
+from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.planning.selection.partition_selection import scopes_of
 
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
 def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
     """One row for each group: `group_list` as a frame."""
     return frame_of(group_list(snapshot), {"coordinator": "Int64", "members": "Int64"})
+
+
+def groups_with_lag(snapshot: Snapshot) -> pd.DataFrame:
+    """Return a `groups_frame` with the lag columns of `lag_by_group`."""
+    lags = lag_by_group(with_lag(offsets_frame(snapshot)))
+    columns = ["group", "lag", "unknown_lag_partitions"]
+    return groups_frame(snapshot).merge(lags[columns], how="left", on="group")
 
 
 def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:

@@ -1,0 +1,71 @@
+"""What is paused in groups: by whom, since when, until when and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.model import Snapshot
+from toolkit.model.rows import Rows
+from toolkit.planning.holds.paused_frames import paused_frame
+from toolkit.planning.holds.paused_rows import paused_rows
+from toolkit.report.frame_text import frame_text
+from toolkit.report.safe_names import visible_lines
+from toolkit.report.tables import show_read_errors, show_table
+from toolkit.storage.hold_files import has_live_keeper, hold_path
+from toolkit.storage.operator import Operator
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
+    """Return what is paused in the groups of a snapshot, see `paused_frame`."""
+    with_keeper = _groups_with_keeper(snapshot, state)
+    return paused_frame(snapshot, by=Operator.here(), groups_with_keeper=with_keeper)
+
+
+def _groups_with_keeper(snapshot: Snapshot, state: Path) -> set[str]:
+    """Return the groups with a running keeper of this state directory."""
+    held = [group.group_id for group in snapshot.groups if group.paused]
+    paths = {name: hold_path(state, snapshot.cluster_id, name) for name in held}
+    return {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}
+
+
+def show_paused(rows: pd.DataFrame, *, when: str = ", as the brokers report them") -> None:
+    """Show by whom, since when and until when partitions are paused; takes a `paused_frame`."""
+    show_table(
+        rows.drop(columns="cluster"),
+        caption_text=f"Paused partitions{when}",
+        empty_text="None.",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PausedReport:
+    """What is paused in groups, and what was not read."""
+
+    facts: Snapshot
+    state: Path
+
+    @property
+    def plain_rows(self) -> Rows:
+        """What is paused, see `paused_rows`."""
+        with_keeper = _groups_with_keeper(self.facts, self.state)
+        return paused_rows(self.facts, by=Operator.here(), groups_with_keeper=with_keeper)
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """What is paused, see `paused_frame`."""
+        return find_paused(self.facts, self.state)
+
+    def __repr__(self) -> str:
+        """Return the paused partitions as text."""
+        return visible_lines(frame_text(self.rows) if len(self.rows) else "Nothing is paused.")
+
+    def _ipython_display_(self) -> None:
+        """Show by whom, since when and until when each partition is paused."""
+        show_read_errors(self.facts)
+        show_paused(self.rows)

@@ -13,7 +13,7 @@ import pandas as pd
 from toolkit.errors import PrerequisiteMissing
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.journeys.open_next_step import open_or_show, shown_step
+from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.peek import PeekPlace, PeekReport, read_around
 from toolkit.kafka_io.read_snapshot import read_one_group
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
@@ -35,7 +35,7 @@ from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
 from toolkit.report.frame_text import frame_text
 from toolkit.report.headline import show_headline
-from toolkit.report.next_step_list import ShownStep
+from toolkit.report.next_step_list import ShownStep, shown_step
 from toolkit.report.notices import NoticeTone
 from toolkit.report.paused_report import find_paused, show_paused
 from toolkit.report.progress_line import progress_line

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.report.command_block import command_block
 from toolkit.report.display import display_output
-from toolkit.report.run_command import typed_names
+from toolkit.report.run_command import NotebookCall, run_command, typed_names
 from toolkit.report.safe_names import in_html, visible
 
 
@@ -32,6 +32,24 @@ class ShownStep:
         given = self.parameters.items()
         texts = {name: typed_names(v) if isinstance(v, list) else v for name, v in given}
         object.__setattr__(self, "parameters", texts)  # it is frozen
+
+
+# Shows steps and returns the buttons that take them, or None where nobody can click.
+OpenSteps = Callable[[Sequence[ShownStep]], object]
+
+
+def shown_step(
+    title: str, why: str, call: NotebookCall, where: Mapping[str, object], *, button: str = ""
+) -> ShownStep:
+    """
+    Return a step that a notebook takes; `where` has cluster, fleet_file and state.
+
+    Of these it gets those that have a value and, for several clusters, not the one.
+    """
+    is_several = "clusters" in call.parameters
+    own = {n: v for n, v in where.items() if v and not (is_several and n == "cluster")}
+    command = run_command(call, where)
+    return ShownStep(title, why, call.notebook, {**own, **call.parameters}, command, button)
 
 
 def show_steps(steps: Sequence[ShownStep]) -> None:

@@ -14,12 +14,12 @@ from operators import Operator
 from plans_for_review import plan_for
 from workspaces import parameters_of
 
-from toolkit.journeys.change.follow_ups import follow_ups
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.model import TopicPartition
 from toolkit.plan import Intent
 from toolkit.report.display import capture_outputs
+from toolkit.report.follow_ups import follow_ups
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import check_parameters, read_parameters
 from toolkit.storage import audit

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from toolkit.errors import BrokerRefused, Interrupted, OutOfDate, ToolkitError
 from toolkit.journeys.change.checked_plan import CheckedPlan
-from toolkit.journeys.change.follow_ups import follow_ups, resume_call, undo_call
 from toolkit.journeys.change.run_notices import RunNotice, notices_of
 from toolkit.journeys.open_next_step import buttons_of
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
 from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.report.follow_ups import follow_ups, resume_call, undo_call
 from toolkit.report.notices import show_error
 from toolkit.report.run_command import run_command
 from toolkit.report.safe_names import sentence

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from toolkit.journeys.open_next_step import shown_step
 from toolkit.model import Snapshot
 from toolkit.model.names import ExactName, shown_name
 from toolkit.plan import Intent, Plan
 from toolkit.planning.selection.partition_selection import scopes_of
-from toolkit.report.next_step_list import ShownStep
+from toolkit.report.next_step_list import ShownStep, shown_step
 from toolkit.report.run_command import NotebookCall
 
 # Moved while they are paused; a paused group is not given back by that.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import cast
 
 import pandas as pd
 from expiry_facts import T0, forecast
-from pyspark.sql import SparkSession
 
-from toolkit.journeys.expiry import ExpiryReport
-from toolkit.journeys.fleet import FleetReport
 from toolkit.planning.expiry.expiry_forecast import select_expiring
-from toolkit.spark.fleet_lag import FleetFrames
+from toolkit.planning.frames.fleet_frames import FleetFrames
+from toolkit.report.expiry_report import ExpiryReport
+from toolkit.report.fleet_report import FleetReport
 
 
 def test_the_groups_that_are_counted_are_those_of_the_plan() -> None:
@@ -22,7 +20,7 @@ def test_the_groups_that_are_counted_are_those_of_the_plan() -> None:
     rows = ({"cluster": cluster, "group": group} for cluster, group in names)
     partitions, none = forecast(*rows, now_s=1), pd.DataFrame()
     frames = FleetFrames(partitions, none, none, none, none)
-    fleet = FleetReport(("eu", "us"), now, frames, cast("SparkSession", None))
+    fleet = FleetReport(("eu", "us"), now, frames)
     found = select_expiring(partitions, now=now, within_s=60)
 
     steps = {step.title: step.parameters for step in ExpiryReport(fleet, found, "60s").steps}

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from toolkit.journeys.fleet import FleetReport
+from toolkit.journeys.open_next_step import open_or_show
+from toolkit.planning.frames.fleet_frames import FleetFrames
 from toolkit.report.colours import BAD, CAUTION, GOOD, SERIES, UNKNOWN, UNUSED, series_colours
 from toolkit.report.display import HEADLESS_VARIABLE, ROLE_KEY, TONE_KEY
 from toolkit.report.fleet_charts import (
@@ -17,12 +18,12 @@ from toolkit.report.fleet_charts import (
     show_status_chart,
     show_time_lag_chart,
 )
+from toolkit.report.fleet_report import FleetReport
 from toolkit.report.lag_charts import (
     show_lag_chart,
     show_partition_lag_chart,
     show_unsubscribed_lag_chart,
 )
-from toolkit.spark.fleet_lag import FleetFrames
 
 MIME = "application/vnd.plotly.v1+json"
 HOSTILE = "<a href='http://evil.invalid'>x</a>"
@@ -169,7 +170,8 @@ def report(groups: pd.DataFrame) -> FleetReport:
     none = pd.DataFrame({"position": pd.Series([], dtype="str")})
     frames = FleetFrames(none, filled, pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    return FleetReport(("eu", "us"), now, frames, fleet_file="/etc/my fleet.yaml")
+    where = "/etc/my fleet.yaml"
+    return FleetReport(("eu", "us"), now, frames, fleet_file=where, open_steps=open_or_show)
 
 
 def test_unhealthy_groups_are_listed_by_severity_then_by_lag() -> None:

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
-import pandas as pd
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -26,6 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
+from toolkit.planning.frames.fleet_frames import FleetFrames
 from toolkit.planning.lag.lag import most_behind_first
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.fleet_options import FleetOptions
@@ -40,16 +39,6 @@ from toolkit.spark.spark_session import start_session
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 OPTIONS = FleetOptions()
-
-
-class FleetFrames(NamedTuple):
-    """The result as pandas frames, with the columns of `FleetLag`."""
-
-    partitions: pd.DataFrame
-    groups: pd.DataFrame
-    activity: pd.DataFrame
-    leftovers: pd.DataFrame
-    problems: pd.DataFrame
 
 
 @dataclass(frozen=True)

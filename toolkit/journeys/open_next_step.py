@@ -1,4 +1,4 @@
-"""The next steps of a report: to open in JupyterLab, or as commands."""
+"""What JupyterLab has buttons for, and other places commands: next steps, and saving records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.templates.filled_copies import write_filled_copy
 
 if TYPE_CHECKING:
+    from toolkit.report.peek_report import PeekReport
     from widgets.next_steps import NextSteps
+    from widgets.record_saver import RecordSaver
 
 
 def open_or_show(steps: Sequence[ShownStep]) -> NextSteps | None:
@@ -35,3 +37,10 @@ def buttons_of(steps: Sequence[ShownStep]) -> NextSteps:
         return write_filled_copy(step.notebook, step.parameters, Path())
 
     return NextSteps(steps, open_copy)
+
+
+def saver_of(found: PeekReport) -> RecordSaver:
+    """Return what saves the records that are shown, and the command that does."""
+    from widgets.record_saver import RecordSaver  # noqa: PLC0415 - as above
+
+    return RecordSaver(found.save, name=found.file_name, command=found.save_command)

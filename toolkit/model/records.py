@@ -1,4 +1,4 @@
-"""One log record as unvalidated raw bytes."""
+"""Log records as unvalidated raw bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from toolkit.model import TopicPartition
+from toolkit.model import Problem, TopicPartition
 
 
 class Excerpt(NamedTuple):
@@ -43,3 +43,10 @@ class FirstRecord(NamedTuple):
 
     found: bool
     at: datetime | None = None
+
+
+class RecordsAround(NamedTuple):
+    """The records that were found, in order of partition and offset, and what was not read."""
+
+    records: tuple[Record, ...]
+    problems: tuple[Problem, ...]

@@ -29,7 +29,7 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition, Unread
-from toolkit.model.records import Excerpt, Header, Record
+from toolkit.model.records import Excerpt, Header, Record, RecordsAround
 
 SILENCE_S = 5.0  # after a first answer, before which there is a connection to be made
 IN_ALL_S = 30.0
@@ -58,13 +58,6 @@ LOOK = {
     "fetch.wait.max.ms": 10,
     "fetch.queue.backoff.ms": 2,
 }
-
-
-class RecordsAround(NamedTuple):
-    """The records that were found, in order of partition and offset, and what was not read."""
-
-    records: tuple[Record, ...]
-    problems: tuple[Problem, ...]
 
 
 def read_records_around(

@@ -1,0 +1,217 @@
+"""One group: its members, lag, stuck partitions, and the records they are stuck on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.errors import PrerequisiteMissing
+from toolkit.model import Group, Snapshot, TopicPartition
+from toolkit.model.names import shown_name
+from toolkit.planning.diagnosis.next_steps import next_steps
+from toolkit.planning.diagnosis.progress_rules import Verdict
+from toolkit.planning.frames.snapshot_frames import groups_with_lag
+from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.report.conclusion import conclude
+from toolkit.report.frame_text import frame_text, report_text
+from toolkit.report.headline import show_headline
+from toolkit.report.next_step_list import OpenSteps, ShownStep, shown_step
+from toolkit.report.notices import NoticeTone
+from toolkit.report.paused_report import find_paused, show_paused
+from toolkit.report.peek_report import PeekPlace, PeekReport, PeekRequest
+from toolkit.report.run_command import NotebookCall
+from toolkit.report.safe_names import visible_lines
+from toolkit.report.tables import show_empty, show_read_errors, show_table
+
+COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
+MAX_TOPICS_IN_SUMMARY = 3  # topics in a sentence
+VERDICTS_WITH_RECORDS = (
+    Verdict.STUCK,
+    Verdict.POSSIBLY_STUCK,
+    Verdict.OUT_OF_RANGE,
+    Verdict.TRANSACTION,
+)
+VERDICTS_IN_SUMMARY = (*VERDICTS_WITH_RECORDS, Verdict.PAUSED, Verdict.UNSUBSCRIBED)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FirstSample:
+    """
+    The first sample of one group.
+
+    `partitions` has the columns of `with_lag`, `members` one row for each member, see
+    `members_frame`.
+    """
+
+    facts: Snapshot
+    group: Group
+    partitions: pd.DataFrame
+    members: pd.DataFrame
+    began_s: float  # of a clock that only goes forward
+
+    @property
+    def group_row(self) -> pd.DataFrame:
+        """The group in one row: a `groups_frame` with the lag columns of `lag_by_group`."""
+        return groups_with_lag(self.facts)
+
+    def __repr__(self) -> str:
+        """Return the group and its members as text."""
+        return visible_lines("\n".join(frame_text(f) for f in (self.group_row, self.members)))
+
+    def _ipython_display_(self) -> None:
+        """Show the group and its members."""
+        columns = ["group", "type", "state", "members", "lag", "assignor", "coordinator"]
+        show_table(self.group_row[columns], caption_text="Group")
+        show_table(
+            self.members[
+                [
+                    "member",
+                    "host",
+                    "partitions",
+                    "assigned_partitions",
+                    "paused_partitions",
+                    "subscribed",
+                ]
+            ],
+            caption_text="Members",
+            empty_text="No members, or the members are unknown.",
+        )
+
+
+class GroupSurroundings(NamedTuple):
+    """
+    What a diagnosis needs beside its facts, from the session that made it.
+
+    `where` has cluster, fleet_file and state as they were given. `offer_to_save` returns a button.
+    """
+
+    where: Mapping[str, object]
+    state: Path
+    read_records: Callable[[PeekRequest], PeekReport]
+    offer_to_save: Callable[[PeekReport], object]
+    open_steps: OpenSteps
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupDiagnosis:
+    """
+    Two samples of one group.
+
+    `facts` is the second one, `partitions` what `diagnose_partitions` returns for it, and `members`
+    one row for each member, see `members_frame`.
+    """
+
+    facts: Snapshot
+    group: Group
+    partitions: pd.DataFrame
+    members: pd.DataFrame
+    surroundings: GroupSurroundings
+
+    @property
+    def stuck(self) -> list[str]:
+        """The partitions that are stuck, as scopes such as `topic:0-2`."""
+        return self._scopes(Verdict.STUCK)
+
+    @property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        verdicts = [
+            word for verdict in VERDICTS_IN_SUMMARY if (word := self._verdict_text(verdict))
+        ]
+        lag = self.partitions["lag"].sum(min_count=1)  # null where no partition has any
+        waits = "lag unknown" if pd.isna(lag) else f"lag {lag:,}"
+        if self.partitions.empty:
+            waits = "no committed offsets"
+        cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
+        return f"{cluster}: group {shown_name(name)} is {state}; {'; '.join([*verdicts, waits])}"
+
+    def show_records(
+        self, topics: Sequence[str] = (), *, before: int = 2, after: int = 3
+    ) -> object:
+        """
+        Show the records around the committed offsets of some partitions; commits nothing.
+
+        `topics` are scopes such as `topic:0-5`; without any, the first partitions that make no
+        progress. With `after` 0 no records are shown. Returns what saves them, if there are some.
+        """
+        if not after:
+            show_empty("Records are not shown (after = 0).")
+            return None
+        places = [
+            PeekPlace(
+                TopicPartition(row["topic"], int(row["partition"])),
+                int(row["committed"]),
+                by_default=row["verdict"] in VERDICTS_WITH_RECORDS,
+            )
+            for row in self.partitions.dropna(subset=["committed"]).to_dict("records")
+        ]
+        try:
+            found = self.surroundings.read_records(PeekRequest(places, topics, before, after))
+        except PrerequisiteMissing as exc:
+            show_empty(f"Records are not shown: {exc}")
+            return None
+        found._ipython_display_()
+        return self.surroundings.offer_to_save(found) if found.around.records else None
+
+    @property
+    def steps(self) -> list[ShownStep]:
+        """What to do next, most urgent first."""
+        steps = next_steps(self.partitions, self.group, cluster=self.facts.cluster)
+        return [
+            shown_step(
+                step.title,
+                step.why,
+                NotebookCall(step.notebook, step.parameters),
+                self.surroundings.where if step.notebook else {},
+            )
+            for step in steps
+        ]
+
+    def show_next_steps(self) -> object:
+        """Show what to do next, most urgent first; where it can be clicked, return the buttons."""
+        return self.surroundings.open_steps(self.steps)
+
+    def conclude(self) -> None:
+        """End a notebook with the finding, the partitions without progress and the next step."""
+        conclude(self.summary, findings=len(self.stuck), problems=len(self.facts.read_errors))
+        worst = self.partitions[self.partitions["verdict"].isin(VERDICTS_IN_SUMMARY)]
+        tone = NoticeTone.WARN if len(worst) else NoticeTone.GOOD
+        show_headline(
+            worst[["topic", "partition", "verdict", "why", "lag"]],
+            title="Partitions without progress",
+            tone=NoticeTone.BAD if self.stuck else tone,
+            steps=self.steps[:1],
+        )
+
+    def __repr__(self) -> str:
+        """Return the finding and the partitions as text."""
+        return report_text(self.summary, self.partitions[COLUMNS])
+
+    def _ipython_display_(self) -> None:
+        """Show read errors, the partitions, and which of them are paused."""
+        show_read_errors(self.facts)
+        show_table(
+            self.partitions[COLUMNS],
+            caption_text=f"Partitions (stuck: {', '.join(self.stuck) or 'none'})",
+            empty_text="No committed offsets and no assigned partitions.",
+        )
+        show_paused(find_paused(self.facts, self.surroundings.state))
+
+    def _verdict_text(self, verdict: Verdict) -> str:
+        scopes = self._scopes(verdict)
+        shown = ", ".join(scopes[:MAX_TOPICS_IN_SUMMARY])
+        more = (
+            f" and {len(scopes) - MAX_TOPICS_IN_SUMMARY} more"
+            if len(scopes) > MAX_TOPICS_IN_SUMMARY
+            else ""
+        )
+        return f"{verdict}: {shown}{more}" if scopes else ""
+
+    def _scopes(self, verdict: Verdict) -> list[str]:
+        rows = self.partitions[self.partitions["verdict"] == str(verdict)]
+        pairs = zip(rows["topic"], rows["partition"], strict=True)
+        return [str(scope) for scope in scopes_of(TopicPartition(t, int(p)) for t, p in pairs)]

@@ -178,6 +178,20 @@ def test_one_door_to_kafka() -> None:
     ]
 
 
+def test_journeys_leave_what_people_see_to_report() -> None:
+    """A journey returns a report that shows itself; only a change under way keeps its own view."""
+    journeys = ROOT / "toolkit" / "journeys"
+
+    assert [] == [
+        f"{name_of(path)}.{node.name}"
+        for path in journeys.glob("**/*.py")
+        if journeys / "change" not in path.parents
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and (node.name in {"__repr__", "_ipython_display_"} or node.name.startswith("show_"))
+    ]
+
+
 def test_planning_asks_no_clock_and_reads_no_environment() -> None:
     """A rule gets its facts as arguments: no clock, environment, file or network inside."""
     forbidden = {"os", "time", "pathlib", "subprocess", "socket", "random", "io", "sys"}

@@ -29,9 +29,11 @@ from toolkit.journeys.undo import undo
 from toolkit.journeys.unsubscribed import unsubscribed
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.model.names import shown_name
-from toolkit.report.display import show_frames_letter_by_letter
+from toolkit.report.change_cards import show_newest_run, show_notices
+from toolkit.report.display import display_output, is_headless, show_frames_letter_by_letter
 from toolkit.report.nothing_selected import nothing_selected
 from toolkit.report.plan_inputs import NotebookParameters
+from toolkit.report.safe_names import in_html, sentence
 from toolkit.storage.audit import newest_run
 from toolkit.storage.operator import Operator
 from toolkit.storage.state_folder import state_dir
@@ -90,13 +92,6 @@ class Session(ClusterAccess):
 
     def _ipython_display_(self) -> None:
         """Show the same, the results of interrupted runs and holds, and the newest run."""
-        from toolkit.report.change_cards import show_notices  # noqa: PLC0415 - loads pandas
-        from toolkit.report.display import (  # noqa: PLC0415 - only notebooks come here
-            display_output,
-            is_headless,
-        )
-        from toolkit.report.safe_names import in_html, sentence  # noqa: PLC0415
-
         text = sentence(repr(self))
         display_output({"text/html": f"<p>{in_html(text)}</p>", "text/plain": text})
         notices = self.run_notices()
@@ -107,8 +102,6 @@ class Session(ClusterAccess):
 
     def _show_newest_run(self, notices: Sequence[RunNotice]) -> None:
         """Show how the operator's newest run of today stands: its page may have been closed."""
-        from toolkit.report.change_cards import show_newest_run  # noqa: PLC0415 - loads pandas
-
         now = datetime.now(UTC)
         with self.connections.in_use(), connected(self.cluster) as connection:
             entries = newest_run(self.state, connection.cluster_id, Operator.here())

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pandas as pd
-
 from toolkit.errors import NotFound, ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess, find_clusters
 from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.unsubscribed import unsubscribed as of_cluster
 from toolkit.model import Cluster, Problem, Unread
 from toolkit.model.plurals import counted
-from toolkit.planning.frames.snapshot_frames import problems_frame
+from toolkit.planning.frames.snapshot_frames import problems_of_clusters
 from toolkit.report.progress_line import progress_line
 from toolkit.report.unsubscribed_report import FleetUnsubscribed, UnsubscribedReport
 
@@ -55,10 +53,8 @@ def unsubscribed(
     unread = {name: exc for name, exc in failed.items() if not isinstance(exc, NotFound)}
     if not reports:
         raise next(iter((unread or failed).values()))
-    frames = [problems_frame(r.facts.read_errors, cluster=r.facts.cluster) for r in reports]
-    frames += [
-        problems_frame([Problem(Unread.CLUSTER, str(exc))], cluster=name)
-        for name, exc in unread.items()
-    ]
-    problems = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
-    return FleetUnsubscribed(reports, problems, str(fleet_file or ""), open_or_show)
+    problems = [(report.facts.cluster, report.facts.read_errors) for report in reports]
+    problems += [(name, (Problem(Unread.CLUSTER, str(exc)),)) for name, exc in unread.items()]
+    return FleetUnsubscribed(
+        reports, problems_of_clusters(problems), str(fleet_file or ""), open_or_show
+    )

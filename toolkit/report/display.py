@@ -99,6 +99,13 @@ def display_output(
     display(data, raw=True, **options)  # type: ignore[no-untyped-call]  # IPython leaves it untyped
 
 
+def display_widget(widget: object) -> None:
+    """Display a widget, which only JupyterLab can."""
+    from IPython.display import display  # noqa: PLC0415 - as above
+
+    display(widget)  # type: ignore[no-untyped-call]  # IPython leaves it untyped
+
+
 def running_cell() -> tuple[str, str]:
     """Return the id of the cell that runs in this kernel, and that of its run; "" if unknown."""
     jupyter = sys.modules.get("IPython")

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from toolkit.report.browser_libraries import style
 from toolkit.report.command_block import copy_script
-from toolkit.report.display import capture_outputs, display_output
+from toolkit.report.display import capture_outputs, display_output, is_headless
 
 SORT = '<script type="module">window.offsetbookSortTables?.("");</script>'
 
@@ -33,3 +33,23 @@ class LiveOutput:
         looks = f"{sheets}{SORT}{copy_script()}"
         data = {"text/html": html + looks, "text/plain": text}
         display_output(data, display_id=self._name, is_update=is_update)
+
+
+class LiveOutputs:
+    """What was shown of something that may still change, each in its place."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._shown: list[LiveOutput] = []
+
+    def put(self, show: Callable[[], object], *, may_change: bool) -> None:
+        """Show something; where it may change and nobody prints it, so that it can be replaced."""
+        if may_change and not is_headless():
+            self._shown.append(LiveOutput(show))
+        else:
+            show()
+
+    def replace(self) -> None:
+        """Show everything again, as it is now."""
+        for output in self._shown:
+            output.replace()

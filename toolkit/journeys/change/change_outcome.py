@@ -11,20 +11,27 @@ from toolkit.errors import BrokerRefused, Interrupted, OutOfDate, ToolkitError
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import RunNotice, notices_of
 from toolkit.journeys.open_next_step import buttons_of
+from toolkit.journeys.paused import paused
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
+from toolkit.planning.frames.plan_frames import outcome_frame
 from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.report import change_cards as cards
+from toolkit.report.audit_rows import runs_frame
+from toolkit.report.conclusion import show_conclusion
+from toolkit.report.display import display_widget, is_headless
 from toolkit.report.follow_ups import follow_ups, resume_call, undo_call
+from toolkit.report.live_output import LiveOutputs
 from toolkit.report.notices import show_error
 from toolkit.report.run_command import run_command
 from toolkit.report.safe_names import sentence
+from toolkit.storage.audit import read
 from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclusion
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from toolkit.operate.apply import AppliedPlan
-    from toolkit.report.live_output import LiveOutput
     from toolkit.report.next_step_list import ShownStep
     from widgets.next_steps import NextSteps
 
@@ -53,22 +60,18 @@ class ChangeOutcome:
     failed: ToolkitError | None = None
     holds: tuple[KeeperHandle, ...] = ()
     notices: tuple[RunNotice, ...] = ()
-    _shown: list[LiveOutput] = field(default_factory=list, init=False)
+    _shown: LiveOutputs = field(default_factory=LiveOutputs, init=False)
 
     def take(self, applied: AppliedPlan) -> None:
         """Take the outcome of the plan, in place of "nothing was applied"."""
         self.outcome, self.holds = applied.outcome, tuple(applied.handles)
         self.notices = notices_of(applied.interrupted)
-        self._replace_shown()
+        self._shown.replace()
 
     def fail(self, error: ToolkitError) -> None:
         """Take that applying the plan failed, in place of "nothing was applied"."""
         self.failed, self.wants_approval = error, False
-        self._replace_shown()
-
-    def _replace_shown(self) -> None:
-        for output in self._shown:
-            output.replace()
+        self._shown.replace()
 
     @property
     def run_id(self) -> str:
@@ -114,17 +117,12 @@ class ChangeOutcome:
     @property
     def audit_row(self) -> pd.DataFrame:
         """Its run in the audit log, one row or none; columns as in `runs_frame`."""
-        from toolkit.report.audit_rows import runs_frame  # noqa: PLC0415 - loads pandas
-        from toolkit.storage.audit import read  # noqa: PLC0415
-
         state = self.change.access.state
         return runs_frame([e for e in read(state) if self.run_id and e.run.run_id == self.run_id])
 
     @property
     def results(self) -> pd.DataFrame:
         """The result of each change, as read back; see `outcome_frame`."""
-        from toolkit.planning.frames.plan_frames import outcome_frame  # noqa: PLC0415 - pandas
-
         return outcome_frame(self.outcome)
 
     @property
@@ -169,7 +167,7 @@ class ChangeOutcome:
         """
         if (why := self.change.inputs.outdated) and self.outcome is None:
             raise OutOfDate(why)
-        self._put(self._show_conclusion)
+        self._put(lambda: show_conclusion(self._conclusion))
         if self.outcome is None or self.is_done or self.changed_anything:
             return
         if not self.outcome.interrupted:
@@ -178,20 +176,9 @@ class ChangeOutcome:
         if run_folder():
             raise Interrupted(f"nothing was changed: {self.outcome.interrupted}")
 
-    def _show_conclusion(self) -> None:
-        from toolkit.report.conclusion import show_conclusion  # noqa: PLC0415 - loads IPython
-
-        show_conclusion(self._conclusion)
-
     def _put(self, show: Callable[[], None]) -> None:
         """Show something that is replaced once the plan is applied by hand."""
-        from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
-        from toolkit.report.live_output import LiveOutput  # noqa: PLC0415
-
-        if self.outcome is None and self.may_follow and not is_headless():
-            self._shown.append(LiveOutput(show))
-        else:
-            show()
+        self._shown.put(show, may_change=self.outcome is None and self.may_follow)
 
     @property
     def _conclusion(self) -> Conclusion:
@@ -225,18 +212,11 @@ class ChangeOutcome:
 
     def _ipython_display_(self) -> None:
         """Show the result of every change, the audit entry, and how to continue or undo."""
-        from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
-
         self._put(self._show)
         if not is_headless() and (buttons := self.buttons):
-            from IPython.display import display  # noqa: PLC0415 - as above
-
-            display(buttons)  # type: ignore[no-untyped-call]  # IPython leaves it untyped
+            display_widget(buttons)
 
     def _show(self) -> None:
-        from toolkit.journeys.paused import paused  # noqa: PLC0415 - loads pandas
-        from toolkit.report import change_cards as cards  # noqa: PLC0415 - as above
-
         where = self.change.access.where
         if self.failed:
             show_error(self.failed)

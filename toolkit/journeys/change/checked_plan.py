@@ -14,7 +14,9 @@ from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition, Unr
 from toolkit.operate.first_records import with_first_records
 from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
+from toolkit.planning.frames.plan_frames import review_columns, review_frame
 from toolkit.planning.frames.plan_summary import summary
+from toolkit.planning.frames.snapshot_frames import problems_of_clusters
 from toolkit.planning.guardrails.registry import CheckContext, check
 from toolkit.report.plan_inputs import PlanInputs
 from toolkit.report.run_command import NotebookCall
@@ -76,14 +78,9 @@ class CheckedPlan:
     @property
     def problems(self) -> pd.DataFrame:
         """What could not be read, one row each; see `problems_frame`."""
-        import pandas as pd  # noqa: PLC0415 - slow, and a change can be made without it
-
-        from toolkit.planning.frames.snapshot_frames import problems_frame  # noqa: PLC0415
-
         untimed = [Problem(Unread.RECORD_TIMES, self.why_untimed)] if self.why_untimed else []
-        frames = [problems_frame(read.problems, cluster=read.cluster) for read in self.read]
-        frames.append(problems_frame(untimed, cluster=self.facts.cluster))
-        return pd.concat([frame for frame in frames if len(frame)] or frames[:1])
+        found = [(facts.cluster, facts.problems) for facts in self.read]
+        return problems_of_clusters([*found, (self.facts.cluster, untimed)])
 
     @property
     def summary(self) -> str:
@@ -93,22 +90,16 @@ class CheckedPlan:
     @property
     def changes(self) -> pd.DataFrame:
         """Every change as `review_frame` has it, without the times of records."""
-        from toolkit.planning.frames.plan_frames import review_frame  # noqa: PLC0415 - pandas
-
         return review_frame(self.plan)
 
     @property
     def main_columns(self) -> list[str]:
         """The columns of `review` that people look at for this kind of change."""
-        from toolkit.planning.frames.plan_frames import review_columns  # noqa: PLC0415 - pandas
-
         return list(review_columns(self.plan.intent))
 
     @cached_property
     def review(self) -> pd.DataFrame:
         """Every change with the times of the first 500 records there; see `review_frame`."""
-        from toolkit.planning.frames.plan_frames import review_frame  # noqa: PLC0415 - pandas
-
         return review_frame(self.plan, self._times[0])
 
     @property

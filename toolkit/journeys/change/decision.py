@@ -23,6 +23,8 @@ from toolkit.planning.guardrails.registry import (
     blocking,
     check_overrides,
 )
+from toolkit.report import change_cards as cards
+from toolkit.report.live_output import LiveOutputs
 from toolkit.report.notices import show_error
 from toolkit.report.plan_inputs import PlanInputs
 from toolkit.report.progress_line import progress_line
@@ -33,7 +35,6 @@ from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
     from toolkit.operate.apply_steps import OnStep
-    from toolkit.report.live_output import LiveOutput
     from widgets.next_steps import NextSteps
 
 BY_HAND = "approved by hand"
@@ -60,7 +61,7 @@ class Decision:
     _is_taken: bool = field(default=False, init=False)
     _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _shown: list[LiveOutput] = field(default_factory=list, init=False)
+    _shown: LiveOutputs = field(default_factory=LiveOutputs, init=False)
 
     def __post_init__(self) -> None:
         """Record the inputs of the decision."""
@@ -161,8 +162,7 @@ class Decision:
                 self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
                 self.wants_approval, self.blocked_by = False, ()
             finally:
-                for output in self._shown:
-                    output.replace()
+                self._shown.replace()
             return self._outcome
 
     def approved_by_hand(self, reason: str) -> Decision:
@@ -241,17 +241,9 @@ class Decision:
 
     def _ipython_display_(self) -> None:
         """Show whether the plan is applied, and how to go on; again once it is applied by hand."""
-        from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
-        from toolkit.report.live_output import LiveOutput  # noqa: PLC0415 - as above
-
-        if self.can_be_approved and not is_headless():
-            self._shown.append(LiveOutput(self._show))
-        else:
-            self._show()
+        self._shown.put(self._show, may_change=self.can_be_approved)
 
     def _show(self) -> None:
-        from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
-
         if self._failed:
             show_error(self._failed)
         elif self.blocked_by:

@@ -11,6 +11,9 @@ from toolkit.journeys.change.approval_parameters import ApprovalParameters
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.decision import Decision, decide
 from toolkit.plan import Intent
+from toolkit.report.change_cards import AS_PLANNED, change_text, show_change, show_notices
+from toolkit.report.paused_report import find_paused, show_paused
+from toolkit.report.tables import show_problems
 from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
@@ -51,20 +54,10 @@ class PlannedChange(CheckedPlan):
 
     def __repr__(self) -> str:
         """Return the plan, its changes and findings as text."""
-        from toolkit.report.change_cards import change_text  # noqa: PLC0415 - pandas
-
         return change_text(self.plan, self.findings, self.changes)
 
     def _ipython_display_(self) -> None:
         """Show notices, problems, groups, the chart, every change and the findings."""
-        from toolkit.report.change_cards import (  # noqa: PLC0415 - as above
-            AS_PLANNED,
-            show_change,
-            show_notices,
-        )
-        from toolkit.report.paused_report import find_paused, show_paused  # noqa: PLC0415 - pandas
-        from toolkit.report.tables import show_problems  # noqa: PLC0415
-
         where = self.access.where
         show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)
         show_problems(self.problems)

@@ -103,7 +103,16 @@ def groups_with_lag(snapshot: Snapshot) -> pd.DataFrame:
 
 def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:
     """One row for each read error: cluster, what, group, topic, partition, why."""
-    rows = [(cluster, p.what, p.group_id, p.topic, p.partition, p.why) for p in problems]
+    return problems_of_clusters([(cluster, problems)])
+
+
+def problems_of_clusters(found: Iterable[tuple[str, Iterable[Problem]]]) -> pd.DataFrame:
+    """Return the read errors of several clusters as `problems_frame` returns those of one."""
+    rows = [
+        (cluster, p.what, p.group_id, p.topic, p.partition, p.why)
+        for cluster, problems in found
+        for p in problems
+    ]
     return frame_of(Rows(PROBLEM_COLUMNS, rows), {"partition": "Int64"})
 
 

@@ -1,69 +1,19 @@
-"""What comes after a change, and what is told of interrupted runs."""
+"""What is told of interrupted runs."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from applications import Applications
-from facts import idle, live, member, snapshot
 from idle_groups import idle_group
 from operators import Operator
-from plans_for_review import plan_for
-from workspaces import parameters_of
 
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
-from toolkit.model import TopicPartition
-from toolkit.plan import Intent
 from toolkit.report.display import capture_outputs
-from toolkit.report.follow_ups import follow_ups
-from toolkit.runner.notebooks import find_notebook
-from toolkit.runner.parameters import check_parameters, read_parameters
 from toolkit.storage import audit
 from toolkit.storage.undo_records import write_undo_record
-
-WHERE = {"cluster": "eu", "fleet_file": "fleet.yaml", "state": "state"}
-HELD = live("payments", replace(member("orders"), holds=(TopicPartition("orders", 0),)))
-UNDO, CHECK = ("70_undo", {"run": "r1"}), ("90_troubleshoot_group", {"groups": ["payments"]})
-RESUME = ("40_pause_partitions", {"action": "resume", "groups": ["payments"]})
-MOVE = ("50_reset_offsets", {"groups": ["payments"], "topics": ["orders:0"], "mode": "to-offset"})
-LOG = ("80_audit_review", {"groups": ["payments"]})
-
-
-@pytest.mark.parametrize(
-    ("intent", "is_held", "undo", "expected"),
-    [
-        (Intent.RESET, False, "r1", [UNDO, CHECK]),
-        (Intent.RESET, False, "", [CHECK]),
-        (Intent.DELETE_GROUPS, False, "r1", [UNDO, LOG]),
-        (Intent.PAUSE, True, "", [RESUME, MOVE]),
-    ],
-)
-def test_the_steps_after_a_change(
-    *, intent: Intent, is_held: bool, undo: str, expected: list[tuple[str, dict[str, Any]]]
-) -> None:
-    """Each is a notebook with its parameters, which it takes, and a command that does the same."""
-    plan = replace(plan_for("payments"), intent=intent)
-    steps = [*follow_ups(plan, snapshot(idle("payments")), WHERE, undo=undo, is_held=is_held)]
-
-    assert [(name, WHERE | given) for name, given in expected] == [
-        (step.notebook, step.parameters) for step in steps
-    ]
-    for step in steps:
-        declared = read_parameters(find_notebook(step.notebook))
-        check_parameters(declared, step.parameters, notebook=step.notebook)
-        assert (step.notebook, step.parameters) == parameters_of(step.command)
-
-
-def test_what_was_moved_while_it_is_paused_is_resumed_next() -> None:
-    """A reset of paused partitions leaves them paused, whoever paused them."""
-    steps = [*follow_ups(plan_for("payments"), snapshot(HELD), WHERE, undo="r1", is_held=False)]
-
-    assert ["Resume", "Undo", "Next: check the group"] == [step.button for step in steps]
-
 
 RUN = "20260301T120000Z-0123"
 

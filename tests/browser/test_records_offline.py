@@ -33,7 +33,7 @@ show_steps([step])
 """
 CHART = """\
 import plotly.graph_objects as go
-from toolkit.report import show_figure
+from toolkit.report.figures import show_figure
 bars = [go.Bar(name=name, x=[2, 3], y=["payments", "billing"], orientation="h")
         for name in ("topics it reads", "left-over topics", "a third one", "a fourth one")]
 figure = go.Figure(bars)

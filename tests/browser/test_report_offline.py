@@ -18,7 +18,9 @@ LOOK = f"""\
 import pandas as pd
 import plotly.graph_objects as go
 from toolkit.model import Problem, Unread
-from toolkit.report import plain, show_figure, show_problems, show_table
+from toolkit.report.safe_names import plain
+from toolkit.report.figures import show_figure
+from toolkit.report.tables import show_problems, show_table
 hostile = {HOSTILE!r}
 show_problems([Problem(Unread.LOG_OFFSETS, "no leader for " + hostile, topic=hostile, partition=3)])
 groups = [f"billing-{{number:02}}" for number in range(40)] + [hostile]

@@ -3,7 +3,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from toolkit.report import plain, show_figure
+from toolkit.report.figures import show_figure
+from toolkit.report.safe_names import plain
 
 HOSTILE = "<a href='http://evil.invalid'>orders</a>"
 ESCAPED = "&lt;a href='http://evil.invalid'&gt;orders&lt;/a&gt;"

@@ -12,9 +12,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from plotly.offline import get_plotlyjs_version
 
-from toolkit.report import show_table, write_report
 from toolkit.report.browser_libraries import PLOTLY_CARTESIAN
-from toolkit.report.tables import ROW_CAP
+from toolkit.report.html_export import write_report
+from toolkit.report.tables import ROW_CAP, show_table
 
 Export = Callable[..., str]
 

@@ -19,14 +19,13 @@ from IPython.utils.capture import capture_output
 from toolkit.model import Problem, Unread
 from toolkit.model.names import ExactName
 from toolkit.report import progress_line as module
-from toolkit.report import show_problems, show_table
 from toolkit.report.display import display_output
 from toolkit.report.next_step_list import ShownStep
 from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import in_html, visible
 from toolkit.report.table_columns import table_columns
-from toolkit.report.tables import ROW_CAP
+from toolkit.report.tables import ROW_CAP, show_problems, show_table
 from toolkit.runner.parameters import parse_parameters, read_parameters
 from toolkit.session import connect
 

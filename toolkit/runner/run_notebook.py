@@ -174,7 +174,7 @@ def _result(
 
 def _with_report(result: RunResult, executed: Path) -> RunResult:
     """Write the report; a run without its report is not done, whatever it did."""
-    from toolkit.report import write_report  # noqa: PLC0415 - nbconvert is slow to import
+    from toolkit.report.html_export import write_report  # noqa: PLC0415 - nbconvert is slow to import
 
     shown = replace(result, report=REPORT_NAME)
     try:

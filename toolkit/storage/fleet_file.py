@@ -355,9 +355,8 @@ def _name(file: YamlFile, node: yaml.Node, what: str) -> str:
 def _policy_limits(file: YamlFile, node: yaml.Node) -> Iterator[tuple[str, int]]:
     for key, value in file.pairs(node, "limits"):
         if key.value not in LIMITS:
-            close = get_close_matches(key.value, LIMITS, n=1)
-            which = f"did you mean {close[0]!r}?" if close else f"known limits: {', '.join(LIMITS)}"
-            raise file.wrong_at(key, f"unknown limit {key.value!r}; {which}")
+            which = meant(key.value, LIMITS) or f"; known limits: {', '.join(LIMITS)}"
+            raise file.wrong_at(key, f"unknown limit {key.value!r}{which}")
         text = file.text_of(value, key.value)
         if value.tag != "tag:yaml.org,2002:int" or not re.fullmatch(r"0|[1-9][0-9_]*", text):
             raise file.wrong_at(value, f"{key.value} must be a whole number from 0")

@@ -13,15 +13,15 @@ import pandas as pd
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.health import health
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.groups.group_settings import ExpirySettings, read_expiry_settings
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Group, Snapshot
+from toolkit.model import Group
 from toolkit.model.names import named
 from toolkit.planning.changes.delete_groups import why_not_deleted
 from toolkit.planning.diagnosis.group_health import Health
-from toolkit.planning.expiry.with_expiry import with_expiry
-from toolkit.planning.frames.snapshot_frames import groups_with_lag, offsets_frame
+from toolkit.planning.expiry.expiry_forecast import last_expiry
+from toolkit.planning.frames.snapshot_frames import groups_with_lag
 from toolkit.report.deletable_groups import DeletableGroups
 from toolkit.report.display import is_headless
 from toolkit.report.health_report import HealthReport
@@ -69,8 +69,11 @@ def deletable_groups(access: ClusterAccess, groups: Sequence[str] = ()) -> Delet
             settings = read_expiry_settings(connection)
     protected = access.under_policy(facts.cluster_id).policy.protected_groups
     whys = {group.group_id: why_not_deleted(group, protected) for group in facts.groups}
-    rows = _with_last_expiry(facts, settings)
-    rows["why"] = rows["group"].map(whys)
+    last = last_expiry(
+        facts, retention_s=settings.retention_s, check_interval_s=settings.check_interval_s
+    )
+    rows = groups_with_lag(facts)
+    rows[EXPIRY], rows["why"] = rows["group"].map(last), rows["group"].map(whys)
     stays = rows["why"] != ""
     others = rows.loc[stays, ["group", "type", "state", "members", "why"]]
     # All that are left are Empty, and have no members.
@@ -93,33 +96,3 @@ def _is_there(access: ClusterAccess, names: Sequence[str]) -> bool:
 
 def _is_empty(group: Group) -> bool:
     return not group.is_live
-
-
-def _with_last_expiry(facts: Snapshot, settings: ExpirySettings) -> pd.DataFrame:
-    """Return all groups with their lag, and when the last offset of each empty one expires."""
-    rows = groups_with_lag(facts)
-    timed = offsets_frame(facts).merge(_expiry_facts(facts), on="group", suffixes=("", "_"))
-    timed = timed.assign(
-        subscribed=False,
-        unreadable="",
-        log_problem="",
-        source="offsets topic",
-        expire_at=None,
-        retention_s=settings.retention_s,
-        check_interval_s=settings.check_interval_s,
-    )
-    expiry = with_expiry(timed, now=facts.taken_at)
-    last = expiry.groupby("group")["expires_at"].agg(lambda at: at.max(skipna=False))
-    return rows.assign(**{EXPIRY: rows["group"].map(last)})
-
-
-def _expiry_facts(facts: Snapshot) -> pd.DataFrame:
-    """Return the facts of each empty group that the expiry rules need."""
-    rows = [
-        (group.group_id, str(group.type), str(group.state), group.protocol_type, group.empty_since)
-        for group in facts.groups
-        if _is_empty(group)
-    ]
-    return pd.DataFrame(
-        rows, columns=["group", "type", "state", "protocol_type", "empty_since"]
-    ).astype({"empty_since": "datetime64[ms, UTC]"})

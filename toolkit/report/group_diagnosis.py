@@ -16,13 +16,14 @@ from toolkit.planning.diagnosis.next_steps import next_steps
 from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import groups_with_lag
 from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.planning.selection.peek_places import PeekRequest, peek_places
 from toolkit.report.conclusion import conclude
 from toolkit.report.frame_text import frame_text, report_text
 from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import OpenSteps, ShownStep, shown_step
 from toolkit.report.notices import NoticeTone
 from toolkit.report.paused_report import find_paused, show_paused
-from toolkit.report.peek_report import PeekPlace, PeekReport, PeekRequest
+from toolkit.report.peek_report import PeekReport
 from toolkit.report.run_command import NotebookCall
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_empty, show_read_errors, show_table
@@ -141,14 +142,8 @@ class GroupDiagnosis:
         if not after:
             show_empty("Records are not shown (after = 0).")
             return None
-        places = [
-            PeekPlace(
-                TopicPartition(row["topic"], int(row["partition"])),
-                int(row["committed"]),
-                by_default=row["verdict"] in VERDICTS_WITH_RECORDS,
-            )
-            for row in self.partitions.dropna(subset=["committed"]).to_dict("records")
-        ]
+        has_records = self.partitions["verdict"].isin(VERDICTS_WITH_RECORDS)
+        places = peek_places(self.partitions, has_records)
         try:
             found = self.surroundings.read_records(PeekRequest(places, topics, before, after))
         except PrerequisiteMissing as exc:

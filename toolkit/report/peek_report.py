@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from toolkit.errors import BrokerRefused, UsageError
 from toolkit.model import TopicPartition
@@ -15,6 +15,7 @@ from toolkit.model.plurals import counted
 from toolkit.model.records import RecordsAround
 from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_frame
 from toolkit.planning.frames.snapshot_frames import problems_frame
+from toolkit.planning.selection.peek_places import PeekPlaces, PeekRequest
 from toolkit.report.frame_text import frame_text
 from toolkit.report.record_cards import show_record_cards
 from toolkit.report.run_command import shell_word
@@ -26,43 +27,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class PeekPlace(NamedTuple):
-    """A committed offset, and whether its records are read by default."""
-
-    partition: TopicPartition
-    committed: int
-    by_default: bool
-
-
-class PeekRequest(NamedTuple):
-    """
-    Which of the places of a group are read, and how many records before and from each offset on.
-
-    `topics` are scopes (`TOPIC` or `TOPIC:0,1`); without any, the first places by default.
-    """
-
-    places: Sequence[PeekPlace]
-    topics: Sequence[str]
-    before: int
-    after: int
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class PeekReport:
     """
-    Records around the committed offsets in `positions`, with read errors in `around.problems`.
+    Records around the committed offsets that were chosen, with read errors in `around.problems`.
 
-    `left_out` is the number of partitions that are read by default and were too many. `read_whole`
-    reads the records again, uncut.
+    `read_whole` reads the records again, uncut.
     """
 
     cluster: str
     group: str
-    positions: dict[TopicPartition, int]
+    chosen: PeekPlaces
     around: RecordsAround
-    left_out: int
     request: PeekRequest
     read_whole: Callable[[], RecordsAround]
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The committed offsets around which records were read."""
+        return self.chosen.positions
+
+    @property
+    def left_out(self) -> int:
+        """How many partitions are read by default and were too many."""
+        return self.chosen.left_out
 
     def save(self, path: Path) -> str:
         """

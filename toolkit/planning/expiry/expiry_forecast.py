@@ -7,11 +7,20 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from toolkit.model import GroupType
+from toolkit.model import GroupType, Snapshot
+from toolkit.model.rows import Kind, Rows
 from toolkit.planning.expiry.expiry_rules import Confidence
+from toolkit.planning.expiry.with_expiry import with_expiry
+from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.frames.snapshot_frames import offsets_frame
 
 GROUP = ["cluster", "group"]
 PLACE = [*GROUP, "topic", "partition"]
+IDLE_COLUMNS: dict[str, Kind] = {
+    "group": "name",
+    **dict.fromkeys(("type", "state", "protocol_type"), "text"),
+    "empty_since": "time",
+}
 DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
 
 
@@ -84,3 +93,35 @@ def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     )
     table["confidence"] = table["confidence"].map(dict(enumerate(map(str, Confidence))))
     return table.reset_index()
+
+
+def last_expiry(
+    snapshot: Snapshot, *, retention_s: int | None, check_interval_s: int | None
+) -> pd.Series[pd.Timestamp]:
+    """
+    Return by group when brokers expire the last offset of each group without members.
+
+    UTC, null if it is unknown for one of its offsets. Takes a snapshot with commit times, and the
+    brokers' settings `offsets.retention.minutes` and `offsets.retention.check.interval.ms`.
+    """
+    idle = [
+        (group.group_id, str(group.type), str(group.state), group.protocol_type, group.empty_since)
+        for group in snapshot.groups
+        if not group.is_live
+    ]
+    facts = frame_of(Rows(IDLE_COLUMNS, idle), {"empty_since": UTC_TIME})
+    offsets = (
+        offsets_frame(snapshot)
+        .merge(facts, on="group")
+        .assign(
+            subscribed=False,
+            unreadable="",
+            log_problem="",
+            source="offsets topic",
+            expire_at=None,
+            retention_s=retention_s,
+            check_interval_s=check_interval_s,
+        )
+    )
+    expiry = with_expiry(offsets, now=snapshot.taken_at)
+    return expiry.groupby("group")["expires_at"].agg(lambda at: at.max(skipna=False))

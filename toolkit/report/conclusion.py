@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from toolkit.errors import UsageError
-from toolkit.plan import ConclusionStatus
+from toolkit.plan import ChangeStatus, ConclusionStatus, Outcome, Plan
+from toolkit.planning.frames.plan_summary import summary as plan_summary
 from toolkit.report.display import display_output
-from toolkit.report.safe_names import in_html, visible
+from toolkit.report.safe_names import in_html, sentence, visible
 from toolkit.storage.conclusion_file import COUNTS, Conclusion, write_conclusion
 
 
@@ -36,6 +39,41 @@ def conclude(
     # A count is often a numpy integer, which JSON does not know.
     counted = {name: int(counts[name]) for name in COUNTS if name in counts}
     show_conclusion(Conclusion(" ".join(summary.split()), ConclusionStatus(ending), counted, undo))
+
+
+def unapplied_conclusion(
+    plan: Plan, said: str, *, findings: int, ending: ConclusionStatus, wants_approval: bool
+) -> Conclusion:
+    """Return why a plan was not applied, as was `said`, and what an approval of it would name."""
+    words = f"{sentence(said)}. {_request(plan)}."
+    if wants_approval:
+        words += f" Fingerprint: {plan.fingerprint}"
+    return Conclusion(words, ending, {"findings": findings, "planned": _planned(plan)})
+
+
+def applied_conclusion(
+    plan: Plan, outcome: Outcome, *, findings: int, ending: ConclusionStatus
+) -> Conclusion:
+    """Return what became of the changes of a plan, and the run that undoes it if anything did."""
+    became = Counter(r.status for step in outcome.steps for r in step.results or (step,))
+    changed = became.pop(ChangeStatus.DONE, 0) + became.pop(ChangeStatus.NOT_CONFIRMED, 0)
+    became.pop(ChangeStatus.NOT_TRIED, 0)
+    counts = {"findings": findings, "planned": _planned(plan)}
+    counts |= {"changed": changed, "refused": sum(became.values())}
+    words = f"{_request(plan)}. {outcome.summary}, read back from the cluster; run {outcome.run_id}"
+    if outcome.interrupted:
+        words = f"{sentence(outcome.interrupted)}. {words}"
+    undo = outcome.run_id if outcome.changed_anything else None
+    return Conclusion(words, ending, counts, undo)
+
+
+def _request(plan: Plan) -> str:
+    return f"{plan.cluster}: {plan.request}: {plan_summary(plan)}"
+
+
+def _planned(plan: Plan) -> int:
+    # A group without commits is one change too.
+    return sum(len(step.changes) or 1 for step in plan.steps)
 
 
 def show_conclusion(conclusion: Conclusion) -> None:

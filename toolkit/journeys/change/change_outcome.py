@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,13 +17,16 @@ from toolkit.planning.frames.plan_frames import outcome_frame
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.report import change_cards as cards
 from toolkit.report.audit_rows import runs_frame
-from toolkit.report.conclusion import show_conclusion
+from toolkit.report.conclusion import (
+    applied_conclusion,
+    show_conclusion,
+    unapplied_conclusion,
+)
 from toolkit.report.display import display_widget, is_headless
 from toolkit.report.follow_ups import follow_ups, resume_call, undo_call
 from toolkit.report.live_output import LiveOutputs
 from toolkit.report.notices import show_error
 from toolkit.report.run_command import run_command
-from toolkit.report.safe_names import sentence
 from toolkit.storage.audit import read
 from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclusion
 
@@ -182,27 +184,13 @@ class ChangeOutcome:
 
     @property
     def _conclusion(self) -> Conclusion:
-        plan = self.change.plan
-        request = f"{plan.cluster}: {plan.request}: {self.change.summary}"
-        # A group without commits is one change too.
-        planned = sum(len(step.changes) or 1 for step in plan.steps)
-        counts = {"findings": len(self.change.findings), "planned": planned}
-        if self.outcome is None:
-            sentences = f"{sentence(str(self.failed or self.decided))}. {request}."
-            if self.wants_approval:
-                sentences += f" Fingerprint: {plan.fingerprint}"
-            return Conclusion(sentences, self.ending, counts)
-        became = Counter(r.status for step in self.outcome.steps for r in step.results or (step,))
-        done = became.pop(ChangeStatus.DONE, 0) + became.pop(ChangeStatus.NOT_CONFIRMED, 0)
-        became.pop(ChangeStatus.NOT_TRIED, 0)
-        counts |= {"changed": done, "refused": sum(became.values())}
-        undo = self.run_id if self.changed_anything else None
-        sentences = (
-            f"{request}. {self.outcome.summary}, read back from the cluster; run {self.run_id}"
+        plan, findings, ending = self.change.plan, len(self.change.findings), self.ending
+        if self.outcome:
+            return applied_conclusion(plan, self.outcome, findings=findings, ending=ending)
+        said, asks = str(self.failed or self.decided), self.wants_approval
+        return unapplied_conclusion(
+            plan, said, findings=findings, ending=ending, wants_approval=asks
         )
-        if self.outcome.interrupted:
-            sentences = f"{sentence(self.outcome.interrupted)}. {sentences}"
-        return Conclusion(sentences, self.ending, counts, undo)
 
     def __repr__(self) -> str:
         """Return what was done in one line."""

@@ -24,9 +24,10 @@ from toolkit.report.next_step_list import OpenSteps, ShownStep, shown_step
 from toolkit.report.notices import NoticeTone
 from toolkit.report.paused_report import find_paused, show_paused
 from toolkit.report.peek_report import PeekReport
+from toolkit.report.read_errors import show_read_errors
 from toolkit.report.run_command import NotebookCall
 from toolkit.report.safe_names import visible_lines
-from toolkit.report.tables import show_empty, show_read_errors, show_table
+from toolkit.report.tables import show_empty, show_table
 
 COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
 MAX_TOPICS_IN_SUMMARY = 3  # topics in a sentence

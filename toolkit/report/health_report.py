@@ -11,7 +11,8 @@ from toolkit.model.rows import Rows
 from toolkit.planning.diagnosis.group_health import Health
 from toolkit.planning.frames.frame_of import frame_of
 from toolkit.report.frame_text import report_text
-from toolkit.report.tables import show_read_errors, show_table
+from toolkit.report.read_errors import show_read_errors
+from toolkit.report.tables import show_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,9 @@ from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.planning.lag.lag_rows import group_rows, partition_rows, with_changes
 from toolkit.report.frame_text import frame_text
 from toolkit.report.lag_charts import show_lag_chart
+from toolkit.report.read_errors import show_read_errors
 from toolkit.report.safe_names import visible_lines
-from toolkit.report.tables import show_read_errors, show_table
+from toolkit.report.tables import show_table
 
 if TYPE_CHECKING:
     import pandas as pd

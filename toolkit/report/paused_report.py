@@ -12,8 +12,9 @@ from toolkit.model.rows import Rows
 from toolkit.planning.holds.paused_frames import paused_frame
 from toolkit.planning.holds.paused_rows import paused_rows
 from toolkit.report.frame_text import frame_text
+from toolkit.report.read_errors import show_read_errors
 from toolkit.report.safe_names import visible_lines
-from toolkit.report.tables import show_read_errors, show_table
+from toolkit.report.tables import show_table
 from toolkit.storage.hold_files import has_live_keeper, hold_path
 from toolkit.storage.operator import Operator
 

@@ -13,9 +13,7 @@ from dataclasses import asdict, is_dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolkit.model import Snapshot
 from toolkit.model.rows import WORDS, Kind
-from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report.browser_libraries import STYLED_COLUMNS, table_script, table_style
 from toolkit.report.cell_text import cell_texts, heading
 from toolkit.report.display import OutputRole, display_output, is_headless
@@ -64,11 +62,6 @@ def show_empty(text: str) -> None:
     """Show what is said in place of a table without rows."""
     display_output(_empty_bundle("", text))
     _put_looks(has_rows=False)
-
-
-def show_read_errors(facts: Snapshot) -> None:
-    """Show what a snapshot could not read, see `show_problems`."""
-    show_problems(problems_frame(facts.problems, cluster=facts.cluster))
 
 
 def show_problems(

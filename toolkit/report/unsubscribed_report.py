@@ -18,8 +18,9 @@ from toolkit.report.headline import show_headline
 from toolkit.report.lag_charts import show_unsubscribed_lag_chart
 from toolkit.report.next_step_list import OpenSteps, ShownStep, show_steps, shown_step
 from toolkit.report.notices import NoticeTone
+from toolkit.report.read_errors import show_read_errors
 from toolkit.report.run_command import NotebookCall
-from toolkit.report.tables import show_problems, show_read_errors, show_table
+from toolkit.report.tables import show_problems, show_table
 
 if TYPE_CHECKING:
     import pandas as pd

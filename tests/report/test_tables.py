@@ -390,7 +390,9 @@ def test_a_long_cell_says_what_it_does_and_for_how_long(monkeypatch: pytest.Monk
         eventually(lambda: len(shown.outputs) > 4)
 
     texts = [output.data["text/plain"] for output in shown.outputs]
-    assert ["reading <3 clusters>…", "reading <3 clusters>… 0 s · starting Spark"] == texts[:2]
+    assert "reading <3 clusters>…" == texts[0]
+    # On a busy machine time passes before the first step, which is shown as well.
+    assert any(text.endswith(" s · starting Spark") for text in texts[1:-1])
     assert texts[-1].startswith("reading <3 clusters>: took ")
     assert [False, *[True] * (len(texts) - 1)] == [bool(o.update) for o in shown.outputs]
     assert 1 == len({output.transient["display_id"] for output in shown.outputs})

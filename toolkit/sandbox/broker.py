@@ -18,7 +18,7 @@ from typing import IO
 from toolkit.errors import SandboxFailed, UsageError
 from toolkit.sandbox.data import format_data
 from toolkit.sandbox.jars import VERSION, kafka_command, kafka_jars
-from toolkit.sandbox.process import end, running, spawn
+from toolkit.sandbox.process import end, listening_ports, running, spawn
 
 ATTEMPTS = 3
 PORT_TAKEN = "Address already in use"
@@ -99,6 +99,13 @@ class Broker:
     def answers(self) -> bool:
         """Whether this broker, and not another at its address, answers and lists itself as live."""
         return _live_cluster(self.address)[0] == self.cluster_id != ""
+
+    def listens(self) -> bool:
+        """Whether it has opened all of its listeners: it answers at the first before the last."""
+        text = (self.directory / "server.properties").read_text("utf-8")
+        listeners = re.search(r"^listeners=(.*)$", text, re.MULTILINE)
+        ports = {int(port) for port in re.findall(r":(\d+)", listeners[1] if listeners else "")}
+        return ports <= listening_ports(self.record)
 
     def stop(self) -> bool:
         """End the JVM, keep its data, and return whether it was running."""
@@ -224,7 +231,7 @@ def _run(broker: Broker) -> None:
 
 def _await_answer(broker: Broker) -> None:
     give_up = time.monotonic() + START_TIMEOUT_S
-    while not broker.answers():
+    while not (broker.answers() and broker.listens()):
         if broker.pid is None:
             raise _failed(broker, "it ended")
         if time.monotonic() > give_up:

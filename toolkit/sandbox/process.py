@@ -69,6 +69,16 @@ def running(record: Path) -> psutil.Process | None:
         return None
 
 
+def listening_ports(record: Path) -> set[int]:
+    """Return the ports at which the process that `record` names listens."""
+    process = running(record)
+    try:
+        found = process.net_connections("tcp") if process else []
+    except psutil.Error:  # it has just ended
+        return set()
+    return {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+
+
 def end(record: Path, *, grace_s: float = 10) -> bool:
     """End the recorded process, politely first; return whether there was one to end."""
     process = running(record)

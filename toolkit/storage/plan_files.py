@@ -25,6 +25,7 @@ from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import named
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.storage.formats.atomic_files import write_whole
@@ -60,6 +61,7 @@ def write_plan(path: Path, plan: Plan, *, private: bool = False) -> None:
     write_whole(path, plan_parts(plan), private=private)
 
 
+@no_garbage_collection()
 def read_plan(path: Path, *, versions: Collection[int] = (VERSION,)) -> Plan:
     """
     Read a plan file of some versions; one of an earlier version can be undone, but not approved.

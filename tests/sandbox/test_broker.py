@@ -41,16 +41,28 @@ def taken() -> Iterator[int]:
         yield other.getsockname()[1]
 
 
+@pytest.mark.parametrize("is_of_the_last", [False, True])
 def test_taken_port_shows_the_brokers_own_error(
-    tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch, *, is_of_the_last: bool
 ) -> None:
-    """A port that somebody else holds is named as the reason, long before any timeout."""
+    """
+    A port that somebody else holds is named as the reason, long before any timeout.
+
+    So is that of the last listener, though the broker answers at the first one before it opens it.
+    """
     # It was free when it was chosen: somebody took it before the broker could.
-    monkeypatch.setattr(broker_module, "_free_ports", lambda _: (taken, *free_ports(1)))
+    port, controller, spare = free_ports(3)
+    port, last = (port, taken) if is_of_the_last else (taken, spare)
+    monkeypatch.setattr(broker_module, "_free_ports", lambda _: (port, controller))
     monkeypatch.setattr(broker_module, "ATTEMPTS", 1)
+    listeners = {"PLAINTEXT": port, "CONTROLLER": controller, "LAST": last}
+    properties = {
+        "listeners": ",".join(f"{name}://127.0.0.1:{one}" for name, one in listeners.items()),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listeners),
+    }
 
     with pytest.raises(SandboxFailed, match=r"Address already in use.*broker\.log"):
-        start_broker(tmp_path / "eu")
+        start_broker(tmp_path / "eu", properties=properties)
 
 
 def test_data_properties_and_address_outlive_a_restart(

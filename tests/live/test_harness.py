@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from consumer_processes import ending
 from consumer_processes.analysis import (
     delivered_during,
     first_after,
@@ -17,6 +21,7 @@ from consumer_processes.analysis import (
     two_at_once,
 )
 from consumer_processes.log import Delivery, Log, Logs
+from consumer_processes.waiting import PATIENCE_S
 from live_groups import LiveGroup, together
 
 from toolkit.model import Cluster, TopicPartition
@@ -156,3 +161,28 @@ def test_every_client(bare_cluster: Cluster, live_group: Callable[..., LiveGroup
 
 def _readers(deliveries: object) -> set[str]:
     return {one.consumer for one in deliveries}  # type: ignore[attr-defined]
+
+
+WAITS = """
+from consumer_processes.ending import Ending
+ending = Ending()
+print("waits", flush=True)
+while not ending.wait(0):
+    pass
+"""
+
+
+def test_a_signal_ends_a_process_at_any_time() -> None:
+    """Also one that comes while the process begins or ends a wait."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(ending.__file__).parent.parent)}
+    for _ in range(10):
+        with subprocess.Popen(
+            [sys.executable, "-c", WAITS], env=environment, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout
+            assert b"waits\n" == process.stdout.readline()
+            process.terminate()
+            try:
+                assert 0 == process.wait(PATIENCE_S)
+            finally:
+                process.kill()

@@ -55,7 +55,7 @@ from toolkit.spark.schemas import (
     as_spark,
 )
 
-COMMITS_AT_ONCE = 15_000
+COMMITS_AT_ONCE = 20_000
 # How far back log ends are taken from the history, and how many: it is only a second witness.
 LOOK_BACK = timedelta(days=2)
 MOST_ENDS = 50

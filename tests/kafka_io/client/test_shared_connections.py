@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from applications import Applications, eventually
 from click.testing import CliRunner
+from faulty_proxy import FaultyProxy
 from idle_groups import idle_group
 from operators import Operator
 
@@ -19,6 +20,10 @@ from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.client import shared_connections
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import SharedConnections, connected
+from toolkit.kafka_io.client.timed_connections import TimedConnections
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.model import Cluster
+from toolkit.sandbox.broker import free_ports
 
 
 class Opened(list[Connection]):
@@ -85,6 +90,32 @@ def test_connections_are_opened_once_while_in_use(
     assert first not in opened.closed
     connections.close()
     assert first in opened.closed
+
+
+def test_the_socket_to_a_bootstrap_server_is_that_of_its_broker(
+    bare_cluster: Cluster, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a login less; not where another address was named than brokers are listed at."""
+    opened: list[tuple[str, int]] = []
+    build = TimedConnections._build_transport
+
+    async def note(self: TimedConnections, node: Any, **options: Any) -> Any:
+        opened.append((node.host, node.port))
+        return await build(self, node, **options)
+
+    monkeypatch.setattr(TimedConnections, "_build_transport", note)
+    host, port = bare_cluster.bootstrap_servers.split(":")
+    listed = (host, int(port))
+    (spare,) = free_ports(1)
+    with FaultyProxy(spare, to=listed[1]) as proxy:
+        for address, sockets in ((bare_cluster.bootstrap_servers, 1), (proxy.address, 2)):
+            opened.clear()
+            with Connection(Cluster("eu", address)) as connection:
+                for _ in range(2):
+                    assert len(read_commits(connection, [group])[0]) == 1
+
+            assert opened[-1] == listed
+            assert len(opened) == sockets
 
 
 def test_a_connection_that_was_lost_is_not_used_again(

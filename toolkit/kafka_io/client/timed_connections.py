@@ -234,18 +234,35 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
             refresh_metadata_on_err=False,
             reset_backoff_on_connect=False,
         )
+        goes_on = False
         try:
             await connection
             ask = self.call_soon(self.cluster.refresh_metadata, server.node_id)
             await self.wait_for(ask, max(0, until - time.monotonic()) * 1000)
+            goes_on = self._goes_on(connection, server)
         except KafkaConnectionError as exc:
             if connection.init_future.succeeded():
                 raise LoginRequired("connection closed") from exc
             raise
         finally:
-            self._conns.pop(server.node_id, connection).close()
+            self._conns.pop(server.node_id, None)
+            if not goes_on:
+                connection.close()
         if not self.cluster.brokers():
             raise KafkaConnectionError("no broker is listed as alive")
+
+    def _goes_on(self, connection: Any, server: Any) -> bool:
+        """Use the connection to a bootstrap server for the broker that is listed at its address."""
+        address = server.host, server.port
+        found = (b.node_id for b in self.cluster.brokers() if (b.host, b.port) == address)
+        node_id = next(found, None)
+        if node_id is None or node_id in self._conns or not connection.connected:
+            return False
+        connection.node_id = node_id
+        connection.close_future.add_both(lambda _: self._conns.pop(node_id, None))
+        connection.close_future.add_errback(lambda _: self.cluster.request_update())
+        self._conns[node_id] = connection
+        return True
 
 
 def _share(deadline: float, left: int) -> float:

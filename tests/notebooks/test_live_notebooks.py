@@ -17,6 +17,8 @@ from operators import Operator, once_at_rest
 from runbook_places import Place
 from workspaces import NOTEBOOKS, Workspace, shown_command
 
+from toolkit.errors import UsageError
+from toolkit.journeys.change.container_command import OF_A_CONTAINER
 from toolkit.model import Cluster, Group, GroupState, TopicPartition
 from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.report.display import capture_outputs
@@ -77,6 +79,7 @@ def test_past_a_poison_record(
     workspace: LiveRoom,
     eventually: Callable[..., Any],
     in_a_thread: Callable[[Callable[[], Any]], Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """J1: pause the stuck partition, move its offset past the record, resume; the others flow."""
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
@@ -86,6 +89,13 @@ def test_past_a_poison_record(
     assert (DONE, {}) == (dry.ended, workspace.seen(group).paused)
     for words in ("stops", "repeats", "disturbs", "survives", "alternatives"):
         assert words in dry.shown
+    # A run that is the command of a container would leave a keeper behind that ends with it.
+    with monkeypatch.context() as patched:
+        patched.setenv(OF_A_CONTAINER, "1")
+        change = workspace.operator.session.pause(group, [scope])
+        with pytest.raises(UsageError, match="the container, and the keeper in it, would end"):
+            change.decide().apply_by_hand("x")
+    assert workspace.seen(group).paused == {}
     # Cancelled while it begins, it has paused nothing, and nobody has refused it.
     asked = iter([""])  # at the first question it goes on
     pause = once_at_rest(lambda: workspace.operator.session.pause(group, [scope])).decide()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.command_target import is_watched
-from toolkit.cli.container_command import check_keeper_outlives
 from toolkit.cli.output import after_a_change, printable, printable_name, write_frame
 from toolkit.cli.output_file import STDOUT, name_of, write_output_file
 from toolkit.cli.progress_line import ProgressLine
@@ -97,13 +96,7 @@ def _apply_and_print(decision: Decision, command: CommandTarget) -> int:
 def apply_decided(
     decision: Decision, command: CommandTarget, *, attached: bool = False
 ) -> ChangeOutcome:
-    """
-    Apply an approved plan and show how far it has come; see `Decision.apply`.
-
-    Raises UsageError, with nothing changed, for a pause that would end with the container.
-    """
-    if decision.plan.intent == "pause" and not attached:
-        check_keeper_outlives()
+    """Apply an approved plan and show how far it has come; see `Decision.apply`."""
     progress = ProgressLine(decision.change.access.cluster.name, visible=is_watched(command))
     total = len(decision.plan.steps)
     done = 0

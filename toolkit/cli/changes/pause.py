@@ -10,9 +10,9 @@ import click
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, print_result
 from toolkit.cli.command_target import CommandPlan, CommandTarget, only_group, opened
-from toolkit.cli.container_command import check_keeper_outlives, is_container_command
 from toolkit.cli.options import topics_option
 from toolkit.cli.output import printable
+from toolkit.journeys.change.container_command import check_keeper_outlives, is_container_command
 from toolkit.model import CaptureMode
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from toolkit.cli.options import OUTPUT_FLAGS, clusters_option
 from toolkit.cli.output import echo_data, printable
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
+from toolkit.journeys.change.container_command import mark_child_processes
 
 if TYPE_CHECKING:
     from toolkit.runner.execution import CellStep
@@ -87,6 +88,7 @@ def command(
     from toolkit.runbooks.catalogue import find_runbook
     from toolkit.runner.parameters import read_texts
 
+    mark_child_processes()
     request = RunRequest(**given)  # type: ignore[arg-type] # click hands every option over by name
     if parameters_file:
         named = {name for name, _ in request.parameters}

@@ -14,8 +14,9 @@ from toolkit.errors import OutOfDate, ToolkitError, UsageError
 from toolkit.journeys.change.approval_parameters import ApprovalParameters
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
+from toolkit.journeys.change.container_command import check_keeper_outlives
 from toolkit.operate.deferred_signals import stop_requested_by
-from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
+from toolkit.plan import ConclusionStatus, Finding, Intent, Outcome, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -122,7 +123,8 @@ class Decision:
 
         Waits for a change that was begun by hand. Holds continue in the background; `attached`
         holds end with this process until the caller detaches them. Raises what `apply_plan` raises,
-        again at each further call: what a failed run changed is in the error and in the audit log.
+        again at each further call: what a failed run changed is in the error and in the audit log;
+        and UsageError, with nothing changed, for a hold that would end with its container.
         """
         with self._at_work, self.change.access.connections.in_use():
             if self._failed:
@@ -215,6 +217,8 @@ class Decision:
         from toolkit.operate.apply import apply_with_keepers  # noqa: PLC0415
         from toolkit.operate.move import move  # noqa: PLC0415
 
+        if self.plan.intent is Intent.PAUSE and not attached:
+            check_keeper_outlives()
         self._is_taken = True
         change = self.change
         apply = (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from toolkit.cli import cli, container_command
-from toolkit.cli.container_command import is_container_command
+from toolkit.cli import cli
 from toolkit.errors import UsageError
+from toolkit.journeys.change import container_command
+from toolkit.journeys.change.container_command import OF_A_CONTAINER, is_container_command
 
+COMMAND = "tini\0--\0offsetbook\0run\0nothing\0"
 PAUSE = ["pause", "--cluster", "127.0.0.1:1", "--group", "payments", "--topic", "orders:1"]
 
 
@@ -58,3 +61,19 @@ def test_a_background_pause_that_ends_with_its_container_is_refused(
 
     with pytest.raises(UsageError, match="the container, and the keeper in it, would end"):
         CliRunner().invoke(cli, [*PAUSE, "--detach"], catch_exceptions=False)
+
+
+def test_a_run_tells_its_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook that pauses is refused as well: its processes are other commands."""
+    monkeypatch.setattr("sys.argv", ["offsetbook", "run", "nothing"])
+    file = tmp_path / "cmdline"
+    monkeypatch.setattr(container_command, "FIRST_PROCESS", file)
+    for first, marked in (("bash\0-c\0offsetbook run nothing\0", False), (COMMAND, True)):
+        file.write_bytes(first.encode())
+        CliRunner().invoke(cli, ["run", "nothing"])
+
+        assert marked == (OF_A_CONTAINER in os.environ)
+    file.unlink()
+    assert is_container_command()
+    monkeypatch.delenv(OF_A_CONTAINER)
+    assert not is_container_command()

@@ -16,9 +16,8 @@ from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
-from toolkit.spark.arrow import as_frame
+from toolkit.spark.arrow import as_frame, unpack
 from toolkit.spark.judge import EvaluationRules, judge_cluster
-from toolkit.spark.packed_tables import unpack
 from toolkit.spark.schemas import RESULTS
 
 pytestmark = [

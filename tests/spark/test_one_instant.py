@@ -16,11 +16,10 @@ from fleet_tasks import blocks_of, tasks_of
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
-from toolkit.spark.arrow import as_frame
+from toolkit.spark.arrow import Row, as_frame, unpack
 from toolkit.spark.catch_up import FROM_LOG, read_newest
 from toolkit.spark.history import History
 from toolkit.spark.judge import LOOK_BACK, MOST_ENDS, EvaluationRules, _past_ends, judge_cluster
-from toolkit.spark.packed_tables import Row, unpack
 from toolkit.spark.read_tasks import NothingToRead
 from toolkit.spark.schemas import RESULTS
 

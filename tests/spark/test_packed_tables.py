@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.kafka_io.client.timestamps import EPOCH
-from toolkit.spark.packed_tables import pack, rows_of, unpack
+from toolkit.spark.arrow import pack, rows_of, unpack
 
 TIMES = st.integers(0, 10**12).map(lambda ms: EPOCH + timedelta(milliseconds=ms))
 ROWS = st.lists(

@@ -32,8 +32,8 @@ from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark import history as history_module
 from toolkit.spark import read_state
+from toolkit.spark.arrow import Row, unpack
 from toolkit.spark.history import STATE_TABLE, History, RunFiles, paths_in
-from toolkit.spark.packed_tables import Row, unpack
 from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ReadPlan, plan_reads
 from toolkit.spark.read_state import ReadState, load_state, state_rows
 from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo, StoredPartitions

@@ -25,7 +25,7 @@ from toolkit.kafka_io.membership.classic import (
 )
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import HOLDER_CLIENT_ID, Member, Subscription, TopicPartition
-from toolkit.planning.holds.hold_words import holder_in_words, in_short
+from toolkit.planning.selection.member_names import holder_in_words, in_short
 
 LOOK_TO_JOIN_S = 1.0  # ids and connections are there, so it takes a request
 JOINED_WITHIN_S = 10.0

@@ -44,9 +44,9 @@ from toolkit.model import (
 )
 from toolkit.model.offsets import NO_LOG
 from toolkit.model.records import FirstRecord
-from toolkit.planning.holds.hold_words import hold_in_words
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
+from toolkit.planning.selection.member_names import hold_in_words
 from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.schemas import LOG_FACTS, schema
 

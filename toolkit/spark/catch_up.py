@@ -33,8 +33,7 @@ from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail
 from toolkit.model import Cluster, Commit, Group, LogOffsets, Policy, Problem
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
-from toolkit.spark.arrow import as_columns
-from toolkit.spark.packed_tables import Row, unpack
+from toolkit.spark.arrow import Row, as_columns, unpack
 from toolkit.spark.read_tasks import not_parsed
 from toolkit.spark.schemas import COMMITS, GROUPS, TIME, WHOLE, schema
 

@@ -26,11 +26,10 @@ from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
 from toolkit.planning.frames.fleet_frames import FleetFrames
 from toolkit.planning.lag.lag import most_behind_first
-from toolkit.spark.arrow import as_frame
+from toolkit.spark.arrow import as_frame, unpack_all, unpacked
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history import STATE_TABLE, History, HistoryRun, NewFile, RunFiles
 from toolkit.spark.judge import EvaluationRules, judged
-from toolkit.spark.packed_tables import unpack_all, unpacked
 from toolkit.spark.progress import OnStep, following
 from toolkit.spark.read_state import NO_STATE, load_state
 from toolkit.spark.read_tasks import read_offsets

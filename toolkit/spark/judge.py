@@ -36,11 +36,10 @@ from toolkit.planning.lag.trend import look_back_s
 from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds
 from toolkit.planning.unsubscribed.group_facts import group_facts
 from toolkit.planning.unsubscribed.unused_offsets import find_unused_offsets
-from toolkit.spark.arrow import as_frame, as_table
+from toolkit.spark.arrow import Row, as_frame, as_table, pack, rows_of, unpack
 from toolkit.spark.ask import ClusterGroups, HoldsRead, ask_groups, ask_holds, ask_logs
 from toolkit.spark.catch_up import read_newest
 from toolkit.spark.history import LOG_ENDS_TABLE, STATE_TABLE, History, HistoryRun, RunFiles
-from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
 from toolkit.spark.read_state import state_rows
 from toolkit.spark.read_tasks import CONNECTIONS, OffsetsReading, guarded
 from toolkit.spark.schemas import (

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST, drop_tombstones
+from toolkit.spark.arrow import Row, pack, unpack
 from toolkit.spark.history import (
     READ_FOR,
     STATE_TABLE,
@@ -29,7 +30,6 @@ from toolkit.spark.history import (
     opened,
     paths_in,
 )
-from toolkit.spark.packed_tables import Row, pack, unpack
 from toolkit.spark.read_plan import ResumePoint
 from toolkit.spark.schemas import STATE
 

@@ -29,7 +29,7 @@ from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
 from toolkit.model import Cluster, LogOffsets
-from toolkit.spark.packed_tables import Row, pack
+from toolkit.spark.arrow import Row, pack
 from toolkit.spark.read_plan import (
     OffsetsLog,
     OffsetsTopicNow,

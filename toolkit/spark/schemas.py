@@ -163,7 +163,7 @@ def schema(*fields: pa.Field) -> pa.Schema:
 
 
 def _packed(*names: str) -> list[pa.Field]:
-    """Return columns of packed tables: see `packed_tables.py`."""
+    """Return columns of packed tables: see `arrow.py`."""
     return _fields(pa.binary(), *names)
 
 

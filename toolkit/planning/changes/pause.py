@@ -25,8 +25,8 @@ from toolkit.planning.changes.targets import LARGEST_OFFSET
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
 from toolkit.planning.holds.hold_rules import CASE_RULES, GROUP_RULES, holders, is_own_hold
-from toolkit.planning.holds.hold_words import holder_in_words, in_short
 from toolkit.planning.selection.group_selection import no_such_group
+from toolkit.planning.selection.member_names import holder_in_words, in_short
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
     missing_partition,

@@ -15,8 +15,8 @@ from toolkit.model.offsets import NO_LOG
 from toolkit.model.rows import Kind, Rows
 from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
 from toolkit.planning.frames.group_rows import group_list
-from toolkit.planning.holds.hold_words import owner_names
 from toolkit.planning.lag.lag import lag_by_group, with_lag
+from toolkit.planning.selection.member_names import owner_names
 from toolkit.planning.selection.partition_selection import scopes_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from toolkit.model import CaptureMode, GroupType
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding
 from toolkit.planning.holds.hold_context import HoldContext
-from toolkit.planning.holds.hold_words import in_short
 from toolkit.planning.holds.recipes import (
     APPLICATION_DELAY,
     APPLICATIONS,
@@ -24,7 +23,7 @@ from toolkit.planning.holds.recipes import (
     WAITS_FOR,
     Recipe,
 )
-from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.member_names import in_short, name_members
 from toolkit.planning.selection.plan_parts import note
 
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers

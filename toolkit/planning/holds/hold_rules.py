@@ -17,7 +17,6 @@ from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
 from toolkit.planning.holds.assignment import ASSIGNORS, Subscriber, assigns_otherwise
 from toolkit.planning.holds.hold_context import HoldContext
-from toolkit.planning.holds.hold_words import holder_in_words, in_short
 from toolkit.planning.holds.recipes import (
     APPLICATIONS,
     CONSUMER_RECIPES,
@@ -27,7 +26,7 @@ from toolkit.planning.holds.recipes import (
     Recipe,
 )
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
-from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.member_names import holder_in_words, in_short, name_members
 from toolkit.planning.selection.plan_parts import block, note
 
 LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from toolkit.model import GroupType, LogOffsets, Snapshot, TopicPartition
 from toolkit.model.commit_columns import CommitColumns, columns_of
 from toolkit.model.offsets import NO_LOG
-from toolkit.planning.holds.hold_words import owner_names
 from toolkit.planning.lag.lag import lag_of
+from toolkit.planning.selection.member_names import owner_names
 
 UNKNOWN = -1  # in an array, where an offset or a lag cannot be None
 

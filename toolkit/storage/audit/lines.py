@@ -24,6 +24,7 @@ STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
 
+RAW_DECODE = json.JSONDecoder().raw_decode
 HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted", "who", "host")
 
 
@@ -162,10 +163,9 @@ def _position_json(position: Position | None) -> str:
 def _step_fields(data: bytes, place: str) -> Iterator[JsonFields]:
     """Yield the steps of a line, decoding one at a time: the objects of all take much memory."""
     text, at, number = data.decode(), 0, 0
-    decode = json.JSONDecoder().raw_decode
     while at < len(text):
         try:
-            step, at = decode(text, at)
+            step, at = RAW_DECODE(text, at)
         except (ValueError, RecursionError) as exc:
             raise UsageError(f"{place}.steps[{number}] is not JSON: {exc}") from exc
         yield JsonFields.of(step, f"{place}.steps[{number}]", STEP_FIELDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -122,7 +122,12 @@ def _entry(state: Path, line: SealedLine) -> AuditEntry:
 
 
 def _place(state: Path, line: SealedLine) -> str:
-    return f"audit log {state / LOG}, entry {line.link.seq}"
+    return f"audit log {_path(state)}, entry {line.link.seq}"
+
+
+@lru_cache(1)  # of a log that may have a hundred thousand entries
+def _path(state: Path) -> str:
+    return str(state / LOG)
 
 
 def _unreadable(exc: UsageError) -> StateFileError:

@@ -93,9 +93,11 @@ def judged(
         blocks: dict[str, list[Row]] = defaultdict(list)
         for row in rows_of(batches):
             blocks[row["cluster"]].append(row)
-        for name, mine in blocks.items():
-            for row in judge_cluster(clusters[name], mine, judging):
-                yield pa.RecordBatch.from_pylist([row], schema=JUDGED)
+        for name in [*blocks]:
+            judged = judge_cluster(clusters[name], blocks.pop(name), judging)
+            yield from (pa.RecordBatch.from_pylist([row], schema=JUDGED) for row in judged)
+            del judged
+        pa.default_memory_pool().release_unused()  # the driver collects beside the workers
 
     return by_task.mapInArrow(judge, as_spark(JUDGED))
 

@@ -84,6 +84,18 @@ def test_a_group_that_is_caught_up_has_nothing_in_its_hands(
     assert commits.looks == 1
 
 
+def test_a_partition_whose_end_is_unknown_is_waited_for(
+    operator: Operator, apps: Applications, orders: tuple[TopicPartition, TopicPartition]
+) -> None:
+    """That nothing is known of its log does not say that it is read to the end."""
+    group, (held, _) = apps.name("unknown"), orders
+    with connected(operator.cluster) as connection:
+        commits = CommitsAtEachLook(connection, operator, group, held)
+        wait_until_still(commits, {TopicPartition(apps.name("missing"), 0)})
+
+    assert commits.looks > 1
+
+
 @pytest.mark.parametrize(
     ("commits", "seconds"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import pairwise
 
 from toolkit.errors import BrokerRefused, PrerequisiteMissing
@@ -36,10 +37,8 @@ class GroupCommits:
         self.committed = self.read_committed()
         self._until: int | Mapping[TopicPartition, int]
         self._follower: CommitFollower | None = None
-        try:
+        with suppress(BrokerRefused):
             self._follower = CommitFollower(connection, group_id)
-        except BrokerRefused:
-            self._follower = None
 
     @property
     def has_every_commit(self) -> bool:
@@ -92,7 +91,9 @@ def wait_until_still(commits: GroupCommits, held: Collection[TopicPartition]) ->
     commits.mark()
     seen = [one for one in commits.read() if one.partition in held]
     logs, _ = read_log_offsets(commits.connection, sorted(held))
-    if all(commits.committed.get(place) == log.log_end for place, log in logs.items()):
+    ends = {place: log.log_end for place, log in logs.items() if log.log_end is not None}
+    # A partition whose end cannot be read has no end here: it is waited for.
+    if all(place in ends and commits.committed.get(place) == ends[place] for place in held):
         return
     still_s = STILL_AT_MOST_S
     if commits.has_every_commit:

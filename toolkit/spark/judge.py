@@ -94,9 +94,9 @@ def judged(
         for row in rows_of(batches):
             blocks[row["cluster"]].append(row)
         for name in [*blocks]:
-            judged = judge_cluster(clusters[name], blocks.pop(name), judging)
-            yield from (pa.RecordBatch.from_pylist([row], schema=JUDGED) for row in judged)
-            del judged
+            found = judge_cluster(clusters[name], blocks.pop(name), judging)
+            yield from (pa.RecordBatch.from_pylist([row], schema=JUDGED) for row in found)
+            del found
         pa.default_memory_pool().release_unused()  # the driver collects beside the workers
 
     return by_task.mapInArrow(judge, as_spark(JUDGED))

@@ -66,9 +66,9 @@ def ask_coordinators(
     Ask about groups and yield, for each, its entry, that it ended, or the problem in its place.
 
     `build` makes the request for some group ids; its response has `groups`, each entry with
-    `group_id` and `error_code`. `what` is the subject of problems, and
-    `size` counts the elements of an entry, by which the number of groups in a request is chosen.
-    If a coordinator moved or is loading, the request is retried for `RETRY_FOR_S`.
+    `group_id` and `error_code`. `what` is the subject of problems, and `size` counts the elements
+    of an entry, by which the number of groups in a request is chosen. If a coordinator moved or is
+    loading, the request is retried for `RETRY_FOR_S`.
     """
     waiting = list(dict.fromkeys(group_ids))
     give_up_at = time.monotonic() + RETRY_FOR_S

@@ -95,8 +95,8 @@ def read_log_times(
         to_ms(look_up.now), within_s=look_up.within_s, within_share=look_up.within_share
     )
     lookup = _LookupRounds(connection, searches)
-    while lookup.rounds < look_up.rounds and lookup.ask():
-        for search in lookup.left():
+    while lookup.rounds < look_up.rounds and (unfinished := lookup.ask()):
+        for search in unfinished:
             search.plan_round(grid, lookup.rounds + 1)
     return LogTimes(
         {partition: _points(search.results) for partition, search in searches.items()},
@@ -145,21 +145,19 @@ class _LookupRounds:
         self._leaders: dict[TopicPartition, LogLeader]
         self._leaders, self.failed = find_leaders(connection, partitions)
 
-    def left(self) -> Iterator[TimeSearch]:
-        """Yield the unfinished searches."""
-        for partition in self._leaders.keys() - self.failed.keys():
-            if self._searches[partition].offsets.size:
-                yield self._searches[partition]
+    def ask(self) -> list[TimeSearch]:
+        """
+        Send the next requests of all searches, and return those with offsets that got answers.
 
-    def ask(self) -> bool:
-        """Send the next requests of all searches; return False if there are none."""
+        A search without requests is finished: nothing new is known of its offsets.
+        """
         lengths = {
             partition: length
             for partition in self._leaders
             if partition not in self.failed and (length := len(self._searches[partition].next))
         }
         if not lengths:
-            return False
+            return []
         self.rounds += 1
         # Those with as many questions share their requests.
         ordered = sorted(lengths, key=lambda partition: -lengths[partition])
@@ -175,7 +173,8 @@ class _LookupRounds:
                 self.failed.setdefault(partition, entry)
         for partition in lengths:
             self._searches[partition].next = []
-        return True
+        answered = (self._searches[partition] for partition in lengths.keys() - self.failed.keys())
+        return [search for search in answered if search.offsets.size]
 
     def _requests(
         self, partitions: Sequence[TopicPartition]

@@ -80,7 +80,6 @@ class Session(ClusterAccess):
     unsubscribed = over_one_connection(unsubscribed)
 
     def __repr__(self) -> str:
-        """Return which cluster it is, what may be changed there, and where that is recorded."""
         policy = self.cluster.policy
         parts = [f"cluster {self.cluster.name} at {self.cluster.bootstrap_servers}"]
         parts += ["read-only"] if policy.read_only else []

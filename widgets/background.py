@@ -21,7 +21,6 @@ class RunningJob:
     """Progress and cancellation state shared with a background action."""
 
     def __init__(self) -> None:
-        """Begin without progress and without a request to stop."""
         self.stop_requested = threading.Event()
         self.message = ""
         self.done, self.total = 0, 0

@@ -80,12 +80,10 @@ class Chart(LiveOrStatic):
         return ipywidgets.Output()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return the figure, under a choice where there is one."""
         self.draw()
         return (self.choice, self.output) if len(self.names) > 1 else (self.output,)
 
     def draw(self) -> None:
-        """Draw what is chosen."""
         chosen, data = self.choice.value, self.whole
         if chosen:
             data = self.figure(self.rows[self.rows[self.by].map(_shown) == chosen])
@@ -98,7 +96,6 @@ class Chart(LiveOrStatic):
 
     @cached_property
     def whole(self) -> Figure | None:
-        """The figure of everything."""
         return self.figure(self.rows)
 
     def figure(self, rows: pd.DataFrame) -> Figure | None:
@@ -112,11 +109,9 @@ class Chart(LiveOrStatic):
         return {**super().stored(), **(self.whole or {})}
 
     def static_html(self) -> str:
-        """Return what the figure shows, for where it cannot be drawn."""
         return f'{sheet()}<p class="ow-static">{in_html(self.text_form())}</p>'
 
     def text_form(self) -> str:
-        """Return what the figure shows."""
         return str(self.whole["text/plain"]) if self.whole else self.nothing
 
 

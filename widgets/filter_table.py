@@ -43,7 +43,6 @@ class FilterTable(LiveOrStatic):
 
     @cached_property
     def searched(self) -> pd.Series[str]:
-        """What is searched in."""
         return texts(self.frame, list(self.frame.columns))
 
     @cached_property
@@ -53,7 +52,6 @@ class FilterTable(LiveOrStatic):
 
     @cached_property
     def order(self) -> ipywidgets.Dropdown:
-        """What they are sorted by."""
         names = [(AS_PLANNED, "")]
         for column in self.frame.columns:
             label = str(column).replace("_", " ")
@@ -62,13 +60,11 @@ class FilterTable(LiveOrStatic):
 
     @cached_property
     def body(self) -> ipywidgets.HTML:
-        """The rows."""
         body = ipywidgets.HTML(self._table_html(len(self.frame)))
         body.add_class("ow-rows")
         return body
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return the rows; with a filter and an order where there are many."""
         if len(self.frame) <= min(self.most, 10):
             return (self.body,)
         for control in (self.search, self.order):
@@ -98,9 +94,7 @@ class FilterTable(LiveOrStatic):
         return table(rows, caption=caption, empty=empty, is_live=found is not None)
 
     def static_html(self) -> str:
-        """Return the first rows."""
         return sheet() + self._table_html()
 
     def text_form(self) -> str:
-        """Return the first rows as text."""
         return f"{self.caption}\n{frame_text(self.shown)}"

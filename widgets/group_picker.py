@@ -53,7 +53,6 @@ class GroupPicker(LiveOrStatic):
     picked = Tuple(read_only=True)
 
     def __init__(self, groups: pd.DataFrame, *, only_one: bool, on_pick: OnPick | None) -> None:
-        """Take the groups, by name."""
         super().__init__()
         self.groups = groups.sort_values("group", kind="stable").reset_index(drop=True)
         self.only_one, self.on_pick = only_one, on_pick
@@ -73,7 +72,6 @@ class GroupPicker(LiveOrStatic):
 
     @cached_property
     def search(self) -> ipywidgets.Text:
-        """Words of the name."""
         search = ipywidgets.Text(placeholder="Search group ids", description="Search")
         search.add_class("ow-wide")
         return search
@@ -86,17 +84,14 @@ class GroupPicker(LiveOrStatic):
 
     @cached_property
     def state(self) -> ipywidgets.Dropdown:
-        """A state to be looked for."""
         return self._choice("state")
 
     @cached_property
     def kind(self) -> ipywidgets.Dropdown:
-        """A type to be looked for."""
         return self._choice("type")
 
     @cached_property
     def order(self) -> ipywidgets.Dropdown:
-        """What the groups are sorted by."""
         orders = {
             "health": "Health (worst first)",
             "lag": "Lag (largest first)",
@@ -125,20 +120,17 @@ class GroupPicker(LiveOrStatic):
 
     @cached_property
     def use_button(self) -> ipywidgets.Button:
-        """Hands the chosen names over."""
         button = ipywidgets.Button(button_style="primary")
         button.on_click(self.guarded(self.confirm))
         return button
 
     @cached_property
     def clear_button(self) -> ipywidgets.Button:
-        """Chooses nothing any more."""
         button = ipywidgets.Button(description="Clear selection")
         button.on_click(self.guarded(lambda: self.choose(())))
         return button
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return what to look for, the list, and what is done with it."""
         filters = (self.search, self.state, self.kind, self.order)
         for control in filters:
             control.observe(self.guarded(self.render), "value")
@@ -220,14 +212,12 @@ class GroupPicker(LiveOrStatic):
         self.use_button.disabled = self.clear_button.disabled = not self.picked
 
     def static_html(self) -> str:
-        """Return the first groups as a table, and how many there are."""
         cut = f" (first {MOST:,} shown)" if len(self.groups) > MOST else ""
         caption = f"{len(self.groups):,} groups{cut}"
         shown = self.groups[["group", *(c for c in LISTED_COLUMNS if c in self.groups)]].head(MOST)
         return f'{sheet()}<div class="ow-static">{table(shown, caption=caption)}</div>'
 
     def text_form(self) -> str:
-        """Return how many groups there are."""
         return f"{len(self.groups):,} groups"
 
 

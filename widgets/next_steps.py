@@ -31,13 +31,11 @@ class NextSteps(LiveOrStatic):
     """Steps, each with the notebook that takes it; `open_copy` writes one and returns its path."""
 
     def __init__(self, steps: Sequence[ShownStep], open_copy: OpenCopy) -> None:
-        """Take the steps, the first one first."""
         super().__init__()
         self.steps, self.open_copy = steps, open_copy
         self.opened = ipywidgets.Output()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return each step above its button; in one row, steps that are buttons alone."""
         row = ipywidgets.HBox([self._button(step) for step in self.steps if step.button])
         row.add_class("ow-bar")
         parts: list[ipywidgets.Widget] = [row] if row.children else []
@@ -78,11 +76,9 @@ class NextSteps(LiveOrStatic):
         self.opened.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
     def static_html(self) -> str:
-        """Return the steps with their commands."""
         return sheet() + steps_html(self.steps)
 
     def text_form(self) -> str:
-        """Return the same as text."""
         return steps_text(self.steps)
 
 

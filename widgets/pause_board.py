@@ -66,7 +66,6 @@ class PauseBoard(LiveOrStatic):
         title: str,
         on_plan: Callable[[BoardSelection], object],
     ) -> None:
-        """Look for the first time."""
         super().__init__()
         self.read_tiles, self.title, self.on_plan = read_tiles, title, on_plan
         self.frame = read_tiles()
@@ -75,7 +74,6 @@ class PauseBoard(LiveOrStatic):
         self._stop_refresh = threading.Event()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return the tiles and what can be done with them."""
         self.render()
         for control in (self.pause, self.resume):
             control.add_class("ow-apply")
@@ -88,12 +86,10 @@ class PauseBoard(LiveOrStatic):
 
     @cached_property
     def head(self) -> ipywidgets.HTML:
-        """Whose partitions, and how many are how."""
         return ipywidgets.HTML()
 
     @cached_property
     def board(self) -> ipywidgets.VBox:
-        """The tiles, by topic."""
         return ipywidgets.VBox(layout={"overflow": "visible"})
 
     @cached_property
@@ -108,24 +104,20 @@ class PauseBoard(LiveOrStatic):
 
     @cached_property
     def pause(self) -> ipywidgets.Button:
-        """Plans a pause of what is chosen."""
         return self._button(lambda: self.plan(PAUSE))
 
     @cached_property
     def resume(self) -> ipywidgets.Button:
-        """Plans a resume of what is chosen."""
         return self._button(lambda: self.plan(RESUME))
 
     @cached_property
     def refresh_button(self) -> ipywidgets.Button:
-        """Looks once more."""
         button = self._button(self.refresh)
         button.description = "Refresh"
         return button
 
     @cached_property
     def auto_refresh(self) -> ipywidgets.ToggleButton:
-        """Looks again and again."""
         button = ipywidgets.ToggleButton(description=f"Auto-refresh ({EVERY_S} s)")
         button.observe(self.guarded(self.follow), "value")
         return button
@@ -137,7 +129,6 @@ class PauseBoard(LiveOrStatic):
 
     @property
     def chosen(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are chosen."""
         return tuple(partition for partition, tile in self.tiles.items() if tile.value)
 
     def scope(self, action: str) -> list[TopicPartition]:
@@ -246,7 +237,6 @@ class PauseBoard(LiveOrStatic):
         )
 
     def static_html(self) -> str:
-        """Return the tiles as they were at the last look."""
         boards = []
         for topic, rows in self.frame.head(MOST).groupby("topic", sort=False):
             tiles = "".join(
@@ -257,7 +247,6 @@ class PauseBoard(LiveOrStatic):
         return f'{sheet()}<div class="ow-static">{self._head_html()}{"".join(boards)}</div>'
 
     def text_form(self) -> str:
-        """Return how many partitions are how."""
         counts = Counter(self.frame["state"])
         summary = ", ".join(f"{count:,} {state}" for state, count in counts.items())
         return f"Partitions of {visible(self.title)}: {summary}"

@@ -99,7 +99,6 @@ class PlanReview(LiveOrStatic):
         defaults: ReviewDefaults,
         changes: pd.DataFrame,
     ) -> None:
-        """Take the plan, what was found about it, and what applies it."""
         super().__init__()
         self.plan, self.findings, self.apply, self.defaults = plan, findings, apply, defaults
         self.ticks = {rule: _tick(rule) for rule in (defaults.offered if apply else ())}
@@ -147,7 +146,6 @@ class PlanReview(LiveOrStatic):
 
     @cached_property
     def button(self) -> ipywidgets.Button:
-        """Applies the plan."""
         away = any(step.action in DELETING_ACTIONS for step in self.plan.steps)
         button = ipywidgets.Button(
             description=f"Apply to cluster {visible(self.plan.cluster)}",
@@ -160,7 +158,6 @@ class PlanReview(LiveOrStatic):
 
     @cached_property
     def found(self) -> ipywidgets.HTML:
-        """The findings."""
         return ipywidgets.HTML(_findings_html(self))
 
     @cached_property
@@ -175,11 +172,9 @@ class PlanReview(LiveOrStatic):
 
     @cached_property
     def head(self) -> ipywidgets.HTML:
-        """The plan and its status."""
         return ipywidgets.HTML(_head_html(self))
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return the plan, the findings, and the approval."""
         changes = (self.rows.view,) if len(self.rows.frame) else ()
         seen = (self.head, *changes, self.found)
         if not self.is_open:
@@ -221,7 +216,6 @@ class PlanReview(LiveOrStatic):
         return ""
 
     def show_missing(self) -> None:
-        """Show what is still missing."""
         missing = self.missing()
         self.button.disabled = bool(missing)
         self.message.value = f'<p class="ow-soft" role="status">{missing}</p>' if missing else ""
@@ -279,7 +273,6 @@ class PlanReview(LiveOrStatic):
         )
 
     def _show_outcome(self) -> None:
-        """Show what became of it."""
         self.error = self.background.error
         self.set_trait("outcome", self.background.result)
         self._show_status()
@@ -302,7 +295,6 @@ class PlanReview(LiveOrStatic):
         )
 
     def text_form(self) -> str:
-        """Return what it is about."""
         return f"Plan review: {visible(self.plan.request)}: {summary(self.plan)}"
 
 

@@ -16,29 +16,24 @@ class RecordSaver(LiveOrStatic):
     """A file name and a button; `save` writes the records and returns what was saved."""
 
     def __init__(self, save: Callable[[Path], str], *, name: str, command: str) -> None:
-        """Take the proposed file name, and the command that does the same."""
         super().__init__()
         self.save, self.command = save, command
         self.file = ipywidgets.Text(value=name, description="File", layout={"width": "32em"})
         self.done = ipywidgets.HTML()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return the file name and the button in a row, above what was saved."""
         button = ipywidgets.Button(description="Save these records", icon="save")
         button.on_click(self.guarded(self.write))
         return ipywidgets.HBox([self.file, button]), self.done
 
     def write(self) -> None:
-        """Save to the file that is named."""
         self.show_error(None)
         self.done.value = ""
         self.done.value = notice(self.save(Path(self.file.value)), tone=NoticeTone.GOOD)
 
     def static_html(self) -> str:
-        """Return the command."""
         prompt = "Save these records byte for byte, in a terminal:"
         return f"{sheet()}<p>{prompt}</p>{command_block(self.command)}"
 
     def text_form(self) -> str:
-        """Return the command."""
         return self.command

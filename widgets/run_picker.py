@@ -34,7 +34,6 @@ class RunPicker(LiveOrStatic):
     picked = Unicode(read_only=True)
 
     def __init__(self, runs: pd.DataFrame) -> None:
-        """Take the runs, newest first."""
         super().__init__()
         self.runs = runs[["run", "at", "cluster", "request", "reason", "who", "result"]]
         self.searched = texts(self.runs, list(self.runs.columns))
@@ -44,7 +43,6 @@ class RunPicker(LiveOrStatic):
 
     @cached_property
     def search(self) -> ipywidgets.Text:
-        """Words of the run: a group, a reason, a person."""
         search = ipywidgets.Text(placeholder="Search runs", description="Search")
         search.add_class("ow-wide")
         return search
@@ -67,7 +65,6 @@ class RunPicker(LiveOrStatic):
         return ipywidgets.HTML()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return what to look for, the list, and what is chosen."""
         self.render()
         self.search.observe(self.guarded(self.render), "value")
         self.listing.observe(self.guarded(self._choose), "index")
@@ -103,12 +100,10 @@ class RunPicker(LiveOrStatic):
         )
 
     def static_html(self) -> str:
-        """Return the newest runs as a table."""
         shown = table(self.runs.head(MOST), caption="Runs", empty="No run can be undone.")
         return f'{sheet()}<div class="ow-static">{shown}</div>'
 
     def text_form(self) -> str:
-        """Return how many runs there are."""
         return f"{len(self.runs):,} runs"
 
 

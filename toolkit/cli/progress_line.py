@@ -53,7 +53,6 @@ class ProgressLine:
         self._draw()
 
     def clear(self) -> None:
-        """Take the line away."""
         if self._ended is None or self._ticking is None:
             return
         self._ended.set()

@@ -220,7 +220,6 @@ def _widen(columns: Sequence[_Column], left: int, limit: str) -> int:
 
 
 def _rows(columns: Sequence[_Column]) -> Iterator[list[str]]:
-    """Yield each row as lines."""
     texts = zip(*(column.cells for column in columns), strict=True)
     if all(column.whole <= column.width for column in columns):
         padded = (column.padded for column in columns)

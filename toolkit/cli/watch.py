@@ -103,7 +103,7 @@ class RedrawnTable:
     """The last table on a terminal, drawn from its first line; it stays when the watch ends."""
 
     def __init__(self, interval_s: float, important: Sequence[str]) -> None:
-        """Draw nothing yet; `important` see `write_rows`."""
+        """`important`: see `write_rows`."""
         self._every = format_duration(interval_s)
         self._important = important
         self._last: WatchedReading | None = None
@@ -123,7 +123,6 @@ class RedrawnTable:
         self.resize()
 
     def resize(self) -> None:
-        """Draw the last reading again."""
         if self._last:
             screen = Screen.current(has_colours=not without_colour())
             lines = list(self._lines(self._last, screen))[: screen.height - 1]
@@ -156,7 +155,7 @@ class AppendedReadings:
     """Consecutive readings: CSV under one heading, or a JSON array or a table for each."""
 
     def __init__(self, output: str, important: Sequence[str]) -> None:
-        """Write nothing yet; `important` see `write_rows`."""
+        """`important`: see `write_rows`."""
         self._output, self._important = output, important
         self._has_heading = False
 

@@ -48,7 +48,6 @@ class CopyRequest:
     topic_prefix: str = ""
 
     def __post_init__(self) -> None:
-        """Check what was written."""
         object.__setattr__(self, "group", one_group(self.group, "a copy"))  # it is frozen
         if self.by not in {BY_TIME, BY_OFFSET}:
             hint = f"one of: {BY_TIME}, {BY_OFFSET}"

@@ -68,7 +68,6 @@ class ApplicationHold:
     beat_every_s = 1.0
 
     def __init__(self, *, note: HoldNote, delay_s: float = DELAY_S) -> None:
-        """Hold nothing yet."""
         self.note = note
         self.survives_s = delay_s
         self.held: frozenset[TopicPartition] = frozenset()
@@ -145,7 +144,6 @@ class ApplicationHold:
             raise BrokerRefused(why)
 
     def state(self) -> dict[str, Any]:
-        """Return what another process needs to go on."""
         return {
             "member_id": self._member_id,
             "epoch": self._epoch,
@@ -159,7 +157,6 @@ class ApplicationHold:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, note: HoldNote) -> Self:
-        """Return a hold that another process began."""
         hold = cls(note=note, delay_s=state["delay_s"])
         hold.held = frozenset(TopicPartition(topic, number) for topic, number in state["held"])
         hold._member_id, hold._epoch = state["member_id"], state["epoch"]

@@ -124,7 +124,6 @@ class ClassicHold(LeaderHold):
         yield from self._keep_only(self.held - some)
 
     def state(self) -> dict[str, Any]:
-        """Return what another process needs to go on."""
         member = self._joined()
         return {
             "member_id": member.member_id,
@@ -139,7 +138,6 @@ class ClassicHold(LeaderHold):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, note: HoldNote) -> Self:
-        """Return a hold that another process began."""
         hold = cls(note=note, session_timeout_s=state["session_timeout_s"])
         hold._member = SentinelMember(
             protocol_named(state["protocol"]),

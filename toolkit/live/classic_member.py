@@ -69,7 +69,6 @@ class SentinelMember:
         return Sync(self.member_id, self.generation, self.protocol.name, assignments)
 
     def heartbeat(self) -> ClassicHeartbeat:
-        """Return a heartbeat."""
         return ClassicHeartbeat(self.member_id, self.generation)
 
 

@@ -68,7 +68,7 @@ class ConsumerHold:
         *,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """Hold nothing yet; members that let nothing go for `patience_s` are evicted."""
+        """Members that give up no partition for `patience_s` are evicted."""
         self.prefer = prefer
         self.note = note
         self.survives_s: float | None = None

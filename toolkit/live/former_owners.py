@@ -34,7 +34,6 @@ class FormerOwners:
     """How many members there were of each client id and host that an owner has."""
 
     def __init__(self) -> None:
-        """Wait for no member yet."""
         self._before: Counter[tuple[str, str]] = Counter()
 
     def add(self, members: Iterable[GroupMember], owners: Collection[str]) -> None:

@@ -127,7 +127,7 @@ class Standby:
     """
 
     def __init__(self, path: Path) -> None:
-        """Start nothing yet; `path` is the hold file."""
+        """`path`: the hold file."""
         self._path = path
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = -math.inf
@@ -372,7 +372,6 @@ class Keeper:
 
 
 def now() -> datetime:
-    """Return the time."""
     return datetime.now(UTC)
 
 

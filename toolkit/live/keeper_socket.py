@@ -70,7 +70,6 @@ class KeeperSocket:
             raise PrerequisiteMissing(f"cannot create the keeper's socket: {exc}") from exc
 
     def __enter__(self) -> Self:
-        """Return the control itself."""
         return self
 
     def __exit__(
@@ -79,7 +78,6 @@ class KeeperSocket:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop listening."""
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 

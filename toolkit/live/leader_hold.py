@@ -30,7 +30,7 @@ class LeaderHold(ABC):
     beat_every_s = 1.0
 
     def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
-        """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
+        """A hold survives the process behind it for `session_timeout_s`."""
         self.note = note
         self.survives_s = session_timeout_s
         self.held: frozenset[TopicPartition] = frozenset()

@@ -43,7 +43,6 @@ class Sentinel:
     owned: frozenset[IdPartition] = frozenset()
 
     def join(self, topics: Sequence[str], assignor: str | None) -> ConsumerHeartbeat:
-        """Become a member."""
         fields: dict[str, Any] = {"topics": tuple(topics), "assignor": assignor}
         if self.instance_id is None:
             return ConsumerHeartbeat(self.member_id, JOIN_EPOCH, **fields)
@@ -171,7 +170,6 @@ class MemberPool:
         return not any(map(Holder.has_extra_partitions, holders, answers))
 
     def leave(self) -> RecipeGenerator[None]:
-        """Have all leave."""
         yield from together([leave(member_id) for member_id in self.members])
         self.members.clear()
 

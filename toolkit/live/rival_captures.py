@@ -55,7 +55,6 @@ class AnotherHold(NotCaptured):
     """The group is held already; `paused` is what offsetbook's members there hold."""
 
     def __init__(self, members: Iterable[Member]) -> None:
-        """Say who holds what since when."""
         members = list(members)
         super().__init__(
             "; ".join(
@@ -71,7 +70,6 @@ class Contest:
     """One capture among others; `looked_at` is when no other one was in the group."""
 
     def __init__(self, looked_at: float) -> None:
-        """Begin before our member has joined."""
         self.looked_at = looked_at
         self._joined_at = math.inf
 

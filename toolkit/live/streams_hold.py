@@ -45,7 +45,7 @@ class StreamsHold(LeaderHold):
     """Partitions that the threads of a Streams application do not get."""
 
     def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
-        """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
+        """A hold survives the process behind it for `session_timeout_s`."""
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member_id = ""
         self._generation = -1
@@ -86,7 +86,6 @@ class StreamsHold(LeaderHold):
         yield from self._keep_only(left)
 
     def state(self) -> dict[str, Any]:
-        """Return what another process needs to go on."""
         return {
             "member_id": self._member_id,
             "generation": self._generation,
@@ -98,7 +97,6 @@ class StreamsHold(LeaderHold):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, note: HoldNote) -> Self:
-        """Return a hold that another process began."""
         hold = cls(note=note, session_timeout_s=state["session_timeout_s"])
         hold.held = frozenset(TopicPartition(topic, number) for topic, number in state["held"])
         hold._member_id, hold._generation = state["member_id"], state["generation"]

@@ -33,7 +33,6 @@ class CommitColumns(Sequence[Commit]):
     """
 
     def __init__(self, commits: Iterable[Commit] = ()) -> None:
-        """Take commits in their order."""
         self.blocks: list[CommitBlock] = []
         self.partitions, self.offsets, self.epochs = array("i"), array("q"), array("i")
         self.metadata: dict[int, str] = {}
@@ -45,7 +44,6 @@ class CommitColumns(Sequence[Commit]):
             self.append(commit)
 
     def append(self, commit: Commit) -> None:
-        """Add one commit at the end."""
         place = len(self)
         last = self.blocks[-1] if self.blocks else None
         if last and last[:2] == (commit.group_id, commit.topic):
@@ -70,17 +68,14 @@ class CommitColumns(Sequence[Commit]):
             self.set_topic_id(place, topic_id)
 
     def set_time_us(self, place: int, since_1970_us: int) -> None:
-        """Set when a commit was made."""
         _reach(self._times_us, place, NO_TIME)
         self._times_us[place] = since_1970_us
 
     def set_topic_id(self, place: int, topic_id: str) -> None:
-        """Set for which topic a commit was made."""
         _reach(self._ids, place, 0)
         self._ids[place] = self._id_names.setdefault(topic_id, len(self._id_names))
 
     def committed_at(self, place: int) -> datetime | None:
-        """Return when a commit was made."""
         since_us = self._times_us[place] if 0 <= place < len(self._times_us) else NO_TIME
         return None if since_us == NO_TIME else EPOCH + MICROSECOND * since_us
 
@@ -115,11 +110,9 @@ class CommitColumns(Sequence[Commit]):
         self.blocks.append(CommitBlock(group_id, topic, range(start, len(self))))
 
     def __len__(self) -> int:
-        """Return the number of commits."""
         return len(self.offsets)
 
     def __iter__(self) -> Iterator[Commit]:
-        """Yield each commit."""
         for block in self.blocks:
             for place in block.places:
                 yield self._commit(block, place)
@@ -129,14 +122,12 @@ class CommitColumns(Sequence[Commit]):
     @overload
     def __getitem__(self, place: slice) -> list[Commit]: ...
     def __getitem__(self, place: int | slice) -> Commit | list[Commit]:
-        """Return the commit at a place, or those of a slice."""
         if isinstance(place, slice):
             return list(self)[place]
         index = range(len(self))[place]
         return next(self._commit(b, index) for b in self.blocks if index in b.places)
 
     def __eq__(self, other: object) -> bool:
-        """Whether another sequence has equal commits in the same order."""
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # as a list

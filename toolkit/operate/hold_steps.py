@@ -77,7 +77,6 @@ class HoldExecutor:
         state: Path,
         stopped: Callable[[], str],
     ) -> None:
-        """Prepare the hold and release steps of the case's plan."""
         self.case = case
         self.cluster = cluster
         self.run = run

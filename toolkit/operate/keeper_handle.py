@@ -37,7 +37,6 @@ class KeeperHandle:
     end: int
 
     def detach(self) -> None:
-        """Detach the keeper."""
         if self.end >= 0:
             with suppress(BrokenPipeError):  # it has already ended
                 os.write(self.end, b"\n")
@@ -51,7 +50,6 @@ class KeeperHandle:
 
     @property
     def has_exited(self) -> bool:
-        """Return whether the keeper has ended."""
         poll = select.poll()
         poll.register(self.end, 0)
         return bool(poll.poll(0))

@@ -68,7 +68,6 @@ class Position(NamedTuple):
 
     @classmethod
     def of(cls, commit: Commit) -> Position:
-        """Return the position of a commit."""
         return cls(commit.offset, commit.leader_epoch, commit.metadata)
 
 

@@ -94,7 +94,6 @@ class AuditReport:
 
     @property
     def change_rows(self) -> Rows:
-        """`changes` as plain rows."""
         return change_rows(self.entries)
 
     @property
@@ -115,7 +114,6 @@ class AuditReport:
 
     @property
     def summary(self) -> str:
-        """The finding in one sentence."""
         if not self.exists:
             return self._no_log
         damage = f"damaged: {counted(len(self.flaws), 'flaw')}"
@@ -187,11 +185,9 @@ class AuditReport:
         conclude(self.summary, findings=found, problems=len(self.flaws))
 
     def __repr__(self) -> str:
-        """Return the finding and the runs as text."""
         return report_text(self.summary, self.runs)
 
     def _ipython_display_(self) -> None:
-        """Show the integrity of the log, its runs and their changes."""
         self.show_integrity()
         self.show_runs()
         self.show_changes()

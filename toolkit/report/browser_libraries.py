@@ -46,7 +46,6 @@ def plotly(kinds: frozenset[str]) -> str:
 
 @cache
 def script(name: str) -> str:
-    """One of our own scripts."""
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 

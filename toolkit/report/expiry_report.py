@@ -115,7 +115,6 @@ class ExpiryReport:
         return self.fleet.open_steps(self.steps)
 
     def show_problems(self) -> None:
-        """Show read errors."""
         self.fleet.show_problems()
 
     def show_timeline(self, *, top_n: int = 30) -> None:
@@ -157,11 +156,9 @@ class ExpiryReport:
         )
 
     def __repr__(self) -> str:
-        """Return the finding and the groups as text."""
         return report_text(self.summary, self.groups)
 
     def _ipython_display_(self) -> None:
-        """Show what was not read, the timeline, and every part of the forecast."""
         self.show_problems()
         self.show_timeline()
         self.show_expiring()

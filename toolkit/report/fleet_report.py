@@ -74,7 +74,6 @@ class FleetReport:
 
     @property
     def summary(self) -> str:
-        """The finding in one sentence."""
         groups, leftovers = self.frames.groups, self.frames.leftovers
         return (
             f"{len(self.clusters)} clusters, {len(groups)} groups with commits, "
@@ -85,7 +84,6 @@ class FleetReport:
         )
 
     def show_problems(self) -> None:
-        """Show read errors."""
         show_problems(self.frames.problems)
 
     def conclude(self) -> object:
@@ -175,11 +173,9 @@ class FleetReport:
         )
 
     def __repr__(self) -> str:
-        """Return the finding and the groups as text."""
         return report_text(self.summary, self.frames.groups)
 
     def _ipython_display_(self) -> None:
-        """Show read errors, health and lag."""
         self.show_problems()
         self.show_health()
         self.show_lag()

@@ -61,11 +61,9 @@ class FirstSample:
         return groups_with_lag(self.facts)
 
     def __repr__(self) -> str:
-        """Return the group and its members as text."""
         return visible_lines("\n".join(frame_text(f) for f in (self.group_row, self.members)))
 
     def _ipython_display_(self) -> None:
-        """Show the group and its members."""
         columns = ["group", "type", "state", "members", "lag", "assignor", "coordinator"]
         show_table(self.group_row[columns], caption_text="Group")
         show_table(
@@ -120,7 +118,6 @@ class GroupDiagnosis:
 
     @property
     def summary(self) -> str:
-        """The finding in one sentence."""
         verdicts = [
             word for verdict in VERDICTS_IN_SUMMARY if (word := self._verdict_text(verdict))
         ]
@@ -184,11 +181,9 @@ class GroupDiagnosis:
         )
 
     def __repr__(self) -> str:
-        """Return the finding and the partitions as text."""
         return report_text(self.summary, self.partitions[COLUMNS])
 
     def _ipython_display_(self) -> None:
-        """Show read errors, the partitions, and which of them are paused."""
         show_read_errors(self.facts)
         show_table(
             self.partitions[COLUMNS],

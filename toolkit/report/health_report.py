@@ -40,14 +40,11 @@ class HealthReport:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The rows as a frame."""
         return frame_of(self.rows)
 
     def __repr__(self) -> str:
-        """Return the groups as text."""
         return report_text(self.summary, self.frame)
 
     def _ipython_display_(self) -> None:
-        """Show read errors, and the groups."""
         show_read_errors(self.facts)
         show_table(self.frame, caption_text=self.summary, empty_text="No groups.")

@@ -51,7 +51,6 @@ class LagReport:
 
     @property
     def group_rows(self) -> Rows:
-        """`by_group` as plain rows."""
         return group_rows(self.facts)
 
     def with_changes(self, before: LagReport | None, *, by_group: bool) -> Rows:
@@ -72,11 +71,9 @@ class LagReport:
         return tuple(group_id for group_id in groups if group_id not in known)
 
     def __repr__(self) -> str:
-        """Return the groups as text."""
         return visible_lines(frame_text(self.by_group, max_rows=20))
 
     def _ipython_display_(self) -> None:
-        """Show read errors, and the groups with the largest lag."""
         show_read_errors(self.facts)
         show_lag_chart(self.by_group)
         show_table(self.by_group, caption_text="Lag by group", empty_text="No committed offsets.")

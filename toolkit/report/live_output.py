@@ -16,7 +16,6 @@ class LiveOutput:
     """What `show` shows, as one output."""
 
     def __init__(self, show: Callable[[], object]) -> None:
-        """Show it for the first time."""
         self._show, self._name = show, uuid4().hex
         self._put(is_update=False)
 
@@ -39,7 +38,6 @@ class LiveOutputs:
     """What was shown of something that may still change, each in its place."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
         self._shown: list[LiveOutput] = []
 
     def put(self, show: Callable[[], object], *, may_change: bool) -> None:

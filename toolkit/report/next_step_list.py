@@ -64,7 +64,6 @@ def steps_html(steps: Sequence[ShownStep]) -> str:
 
 
 def steps_text(steps: Sequence[ShownStep]) -> str:
-    """Return the same as text."""
     return "\n\n".join(_text(number, step) for number, step in enumerate(steps, start=1))
 
 

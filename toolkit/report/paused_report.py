@@ -63,10 +63,8 @@ class PausedReport:
         return find_paused(self.facts, self.state)
 
     def __repr__(self) -> str:
-        """Return the paused partitions as text."""
         return visible_lines(frame_text(self.rows) if len(self.rows) else "Nothing is paused.")
 
     def _ipython_display_(self) -> None:
-        """Show by whom, since when and until when each partition is paused."""
         show_read_errors(self.facts)
         show_paused(self.rows)

@@ -71,12 +71,10 @@ class PeekReport:
 
     @property
     def file_name(self) -> str:
-        """A name for the file with these records."""
         return f"records-{re.sub(r'[^A-Za-z0-9.-]+', '_', self.group)[:60]}.jsonl"
 
     @property
     def save_command(self) -> str:
-        """The command that saves these records."""
         topics = [f"--topic {shell_word(f'{p.topic}:{p.partition}')}" for p in self.positions]
         words = [
             f"offsetbook peek --cluster {shell_word(self.cluster)}",
@@ -94,12 +92,10 @@ class PeekReport:
         return frame
 
     def __repr__(self) -> str:
-        """Return the records as text."""
         shown = self.frame(most_characters=60)[["topic", "partition", "offset", "place", "value"]]
         return visible_lines(frame_text(shown, max_rows=20))
 
     def _ipython_display_(self) -> None:
-        """Show the records, and what could not be read."""
         show_record_cards(self.around.records, self.positions, left_out=self.left_out)
         if self.around.problems:
             show_problems(problems_frame(self.around.problems, cluster=self.cluster))

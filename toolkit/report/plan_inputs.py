@@ -107,7 +107,6 @@ class CellWatch:
     """Follows which cells a kernel runs."""
 
     def __init__(self, shell: Any) -> None:
-        """Register with IPython."""
         self.ran: list[str] = []  # ids, in the order in which they ran last
         self.made: WeakSet[PlanInputs] = WeakSet()
         shell.events.register("pre_run_cell", self._begin)

@@ -48,15 +48,12 @@ class UnsubscribedReport:
 
     @property
     def summary(self) -> str:
-        """The finding in one sentence."""
         return _summary(self.facts.cluster, self.found, read_errors=len(self.facts.read_errors))
 
     def __repr__(self) -> str:
-        """Return the finding and the offsets as text."""
         return report_text(self.summary, self.rows)
 
     def _ipython_display_(self) -> None:
-        """Show read errors, and what was found."""
         show_read_errors(self.facts)
         self.show_found()
 
@@ -101,7 +98,6 @@ class FleetUnsubscribed:
 
     @property
     def summary(self) -> str:
-        """The finding in one sentence."""
         if len(self.reports) == 1:
             return self.reports[0].summary
         where = counted(len(self.reports), "cluster")
@@ -142,11 +138,9 @@ class FleetUnsubscribed:
         )
 
     def __repr__(self) -> str:
-        """Return the finding and the offsets of each cluster as text."""
         return "\n".join([self.summary, *map(repr, self.reports)])
 
     def _ipython_display_(self) -> None:
-        """Show read errors, and what was found on each cluster."""
         show_problems(self.problems)
         for report in self.reports:
             report.show_found()

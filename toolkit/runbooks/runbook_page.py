@@ -266,7 +266,6 @@ class _FrontMatter:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Read the front matter of a page."""
         hint = "list the runbooks with 'offsetbook runbooks'"
         file = YamlFile(path, "runbook", RunbookError, hint, lines_before=1)
         first, _, rest = file.read().partition("\n")

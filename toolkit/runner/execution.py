@@ -111,7 +111,6 @@ class NotebookWriter:
     """
 
     def __init__(self, path: Path) -> None:
-        """Begin without a notebook."""
         self.path = path
         self.why_not_written = ""
         self._last = ""

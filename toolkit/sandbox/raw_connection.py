@@ -33,13 +33,11 @@ class RawConnection:
         self._client_id = client_id
 
     def __enter__(self) -> Self:
-        """Return the connection itself."""
         return self
 
     def __exit__(
         self, _t: type[BaseException] | None, _e: BaseException | None, _b: TracebackType | None
     ) -> None:
-        """Close the connection."""
         self._incoming.close()
         self._socket.close()
 
@@ -81,11 +79,9 @@ class RawCluster:
             raise refused[0]
 
     def __enter__(self) -> Self:
-        """Return the connections themselves."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close all."""
         self._open.close()
 
     def ask(self, request: Any, answer: Any, *, version: int) -> Any:

@@ -85,7 +85,6 @@ class ConnectWorker:
     _STATE: ClassVar = struct.pack(">hh22sqi", 2, 22, b"http://127.0.0.1:8083/", 0, -1)
 
     def __init__(self, group: SeededGroup) -> None:
-        """Prepare to join `group`."""
         self.group = group
         self.member_id = ""
         self.generation = -1
@@ -142,21 +141,17 @@ class ShareConsumer:
     """A share consumer (KIP-932) that holds a subscription and fetches nothing."""
 
     def __init__(self, group: SeededGroup) -> None:
-        """Prepare to join `group`."""
         self.group = group
         self.member_id = str(uuid.uuid4())
         self.epoch = 0
 
     def join(self, broker: Brokers) -> None:
-        """Join with the subscription."""
         self._beat(broker, topics=list(self.group.reads))
 
     def heartbeat(self, broker: Brokers) -> None:
-        """Send a heartbeat of the consumer."""
         self._beat(broker)
 
     def leave(self, broker: Brokers) -> None:
-        """Leave at once instead of timing out."""
         self.epoch = _LEAVE
         self._beat(broker)
 
@@ -181,7 +176,6 @@ class StreamsInstance:
     """
 
     def __init__(self, group: SeededGroup) -> None:
-        """Prepare to join `group`."""
         self.group = group
         self.member_id = str(uuid.uuid5(PROCESS, group.group_id))
         self.epoch = 0
@@ -225,7 +219,6 @@ class StreamsInstance:
         _commit(broker, self.group, self.positions, member=(self.member_id, self.epoch))
 
     def leave(self, broker: Brokers) -> None:
-        """Leave at once instead of timing out."""
         self.epoch = _LEAVE
         self._beat(broker)
 

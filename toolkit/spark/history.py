@@ -167,7 +167,6 @@ class RunFiles:
     """The files of one task of a run, one for each table."""
 
     def __init__(self, root: str, run: HistoryRun) -> None:
-        """Write nothing yet."""
         self._root, self._run = root, run
         self._open: dict[str, TableFile] = {}
 
@@ -183,7 +182,6 @@ class RunFiles:
             self._open[table].add(rows)
 
     def close(self) -> list[NewFile]:
-        """Close the files; return the files to commit."""
         return [new for file in self._open.values() for new in file.close()]
 
 

@@ -281,7 +281,6 @@ class Slice:
     removals: pa.Table
 
     def frame(self, name: str) -> pd.DataFrame:
-        """Return one of its tables."""
         return as_frame(getattr(self, name)).assign(cluster=self.facts.cluster)
 
 

@@ -62,7 +62,6 @@ class NothingToRead:
     records = 0
 
     def rows(self) -> Iterator[Row]:
-        """Yield that."""
         yield {
             "offsets_partition": self.number,
             "partitions": self.partitions,
@@ -95,7 +94,6 @@ class LogTask:
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster that is read."""
         return self.topic.cluster
 
     @property

@@ -158,7 +158,6 @@ RULE_ONLY_COLUMNS = {
 
 
 def schema(*fields: pa.Field) -> pa.Schema:
-    """Return a schema of some fields."""
     return pa.schema(list(fields))
 
 

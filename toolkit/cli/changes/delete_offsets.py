@@ -50,7 +50,6 @@ def make(
     unsubscribed: bool,
     **age: Any,
 ) -> PlannedChange:
-    """Plan to delete offsets."""
     from toolkit.journeys.delete_offsets import OffsetChoice, delete_offsets
 
     groups = required_groups(command)

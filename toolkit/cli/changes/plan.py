@@ -27,11 +27,9 @@ class Plans(click.Group):
     """Knows the planners by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names in the order of `PLANNERS`."""
         return list(PLANNERS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Return the command that writes a plan file; None for an unknown name."""
         if cmd_name not in PLANNERS:
             return None
         module, attribute = PLANNERS[cmd_name]

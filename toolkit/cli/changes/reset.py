@@ -93,7 +93,6 @@ MODES = (
 
 
 def make(command: CommandTarget, **given: Any) -> PlannedChange:
-    """Plan a reset."""
     from toolkit.journeys.reset import reset
 
     groups = required_groups(command)

@@ -24,7 +24,6 @@ OPTIONS = (
 def make(
     command: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str | None
 ) -> PlannedChange:
-    """Plan to restore what a file holds."""
     from toolkit.journeys.restore import restore
     from toolkit.storage.offsets_files import read_offsets
 

@@ -205,7 +205,6 @@ def _assignment(member: Member) -> str:
 
 
 def _states_table(cluster: Cluster, *, verbose: bool) -> _GroupTable:
-    """Return one row for each group."""
     addresses = _addresses(cluster)
 
     def rows(group: Group) -> Iterator[Sequence[Cell]]:

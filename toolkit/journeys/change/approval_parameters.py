@@ -27,7 +27,6 @@ class ApprovalParameters:
     limits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the limits."""
         if self.limits or self.approve == WITHIN_LIMITS:
             Limits.parse(self.limits)
 

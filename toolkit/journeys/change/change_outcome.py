@@ -193,13 +193,11 @@ class ChangeOutcome:
         )
 
     def __repr__(self) -> str:
-        """Return what was done in one line."""
         if self.outcome is None:
             return f"Nothing was applied: {self.decided}"
         return f"{self.outcome.summary}; run {self.run_id}"
 
     def _ipython_display_(self) -> None:
-        """Show the result of every change, the audit entry, and how to continue or undo."""
         self._put(self._show)
         if not is_headless() and (buttons := self.buttons):
             display_widget(buttons)

@@ -65,7 +65,6 @@ class Decision:
     _shown: LiveOutputs = field(default_factory=LiveOutputs, init=False)
 
     def __post_init__(self) -> None:
-        """Record the inputs of the decision."""
         self.inputs = PlanInputs(self.change.access.notebook_parameters)
 
     @property
@@ -240,7 +239,6 @@ class Decision:
         self._outcome.write_conclusion()
 
     def __repr__(self) -> str:
-        """Return in words whether the plan is applied, and its fingerprint."""
         return f"{sentence(self.message)}. Fingerprint: {self.plan.fingerprint}"
 
     def _ipython_display_(self) -> None:

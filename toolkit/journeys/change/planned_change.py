@@ -53,11 +53,9 @@ class PlannedChange(CheckedPlan):
         return Path(path)
 
     def __repr__(self) -> str:
-        """Return the plan, its changes and findings as text."""
         return change_text(self.plan, self.findings, self.changes)
 
     def _ipython_display_(self) -> None:
-        """Show notices, problems, groups, the chart, every change and the findings."""
         where = self.access.where
         show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)
         show_problems(self.problems)

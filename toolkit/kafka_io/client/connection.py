@@ -102,7 +102,6 @@ class Connection:
             ) from exc
 
     def __enter__(self) -> Self:
-        """Return the connection itself."""
         return self
 
     def __exit__(
@@ -111,11 +110,9 @@ class Connection:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close every socket."""
         self.close()
 
     def close(self) -> None:
-        """Close every socket."""
         self._admin.close()
 
     @property

@@ -87,7 +87,6 @@ def admin_login(cluster: Cluster, settings: Mapping[str, str]) -> dict[str, Any]
 
 
 def bulk_login(cluster: Cluster, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Return librdkafka's settings."""
     login: dict[str, Any] = {MECHANISM: settings[MECHANISM]}
     match settings[MECHANISM]:
         case "OAUTHBEARER":
@@ -113,7 +112,6 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # it ships n
     """Gives a token that is valid, and a new one shortly before it expires."""
 
     def __init__(self, cluster: Cluster, settings: Mapping[str, str]) -> None:
-        """Ask for nothing yet."""
         self._cluster = cluster
         self._settings = settings
         self._known: tuple[str, float] | None = None

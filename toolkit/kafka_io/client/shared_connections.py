@@ -48,7 +48,6 @@ class SharedConnections:
     """Connections that stay open for a while between calls; safe to use from several threads."""
 
     def __init__(self) -> None:
-        """Open nothing yet."""
         self._open: dict[Key, _OpenConnection] = {}
         self._lock = threading.Lock()
         _ALL.add(self)
@@ -141,6 +140,5 @@ def connected(cluster: Cluster) -> Iterator[Connection]:
 
 @atexit.register
 def close_all() -> None:
-    """Close every open connection."""
     for connections in list(_ALL):
         connections.close()

@@ -137,7 +137,6 @@ class _LookupRounds:
     def __init__(
         self, connection: Connection, searches: Mapping[TopicPartition, TimeSearch]
     ) -> None:
-        """Find the leaders."""
         self._connection = connection
         self._searches = searches
         self.rounds = self.requests = 0

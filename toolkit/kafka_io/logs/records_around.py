@@ -130,7 +130,6 @@ class _FetchedRecords:
     """What was read of each partition so far, and which of them are still to come."""
 
     def __init__(self, windows: Mapping[TopicPartition, _Window], *, whole: bool) -> None:
-        """Begin with nothing."""
         self.windows, self.whole = windows, whole
         self.waiting = set(windows)
         self.size_bytes = 0
@@ -161,7 +160,6 @@ class _FetchedRecords:
             self.waiting.discard(partition)
 
     def give_up(self, why: str) -> None:
-        """Wait for nothing any more."""
         self._why |= dict.fromkeys(self.waiting, why)
         self.waiting.clear()
 

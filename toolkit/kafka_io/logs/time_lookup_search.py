@@ -74,7 +74,6 @@ class TimeBounds(NamedTuple):
         )
 
     def where(self, chosen: NDArray[np.bool_]) -> TimeBounds:
-        """Return some of them."""
         return TimeBounds._make(values[chosen] for values in self)
 
 
@@ -195,7 +194,6 @@ class TimeSearch:
         return cls(places, end, list(dict.fromkeys((*edges, *instants))))
 
     def learn(self, timestamp: int, offset: int, time: int) -> None:
-        """Add an answer of the broker."""
         if offset == NO_OFFSET:
             self.results += (
                 [TimeLookupResult(timestamp, NOTHING, FAR)] if timestamp != YOUNGEST else []

@@ -64,7 +64,6 @@ class GroupChannel:
         self._coordinator: int | None = None
 
     def __enter__(self) -> Self:
-        """Return the channel itself."""
         return self
 
     def __exit__(
@@ -73,7 +72,6 @@ class GroupChannel:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close every connection."""
         self.disconnect()
 
     def disconnect(self) -> None:

@@ -53,7 +53,6 @@ class Join:
     waits: ClassVar[bool] = True
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         return JoinGroupRequest(
             group_id=group_id,
             session_timeout_ms=self.session_timeout_ms,
@@ -68,7 +67,6 @@ class Join:
         )
 
     def read(self, response: Any) -> JoinResult:
-        """Return what the coordinator says."""
         return JoinResult(
             response.error_code,
             response.member_id,
@@ -101,7 +99,6 @@ class Sync:
     waits: ClassVar[bool] = True
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         return SyncGroupRequest(
             group_id=group_id,
             generation_id=self.generation,
@@ -115,7 +112,6 @@ class Sync:
         )
 
     def read(self, response: Any) -> SyncResult:
-        """Return what the coordinator says."""
         return SyncResult(response.error_code, bytes(response.assignment or b""))
 
 
@@ -130,13 +126,11 @@ class ClassicHeartbeat:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         return HeartbeatRequest(
             group_id=group_id, generation_id=self.generation, member_id=self.member_id
         )
 
     def read(self, response: Any) -> ErrorCodeResult:
-        """Return what the coordinator says."""
         return ErrorCodeResult(response.error_code)
 
 
@@ -158,7 +152,6 @@ class Leave:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         return LeaveGroupRequest(
             group_id=group_id,
             members=[
@@ -169,7 +162,6 @@ class Leave:
         )
 
     def read(self, response: Any) -> LeaveResult:
-        """Return what the coordinator says."""
         return LeaveResult(
             response.error_code, {m.member_id: m.error_code for m in response.members}
         )
@@ -211,11 +203,9 @@ class DescribeClassic:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         return DescribeGroupsRequest(groups=[group_id])
 
     def read(self, response: Any) -> ClassicFacts:
-        """Return what the coordinator says."""
         (group,) = response.groups
         if group.error_code != ErrorCode.NONE:
             return ClassicFacts(group.error_code, reason(group.error_code, "Describe"))

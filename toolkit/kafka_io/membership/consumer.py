@@ -74,7 +74,6 @@ class ConsumerHeartbeat:
         )
 
     def read(self, response: Any) -> ConsumerHeartbeatResult:
-        """Return what the coordinator says."""
         code = response.error_code
         if code != ErrorCode.NONE:
             return ConsumerHeartbeatResult(code, reason(code, "Read", response.error_message))
@@ -129,13 +128,11 @@ class DescribeConsumer:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         return ConsumerGroupDescribeRequest(
             group_ids=[group_id], include_authorized_operations=False
         )
 
     def read(self, response: Any) -> ConsumerFacts:
-        """Return what the coordinator says."""
         (group,) = response.groups
         if group.error_code != ErrorCode.NONE:
             return ConsumerFacts(
@@ -187,7 +184,6 @@ class StaticHeartbeat(ConsumerHeartbeat):
     instance_id: str = ""
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         message = ConsumerHeartbeat.build(self, group_id)
         message.instance_id = self.instance_id
         return message

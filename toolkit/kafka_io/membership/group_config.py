@@ -41,7 +41,6 @@ class FetchGroupConfig:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         resource = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=GROUP_RESOURCE,
             resource_name=group_id,
@@ -52,7 +51,6 @@ class FetchGroupConfig:
         )
 
     def read(self, response: Any) -> ConfigFound:
-        """Return what the broker says."""
         (found,) = response.results
         if found.error_code != ErrorCode.NONE:
             return ConfigFound(
@@ -85,7 +83,6 @@ class ChangeConfig:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         resource = IncrementalAlterConfigsRequest.AlterConfigsResource
         change = resource.AlterableConfig(
             name=self.name,
@@ -100,7 +97,6 @@ class ChangeConfig:
         )
 
     def read(self, response: Any) -> ConfigChanged:
-        """Return what the broker says."""
         (done,) = response.responses
         if done.error_code != ErrorCode.NONE:
             return ConfigChanged(
@@ -117,7 +113,6 @@ class FetchAllTopics:
     waits: ClassVar[bool] = False
 
     def build(self, _group_id: str) -> Any:
-        """Return the protocol message."""
         return MetadataRequest(
             topics=None, allow_auto_topic_creation=False, min_version=TOPIC_IDS_VERSION
         )

@@ -16,37 +16,30 @@ class ProtocolReader:
     """Reads fields one after another; raises Unreadable where there is no such field."""
 
     def __init__(self, data: bytes) -> None:
-        """Read from the beginning."""
         self._data = data
         self._at = 0
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left."""
         return self._at >= len(self._data)
 
     def int16(self) -> int:
-        """Read an integer of two bytes."""
         return int(struct.unpack(">h", self._take(2))[0])
 
     def int32(self) -> int:
-        """Read an integer of four bytes."""
         return int(struct.unpack(">i", self._take(4))[0])
 
     def string(self) -> str:
-        """Read a string."""
         try:
             return self._take(self.int16()).decode()
         except UnicodeDecodeError as exc:
             raise Unreadable(str(exc)) from exc
 
     def optional_bytes(self) -> bytes | None:
-        """Read bytes that may be none at all."""
         size = self.int32()
         return None if size == -1 else self._take(size)
 
     def strings(self) -> list[str]:
-        """Read an array of strings."""
         count = self.int32()
         if count < 0:
             raise Unreadable(f"an array of {count} strings")
@@ -61,11 +54,9 @@ class ProtocolReader:
         return frozenset(found)
 
     def raw(self, size: int) -> bytes:
-        """Read so many bytes as they are."""
         return self._take(size)
 
     def rest(self) -> bytes:
-        """Read all that is left."""
         return self._take(len(self._data) - self._at)
 
     def _take(self, size: int) -> bytes:
@@ -77,23 +68,19 @@ class ProtocolReader:
 
 
 def int16(number: int) -> bytes:
-    """Write an integer of two bytes."""
     return struct.pack(">h", number)
 
 
 def int32(number: int) -> bytes:
-    """Write an integer of four bytes."""
     return struct.pack(">i", number)
 
 
 def string(text: str) -> bytes:
-    """Write a string."""
     data = text.encode()
     return int16(len(data)) + data
 
 
 def optional_bytes(data: bytes | None) -> bytes:
-    """Write bytes, or null."""
     return int32(-1) if data is None else int32(len(data)) + data
 
 

@@ -61,13 +61,11 @@ class DescribeStreams:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         return StreamsGroupDescribeRequest(
             group_ids=[group_id], include_authorized_operations=False
         )
 
     def read(self, response: Any) -> StreamsFacts:
-        """Return what the coordinator says."""
         (group,) = response.groups
         if group.error_code != ErrorCode.NONE:
             return StreamsFacts(
@@ -113,7 +111,6 @@ class StreamsHeartbeat:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         joining: dict[str, Any] = {}
         if self.topology is not None:
             joining = {
@@ -133,7 +130,6 @@ class StreamsHeartbeat:
         )
 
     def read(self, response: Any) -> StreamsHeartbeatResult:
-        """Return what the coordinator says."""
         code = response.error_code
         if code != ErrorCode.NONE:
             return StreamsHeartbeatResult(code, reason(code, "Read", response.error_message))
@@ -150,7 +146,6 @@ class LeaveStreams:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         return StreamsGroupHeartbeatRequest(
             group_id=group_id,
             member_id=self.member_id,
@@ -159,7 +154,6 @@ class LeaveStreams:
         )
 
     def read(self, response: Any) -> ErrorCodeResult:
-        """Return what the coordinator says."""
         return ErrorCodeResult(response.error_code)
 
 

@@ -70,7 +70,6 @@ class StreamsAssignment:
         return cls(envelope_version, version, common_version, pairs, tail)
 
     def write(self) -> bytes:
-        """Return the message."""
         pairs = sorted(self.pairs)
         tasks = b"".join(pair.task for pair in pairs)
         head = int32(self.version) + int32(self.common_version) + int32(len(pairs))

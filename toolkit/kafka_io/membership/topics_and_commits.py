@@ -44,7 +44,6 @@ class FetchTopics:
     waits: ClassVar[bool] = False
 
     def build(self, _group_id: str) -> Any:
-        """Return the protocol message."""
         topic = MetadataRequest.MetadataRequestTopic
         return MetadataRequest(
             topics=[topic(name=name, topic_id=None) for name in self.names],
@@ -85,7 +84,6 @@ class FetchCommits:
     waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
-        """Return the protocol message."""
         group = OffsetFetchRequest.OffsetFetchRequestGroup
         return OffsetFetchRequest(
             groups=[group(group_id=group_id, topics=None)],
@@ -95,7 +93,6 @@ class FetchCommits:
         )
 
     def read(self, response: Any) -> CommitsFound:
-        """Return the committed offsets."""
         (group,) = response.groups
         return CommitsFound(
             group.error_code,

@@ -51,7 +51,6 @@ class Activity:
     """Counts what each group does, part by part of a log."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self._counted: list[pa.Table] = []
         self._generations: dict[str, int] = {}  # of classic groups
         self._gaps: set[int] = set()  # hours in which records are missing

@@ -58,7 +58,6 @@ class Batches(NamedTuple):
         return (self.attributes & attribute) != 0
 
     def only(self, rows: Any) -> Batches:
-        """Return some of the batches."""
         return Batches(self.data, *(column[rows] for column in self[1:]))
 
     def commit_markers(self) -> Any:

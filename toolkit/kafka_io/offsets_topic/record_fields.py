@@ -42,19 +42,15 @@ class FieldReader:
         return version
 
     def int8(self) -> int:
-        """Read a byte with a sign."""
         return self._integer(1)
 
     def int16(self) -> int:
-        """Read two bytes."""
         return self._integer(2)
 
     def int32(self) -> int:
-        """Read four bytes."""
         return self._integer(4)
 
     def int64(self) -> int:
-        """Read eight bytes."""
         return self._integer(8)
 
     def uvarint(self) -> int:
@@ -70,14 +66,12 @@ class FieldReader:
         raise self.refusal("a number out of range")
 
     def text(self) -> str:
-        """Read a string that is not null."""
         text = self.nullable_text()
         if text is None:
             raise self.refusal("a missing string")
         return text
 
     def nullable_text(self) -> str | None:
-        """Read a string, None for null."""
         length = self.uvarint() - 1 if self._flexible else self.int16()
         if length < 0:
             return None
@@ -89,7 +83,6 @@ class FieldReader:
             raise self.refusal("a string that is not UTF-8") from None
 
     def blob(self) -> bytes:
-        """Read a byte string that is not null."""
         return self.take(self.count())
 
     def count(self) -> int:
@@ -121,7 +114,6 @@ class FieldReader:
             yield tag, self.take(size)
 
     def take(self, size: int) -> bytes:
-        """Read some bytes."""
         end = self._position + size
         if end > len(self._data):
             raise self.refusal("truncated")
@@ -135,7 +127,6 @@ class FieldReader:
             raise self.refusal("extra bytes at the end")
 
     def refusal(self, why: str) -> UnknownRecord:
-        """Return the error for these bytes."""
         return UnknownRecord(f"malformed {self._what}: {why}")
 
     def _integer(self, size: int) -> int:

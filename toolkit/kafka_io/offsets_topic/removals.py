@@ -54,7 +54,6 @@ class Removals:
     """Collects what was removed, part by part of a log."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self._found: list[pa.Table] = []
         self._kinds: dict[str, str] = {}  # of groups
         self._classic: dict[str, bytes] = {}  # the newest value of classic groups

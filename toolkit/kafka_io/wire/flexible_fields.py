@@ -20,11 +20,9 @@ class FlexibleReader:
     """Reads fields in sequence."""
 
     def __init__(self, data: bytes) -> None:
-        """Begin at the start."""
         self.data, self.at = memoryview(data), 0
 
     def number(self, size: int) -> int:
-        """Read an integer with a sign."""
         self.at += size
         return int.from_bytes(self.data[self.at - size : self.at], "big", signed=True)
 
@@ -46,7 +44,6 @@ class FlexibleReader:
             shift += 7
 
     def skip_tags(self) -> None:
-        """Read over tagged fields."""
         for _ in range(self.varint()):
             self.varint()
             self.at += self.varint()

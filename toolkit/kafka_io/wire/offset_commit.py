@@ -51,7 +51,6 @@ class CommittedOffsets:
 
     @property
     def codes(self) -> dict[TopicPartition, int]:
-        """The error code of each partition."""
         return {
             TopicPartition(topic.name, number): code
             for topic in self.topics
@@ -76,12 +75,10 @@ class CommitOfIdleGroup(OffsetCommitRequest, init=False):
     header_class = _OffsetCommitHeader
 
     def __init__(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> None:
-        """Take what is to be committed."""
         super().__init__(group_id=group_id, min_version=OLDEST, max_version=NEWEST)
         self._body = _body(group_id, positions)
 
     def encode(self, version: Any = None, header: bool = False, framed: bool = False) -> bytes:  # noqa: FBT001, FBT002 - the client's signature
-        """Return the bytes of the request, as the client sends them."""
         if version is not None:
             self.API_VERSION = version
         start = self._header.encode(flexible=True) if header else b""

@@ -68,7 +68,6 @@ class GroupWriter:
     """Changes groups of one cluster, one request at a time."""
 
     def __init__(self, connection: Connection) -> None:
-        """Write through an open connection."""
         self._connection = connection
         self._coordinators: dict[str, int] = {}
 

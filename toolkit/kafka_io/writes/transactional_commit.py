@@ -58,7 +58,6 @@ class OffsetsTransaction:
         self._is_open = False
 
     def __enter__(self) -> Self:
-        """Open it."""
         answer = self._ask_transactions(
             InitProducerIdRequest(
                 transactional_id=self.transactional_id, transaction_timeout_ms=TIMEOUT_MS

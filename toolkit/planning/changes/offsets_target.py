@@ -32,12 +32,10 @@ class FromOffsets(Target):
 
     @property
     def words(self) -> str:
-        """The request in words."""
         return self.source
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics of all rows."""
         return frozenset(partition.topic for offsets in self.rows.values() for partition in offsets)
 
     def named(self, group_id: str) -> Mapping[TopicPartition, int | Position]:
@@ -45,7 +43,6 @@ class FromOffsets(Target):
         return {**self.rows.get(None, {}), **self.rows.get(group_id, {})}
 
     def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
-        """Return the row's offset."""
         mine = self.rows.get(place.group.group_id, {})
         rows = mine if place.partition in mine else self.rows[None]
         return TargetOffset(rows[place.partition], "as given in the input")

@@ -149,11 +149,9 @@ class ToOffset(Target):
 
     @property
     def words(self) -> str:
-        """The request in words."""
         return f"to-offset {self.offset}"
 
     def aim(self, _place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
-        """Return the offset."""
         return TargetOffset(self.offset, f"offset {self.offset}")
 
 
@@ -172,7 +170,6 @@ class ShiftBy(Target):
 
     @property
     def words(self) -> str:
-        """The request in words."""
         return f"shift-by {self.records}"
 
     def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:

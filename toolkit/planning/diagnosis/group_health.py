@@ -204,7 +204,6 @@ class _Judging:
         )
 
     def row(self, group: Group, parts: Sequence[GroupTopic]) -> Row:
-        """Return the row of a group."""
         looks = self._looks(group)
         found = [
             _Judged(Health.UNKNOWN, Verdict.UNKNOWN, f"could not read {one.what}: {one.why}")

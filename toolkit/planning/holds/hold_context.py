@@ -85,7 +85,6 @@ class HoldTerms:
 
     @property
     def words(self) -> str:
-        """The duration as text."""
         if self.pause_for is None:
             return "until resumed"
         return f"for {format_duration(self.pause_for)}"
@@ -157,7 +156,6 @@ class HoldContext:
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, Member]:
-        """The current owner of each partition."""
         return {p: member for member in self.group.readers for p in member.assignment}
 
     @cached_property
@@ -260,7 +258,6 @@ class HoldContext:
 
     @property
     def commits(self) -> Mapping[TopicPartition, Commit]:
-        """The committed offsets of the group."""
         return self.index.commits.get(self.group.group_id, {})
 
     def lag(self, partition: TopicPartition) -> int | None:

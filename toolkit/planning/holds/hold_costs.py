@@ -64,7 +64,6 @@ class Costs:
 
 
 def costs(case: HoldContext, recipe: Recipe) -> Costs:
-    """Return the cost of a recipe."""
     beat = case.heartbeat_s
     slow_s = WAITS_FOR.total_seconds() if case.slow else 0.0
     lossless_s = max(beat, slow_s) + ASSIGNING_S

@@ -33,12 +33,10 @@ class Facts:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Facts:
-        """Return the facts of a snapshot."""
         groups = {g.group_id: g for g in snapshot.groups if g.state is not GroupState.DEAD}
         return cls(SnapshotIndex.of(snapshot), groups)
 
     def commits(self, group_id: str) -> Mapping[TopicPartition, Commit]:
-        """Return the commits of a group."""
         return self.index.commits.get(group_id, {})
 
     def committed_position(self, group_id: str, partition: TopicPartition) -> Position | None:

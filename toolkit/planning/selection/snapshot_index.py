@@ -31,7 +31,6 @@ class SnapshotIndex:
     @classmethod
     @no_garbage_collection()
     def of(cls, snapshot: Snapshot) -> SnapshotIndex:
-        """Index a snapshot."""
         commits: dict[str, dict[TopicPartition, Commit]] = defaultdict(dict)
         # One object for all groups.
         places: dict[tuple[str, int], TopicPartition] = {place: place for place in snapshot.logs}

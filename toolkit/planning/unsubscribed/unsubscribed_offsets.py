@@ -75,21 +75,18 @@ class Unsubscribed:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The offsets."""
         whole = dict.fromkeys(("lag", "committed", "lost"), "Int64")
         kinds = {"partition": "int64", "group_lag_share": "Float64", "deletable_now": "bool"}
         return frame_of(self.offset_rows, {**whole, **kinds, "committed_at": UTC_TIME})
 
     @cached_property
     def by_group(self) -> pd.DataFrame:
-        """Their groups."""
         counts = dict.fromkeys(("topics", "partitions"), "int64")
         lags = dict.fromkeys(("unsubscribed_lag", "subscribed_lag"), "Int64")
         return frame_of(self.group_rows, {**counts, **lags})
 
     @cached_property
     def left_out(self) -> pd.DataFrame:
-        """The skipped groups."""
         return frame_of(self.skipped, {"commits": "int64"})
 
 
@@ -172,7 +169,6 @@ class _Found:
         return sum(known) if len(known) == len(lags) else None
 
     def summary(self, rows: Sequence[Row]) -> Row:
-        """Return the row of the group."""
         subscribed, place = self.group.subscribed_topics, list(ROW_COLUMNS).index("lag")
         unread = [row[place] for row in rows if row[place] is not None]
         read = [

@@ -68,7 +68,6 @@ class LineSeal:
     """Seals the line after a place in the chain, while it is written in parts."""
 
     def __init__(self, after: ChainPosition) -> None:
-        """Begin a line."""
         self._after, self._digest = after, hashlib.sha256()
 
     @property

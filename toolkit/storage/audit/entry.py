@@ -69,15 +69,12 @@ class LazySteps(Sequence[AuditStep]):
     """Steps that are made each time they are read: those of a large plan take much memory."""
 
     def __init__(self, count: int, make: Callable[[], Iterator[AuditStep]]) -> None:
-        """Take how many there will be, and what makes them."""
         self._count, self._make = count, make
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return self._count
 
     def __iter__(self) -> Iterator[AuditStep]:
-        """Make them."""
         return self._make()
 
     @overload
@@ -85,11 +82,9 @@ class LazySteps(Sequence[AuditStep]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[AuditStep]: ...
     def __getitem__(self, place: int | slice) -> AuditStep | Sequence[AuditStep]:
-        """Return one or some of them."""
         return tuple(self)[place]
 
     def __eq__(self, other: object) -> bool:
-        """Whether another sequence has equal steps."""
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]  # as a list

@@ -30,7 +30,6 @@ class LinePlace:
     stop: int
 
     def read(self) -> bytes:
-        """Return all of the line."""
         return read_bytes(self.log, self.start, self.stop)
 
     @property

@@ -71,7 +71,6 @@ class RunIndex:
             raise
 
     def close(self) -> None:
-        """Close the file."""
         self._index.close()
 
     def _catch_up(self) -> None:

@@ -134,12 +134,10 @@ class JsonFields:
         return cls(value, place)
 
     def text(self, name: str) -> str:
-        """Return a text."""
         value = self.values[name]
         return value if isinstance(value, str) else self._refuse(name, "a text")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts."""
         values = self.values[name]
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             self._refuse(name, "a list of texts")
@@ -164,7 +162,6 @@ class JsonFields:
         return in_utc
 
     def choice(self, name: str, kind: type[Kind]) -> Kind:
-        """Return a member of an enumeration, by its value."""
         try:
             return kind(self.text(name))
         except ValueError:
@@ -175,11 +172,9 @@ class JsonFields:
         return None if self.values[name] is None else read(name)
 
     def one(self, name: str, names: frozenset[str]) -> JsonFields:
-        """Return an object within this one."""
         return JsonFields.of(self.values[name], f"{self.place}.{name}", names)
 
     def many(self, name: str, names: frozenset[str]) -> Iterator[JsonFields]:
-        """Yield the objects of a list."""
         values = self.values[name]
         if not isinstance(values, list):
             self._refuse(name, "a list")

@@ -9,7 +9,9 @@ import re
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TypeGuard
 
@@ -22,6 +24,15 @@ MODULES = sorted([*ROOT.glob("toolkit/**/*.py"), *ROOT.glob("widgets/**/*.py")])
 
 MAX_MODULE_LINES, MAX_FUNCTION_LINES = 700, 50
 MAX_PUBLIC_NAMES = 33
+# A smaller module needs a reason: commands and journeys are one each, a public name has its own
+# home, a program is started by its name, or several modules need it.
+SMALL_MODULE_LINES = 60
+ONE_EACH = ("toolkit.cli.", "toolkit.journeys.")
+SMALL_FOR_A_REASON = {
+    "toolkit.report.deletable_groups": "the type that a public function returns",
+    "toolkit.runner.interruptible_kernel": "ipykernel loads it by name, in another process",
+    "widgets.record_saver": "a widget, which only JupyterLab loads",
+}
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
 KAFKA_CLIENTS = {"kafka", "confluent_kafka"}
 # The sandbox's applications and its raw members play the user's programs, which speak to Kafka.
@@ -99,6 +110,19 @@ def imports(path: Path) -> Iterator[str]:
                 yield from (f"toolkit.{alias.name}" for alias in node.names)
             else:
                 yield node.module or ""
+
+
+def needed_modules(path: Path) -> set[str]:
+    """Return the modules that a file names in imports, also for a type checker alone."""
+    nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    parts = [
+        (node.module or "", alias.name)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    return whole | {module for module, _ in parts} | {f"{module}.{name}" for module, name in parts}
 
 
 def forbidden_imports(path: Path) -> Iterator[str]:
@@ -301,6 +325,25 @@ def test_sizes_stay_within_the_budget(record_property: pytest.RecordProperty) ->
 
     assert {} == {name: n for name, n in modules.items() if n > MAX_MODULE_LINES}
     assert {} == {name: n for name, n in functions.items() if n > MAX_FUNCTION_LINES}
+
+
+def test_small_modules_have_a_reason() -> None:
+    """A module under 60 lines is a command, a journey, public, a program, or used by several."""
+    stub = ast.parse((ROOT / "toolkit/__init__.pyi").read_text("utf-8"))
+    public = {f"toolkit.{node.module}" for node in stub.body if isinstance(node, ast.ImportFrom)}
+    users = Counter(chain.from_iterable(map(needed_modules, MODULES)))
+    small = {
+        name_of(path)
+        for path in MODULES
+        if path.name != "__init__.py"
+        and len((source := path.read_text("utf-8")).splitlines()) < SMALL_MODULE_LINES
+        and not name_of(path).startswith(ONE_EACH)
+        and "__main__" not in source
+        and name_of(path) not in public
+        and users[name_of(path)] < 2
+    }
+
+    assert {*SMALL_FOR_A_REASON} == small
 
 
 def test_public_names_are_what_they_say() -> None:

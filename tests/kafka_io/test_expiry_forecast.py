@@ -34,8 +34,12 @@ from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord, partition_of
+from toolkit.kafka_io.offsets_topic.partitions import (
+    OFFSETS_TOPIC,
+    partition_of,
+)
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
+from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
 from toolkit.planning.expiry.expiry_rules import ExpiryRule
 from toolkit.planning.expiry.with_expiry import with_expiry
@@ -141,7 +145,7 @@ def tombstones(address: str) -> dict[Key, list[float]]:
         elif message.value() is None:
             try:
                 key = decode_commit_key(message.key())
-            except UnknownRecord:
+            except MalformedMessage:
                 continue
             found.setdefault(key, []).append(message.timestamp()[1] / 1000)
     consumer.close()

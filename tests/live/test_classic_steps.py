@@ -28,12 +28,6 @@ from toolkit.kafka_io.membership.classic import (
     SyncResult,
 )
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, read_subscription
-from toolkit.kafka_io.membership.protocol_fields import (
-    int16,
-    optional_bytes,
-    partitions,
-    strings,
-)
 from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.membership.topics_and_commits import (
     CommitsFound,
@@ -41,6 +35,12 @@ from toolkit.kafka_io.membership.topics_and_commits import (
     FetchTopics,
     Topic,
     TopicsFound,
+)
+from toolkit.kafka_io.wire.fields import (
+    int16,
+    optional_bytes,
+    partitions,
+    strings,
 )
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import place_in_table

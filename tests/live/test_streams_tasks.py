@@ -16,18 +16,18 @@ from toolkit.kafka_io.membership.classic import (
     Sync,
     SyncResult,
 )
-from toolkit.kafka_io.membership.protocol_fields import (
-    int16,
-    int32,
-    optional_bytes,
-    partitions,
-    strings,
-)
 from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.membership.streams_assignment import (
     NEVER,
     StreamsAssignment,
     TaskPartition,
+)
+from toolkit.kafka_io.wire.fields import (
+    int16,
+    int32,
+    optional_bytes,
+    partitions,
+    strings,
 )
 from toolkit.live.recipe_steps import Sleep
 from toolkit.live.streams_hold import StreamsHold

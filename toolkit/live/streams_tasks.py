@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Self
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.classic import DescribedClassicMember
-from toolkit.kafka_io.membership.protocol_fields import Unreadable
 from toolkit.kafka_io.membership.streams_assignment import (
     StreamsAssignment,
     StreamsSubscription,
     TaskPartition,
     read_streams_subscription,
 )
+from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import TopicPartition
 
 CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
@@ -48,7 +48,7 @@ class StreamsTasks:
             try:
                 subscription = read_streams_subscription(one.subscription)
                 assignment = StreamsAssignment.read(one.assignment)
-            except Unreadable as exc:
+            except MalformedMessage as exc:
                 raise NotCaptured(
                     f"the assignment of member {one.member_id} cannot be parsed: {exc}"
                 ) from exc
@@ -176,7 +176,7 @@ def owned(members: Mapping[str, bytes]) -> frozenset[TopicPartition]:
 def _read(member_id: str, data: bytes) -> StreamsSubscription:
     try:
         return read_streams_subscription(data)
-    except Unreadable as exc:
+    except MalformedMessage as exc:
         raise CannotLead(f"the subscription of member {member_id} cannot be parsed: {exc}") from exc
 
 

@@ -10,14 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from py4j.java_gateway import JavaGateway
 
-from toolkit.kafka_io.membership.protocol_fields import (
-    Unreadable,
-    int16,
-    int32,
-    optional_bytes,
-    partitions,
-    strings,
-)
 from toolkit.kafka_io.membership.streams_assignment import (
     KNOWN_VERSIONS,
     NEVER,
@@ -25,6 +17,14 @@ from toolkit.kafka_io.membership.streams_assignment import (
     StreamsSubscription,
     TaskPartition,
     read_streams_subscription,
+)
+from toolkit.kafka_io.wire.fields import (
+    MalformedMessage,
+    int16,
+    int32,
+    optional_bytes,
+    partitions,
+    strings,
 )
 from toolkit.model import TopicPartition
 
@@ -95,7 +95,7 @@ def test_what_is_no_assignment(data: bytes) -> None:
     for read in (StreamsAssignment.read, read_streams_subscription):
         try:
             found: Any = read(data)
-        except Unreadable:
+        except MalformedMessage:
             continue
         assert found
 
@@ -111,7 +111,7 @@ def test_what_is_no_assignment(data: bytes) -> None:
 )
 def test_what_cannot_be_cut(data: bytes, words: str) -> None:
     """A version that is not known, and tasks that do not fit the partitions, are refused."""
-    with pytest.raises(Unreadable, match=words):
+    with pytest.raises(MalformedMessage, match=words):
         StreamsAssignment.read(data)
 
 

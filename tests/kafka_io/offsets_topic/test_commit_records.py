@@ -22,7 +22,7 @@ from toolkit.kafka_io.offsets_topic.decode_commits import (
     commit_values,
     scan_commit_values,
 )
-from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
+from toolkit.kafka_io.wire.fields import MalformedMessage
 
 WEEK_MS = 7 * 24 * 3600 * 1000
 KEY = bytes.fromhex("0001 0002 6731 0002 7431 00000007")
@@ -60,7 +60,7 @@ def outcome(decode: Any, data: bytes | None) -> Any:
     """Return what a decoder for one record makes of it: what it is, or why it is nothing."""
     try:
         return decode(data) if data is not None else None
-    except UnknownRecord as exc:
+    except MalformedMessage as exc:
         return str(exc)
 
 
@@ -183,7 +183,7 @@ def test_length_of_metadata_takes_several_bytes(length: int) -> None:
 
 def test_text_is_no_longer_than_brokers_read() -> None:
     """A text of more than 32,767 bytes, which Kafka's reader refuses, is refused."""
-    with pytest.raises(UnknownRecord, match="too long"):
+    with pytest.raises(MalformedMessage, match="too long"):
         decode_commit_value(commit_value(4, CommitValue(1, 2, "m" * 32_768, AT_MS)))
 
 
@@ -205,7 +205,7 @@ def test_text_is_no_longer_than_brokers_read() -> None:
 )
 def test_other_keys_are_unknown(key: bytes, why: str) -> None:
     """A key that is cut, too long, of another type or not text is refused, never guessed at."""
-    with pytest.raises(UnknownRecord, match=why):
+    with pytest.raises(MalformedMessage, match=why):
         decode_commit_key(key)
 
 
@@ -214,7 +214,7 @@ def test_other_versions_are_unknown(version: int) -> None:
     """A version that is newer than this code is refused by its number."""
     value = struct.pack(">h", version) + bytes(40)
 
-    with pytest.raises(UnknownRecord, match=f"version {version}"):
+    with pytest.raises(MalformedMessage, match=f"version {version}"):
         decode_commit_value(value)
 
 
@@ -223,9 +223,9 @@ def test_cut_and_extended_values_are_unknown(data: str) -> None:
     """A value that truncated, wherever it was cut, or too late, is refused."""
     whole = bytes.fromhex(data)
     for end in range(len(whole)):
-        with pytest.raises(UnknownRecord):
+        with pytest.raises(MalformedMessage):
             decode_commit_value(whole[:end])
-    with pytest.raises(UnknownRecord, match="extra bytes at the end"):
+    with pytest.raises(MalformedMessage, match="extra bytes at the end"):
         decode_commit_value(whole + b"\0")
 
 
@@ -236,5 +236,5 @@ def test_tagged_fields_of_the_future_are_passed_over() -> None:
 
     assert decode_commit_value(known + tags).topic_id == "AAECAwQFBgcICQoLDA0ODw"
     assert values_in_bulk([known + tags])[0][0].topic_id == "AAECAwQFBgcICQoLDA0ODw"
-    with pytest.raises(UnknownRecord, match="tagged field with a wrong size"):
+    with pytest.raises(MalformedMessage, match="tagged field with a wrong size"):
         decode_commit_value(known + b"\1\0\x0f" + bytes(15))

@@ -34,7 +34,10 @@ from toolkit.kafka_io.offsets_topic.group_records import (
 from toolkit.kafka_io.offsets_topic.group_rows import DECODERS
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord
+from toolkit.kafka_io.offsets_topic.partitions import (
+    OFFSETS_TOPIC,
+)
+from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import Cluster, TopicPartition
 
 MUTATIONS = 100_000
@@ -77,7 +80,7 @@ def one_by_one(key: bytes, value: bytes | None) -> Any:
         if key[1] == 0 and value[:2] != b"\0\0":
             return "too new for its key"
         commit = decode_commit_value(value)
-    except UnknownRecord as exc:
+    except MalformedMessage as exc:
         return str(exc)
     expire_ms = -1 if commit.expire_time_ms is None else commit.expire_time_ms
     return (*found, *commit[:4], expire_ms, commit.topic_id)

@@ -41,7 +41,7 @@ from toolkit.kafka_io.offsets_topic.group_records import (
 )
 from toolkit.kafka_io.offsets_topic.group_rows import DAMAGED, DECODERS, GROUPS, decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import latest_of
-from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
+from toolkit.kafka_io.wire.fields import MalformedMessage
 
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 
@@ -116,7 +116,7 @@ def test_key_round_trip(group: str, member: str) -> None:
     ):
         assert decode_group_key(key) == wanted
         for damaged in (key[:-1] if group and member else b"", key + b"\0"):
-            with pytest.raises(UnknownRecord):
+            with pytest.raises(MalformedMessage):
                 decode_group_key(damaged)
 
 
@@ -137,10 +137,10 @@ WHOLE = [
 def test_values_cut_anywhere_are_refused(kind: int, value: bytes) -> None:
     """A group's value that ends too early or too late, or is of a newer version, is refused."""
     for end in range(len(value)):
-        with pytest.raises(UnknownRecord):
+        with pytest.raises(MalformedMessage):
             DECODERS[kind](value[:end])
     for damaged in (value + b"\0", b"\0\x09" + value[2:]):
-        with pytest.raises(UnknownRecord, match=r"version 9|extra bytes"):
+        with pytest.raises(MalformedMessage, match=r"version 9|extra bytes"):
             DECODERS[kind](damaged)
 
 
@@ -159,7 +159,7 @@ def test_arbitrary_bytes(data: bytes) -> None:
     for decode in (decode_group_key, *DECODERS.values()):
         try:
             decode(data)
-        except UnknownRecord:
+        except MalformedMessage:
             continue
 
 

@@ -31,7 +31,7 @@ from toolkit.kafka_io.offsets_topic.latest_records import (
     latest_of,
     merge_latest,
 )
-from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
+from toolkit.kafka_io.wire.fields import MalformedMessage
 
 COMMIT_KEYS = [commit_key(CommitKey("g", "t", number), kind=number % 2) for number in range(3)]
 GROUP_KEY = group_key(3, "g")
@@ -95,7 +95,7 @@ def told_one_by_one(records: Sequence[Record], partition: int = 4) -> Any:
             continue
         try:
             commit = decode_commit_value(value)
-        except UnknownRecord:
+        except MalformedMessage:
             continue
         for name, new in zip(recents, (commit.committed_at, commit.offset, offset), strict=True):
             row[name] = [*row[name], new][-RECENT:]

@@ -29,9 +29,9 @@ from toolkit.kafka_io.offsets_topic.partitions import (
     SHARE_MEMBER,
     STREAMS_MEMBER,
     TYPE_OF_GROUP,
-    UnknownRecord,
     partition_of,
 )
+from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import (
     Cluster,
     Commit,
@@ -67,7 +67,7 @@ class GroupTimes:
         start = KEY_TYPE + _text(group_id)
         found = set()
         for key in self.commits.get(group_id, ()):
-            with suppress(UnknownRecord):  # which no client of now can have committed
+            with suppress(MalformedMessage):  # which no client of now can have committed
                 _, topic, number = decode_commit_key(start + key)
                 found.add(TopicPartition(topic, number))
         return found
@@ -171,7 +171,7 @@ def _empty_since(own: Mapping[bytes, GroupMetadataRecord]) -> datetime | None:
         return from_ms(max(record.written_ms for record in own.values())) if is_empty else None
     try:
         group = decode_classic_group(own[newest].value or b"")
-    except UnknownRecord:
+    except MalformedMessage:
         return None
     # A group that never had a member was never left by the last one.
     return from_ms(group.changed_ms) if group.protocol_type and not group.members else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from toolkit.kafka_io.wire.fields import FieldReader, MalformedMessage
 from toolkit.model import UNPARSED, Subscription, TopicPartition
 
 
@@ -60,56 +60,31 @@ def from_classic_metadata(data: bytes) -> Subscription:
     Only the version and the topic list are read, exactly as the coordinator does it (KIP-496): what
     follows differs between clients and versions and is not needed.
     """
+    reader = FieldReader(data, "subscription")
     try:
-        (count,) = struct.unpack_from(">i", data, 2)
-        topics, _ = _strings(data, 6, count)
-    except (struct.error, UnicodeDecodeError, ValueError):
+        reader.int16()
+        topics = reader.list_of(reader.text)
+    except MalformedMessage:
         return Subscription(unreadable=UNPARSED)
     return Subscription(topics=frozenset(topics))
 
 
 def assignment_from_bytes(data: bytes) -> tuple[TopicPartition, ...]:
     """Return a classic member's assigned partitions; empty where the bytes are not of that kind."""
+    reader = FieldReader(data, "assignment")
     try:
-        assigned, _ = _assignment(data)
-    except (struct.error, UnicodeDecodeError, ValueError):
+        reader.int16()
+        return tuple(sorted(reader.partitions()))
+    except MalformedMessage:
         return ()
-    return tuple(sorted(assigned))
 
 
 def user_data_from_bytes(data: bytes) -> bytes:
     """Return what the leader of a classic group added to a member's assignment; b"" for nothing."""
+    reader = FieldReader(data, "assignment")
     try:
-        _, position = _assignment(data)
-        (size,) = struct.unpack_from(">i", data, position)
-    except (struct.error, UnicodeDecodeError, ValueError):
+        reader.int16()
+        reader.partitions()
+        return reader.nullable_blob() or b""
+    except MalformedMessage:
         return b""
-    return data[position + 4 : position + 4 + max(0, size)]
-
-
-def _assignment(data: bytes) -> tuple[list[TopicPartition], int]:
-    """Return the partitions, and where they end."""
-    assigned = []
-    (count,) = struct.unpack_from(">i", data, 2)
-    position = 6
-    for _ in range(count):
-        (topic,), position = _strings(data, position, 1)
-        (partitions,) = struct.unpack_from(">i", data, position)
-        numbers = struct.unpack_from(f">{partitions}i", data, position + 4)
-        position += 4 + 4 * partitions
-        assigned += [TopicPartition(topic, number) for number in numbers]
-    return assigned, position
-
-
-def _strings(data: bytes, position: int, count: int) -> tuple[list[str], int]:
-    if not 0 <= count <= len(data):
-        raise ValueError(count)
-    found = []
-    for _ in range(count):
-        (length,) = struct.unpack_from(">h", data, position)
-        end = position + 2 + length
-        if length < 0 or end > len(data):
-            raise ValueError(length)
-        found.append(data[position + 2 : end].decode())
-        position = end
-    return found, position

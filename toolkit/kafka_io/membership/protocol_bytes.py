@@ -19,9 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from toolkit.errors import Blocked
-from toolkit.kafka_io.membership.protocol_fields import (
-    ProtocolReader,
-    Unreadable,
+from toolkit.kafka_io.wire.fields import (
+    FieldReader,
+    MalformedMessage,
     int16,
     int32,
     optional_bytes,
@@ -86,12 +86,12 @@ class ClassicProtocol:
 
 def note_in_subscription(subscription: bytes) -> bytes:
     """Return the note in a subscription of offsetbook; b"" if there is none."""
-    reader = ProtocolReader(subscription)
+    reader = FieldReader(subscription, "subscription")
     try:
         reader.int16()
-        reader.strings()
-        return (reader.optional_bytes() or b"").removeprefix(NOTHING_YET)
-    except Unreadable:
+        reader.list_of(reader.text)
+        return (reader.nullable_blob() or b"").removeprefix(NOTHING_YET)
+    except MalformedMessage:
         return b""
 
 
@@ -139,20 +139,20 @@ def read_subscription(data: bytes) -> MemberSubscription | None:
     What it owns is in the message itself since version 1. Before, and always with `sticky`, it is
     in the user data: what the member had in the last generation that it was assigned something.
     """
-    reader = ProtocolReader(data)
+    reader = FieldReader(data, "subscription")
     try:
         version = reader.int16()
-        topics = frozenset(reader.strings())
-    except Unreadable:
+        topics = frozenset(reader.list_of(reader.text))
+    except MalformedMessage:
         return None
     user_data: bytes | None = None
     owned: frozenset[TopicPartition] = frozenset()
     generation = -1
-    with suppress(Unreadable):
-        user_data = reader.optional_bytes()
-        if version >= 1 and not reader.is_done:
+    with suppress(MalformedMessage):
+        user_data = reader.nullable_blob()
+        if version >= 1 and not reader.is_at_end:
             owned = reader.partitions()
-        if version >= 2 and not reader.is_done:
+        if version >= 2 and not reader.is_at_end:
             generation = reader.int32()
     if owned or not user_data:
         return MemberSubscription(topics, owned, generation)
@@ -161,11 +161,11 @@ def read_subscription(data: bytes) -> MemberSubscription | None:
 
 def _read_sticky(user_data: bytes) -> tuple[frozenset[TopicPartition], int]:
     """Return owned partitions and their generation; nothing where it is of another layout."""
-    reader = ProtocolReader(user_data)
+    reader = FieldReader(user_data, "user data")
     try:
         owned = reader.partitions()
         # The first version of this layout had no generation.
-        generation = -1 if reader.is_done else reader.int32()
-    except Unreadable:
+        generation = -1 if reader.is_at_end else reader.int32()
+    except MalformedMessage:
         return frozenset(), -1
-    return (owned, generation) if reader.is_done else (frozenset(), -1)
+    return (owned, generation) if reader.is_at_end else (frozenset(), -1)

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
-from toolkit.kafka_io.membership.protocol_fields import (
-    ProtocolReader,
-    Unreadable,
+from toolkit.kafka_io.wire.fields import (
+    FieldReader,
+    MalformedMessage,
     int16,
     int32,
     optional_bytes,
@@ -52,20 +52,22 @@ class StreamsAssignment:
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Read a message; raises Unreadable, also for a version that is not known."""
-        envelope = ProtocolReader(data)
+        """Read a message; raises MalformedMessage, also for a version that is not known."""
+        envelope = FieldReader(data, "assignment")
         envelope_version = envelope.int16()
         places = sorted(envelope.partitions())
-        message = ProtocolReader(envelope.optional_bytes() or b"")
+        message = FieldReader(envelope.nullable_blob() or b"", "assignment")
         version, common_version = message.int32(), message.int32()
         if version not in KNOWN_VERSIONS:
-            raise Unreadable(f"version {version} is not supported")
+            raise MalformedMessage(f"version {version} is not supported")
         tasks = [_task(message, version) for _ in range(message.int32())]
         tail = message.rest()
         if len(tasks) != len(places):
-            raise Unreadable(f"{len(tasks)} tasks cannot be paired with {len(places)} partitions")
-        if not envelope.is_done or len(tail) < 4 + ERROR_BYTES + NEXT_BYTES:
-            raise Unreadable("there are extra or missing bytes")
+            raise MalformedMessage(
+                f"{len(tasks)} tasks cannot be paired with {len(places)} partitions"
+            )
+        if not envelope.is_at_end or len(tail) < 4 + ERROR_BYTES + NEXT_BYTES:
+            raise MalformedMessage("there are extra or missing bytes")
         pairs = tuple(map(TaskPartition, places, tasks))
         return cls(envelope_version, version, common_version, pairs, tail)
 
@@ -87,12 +89,14 @@ class StreamsAssignment:
     @property
     def standbys(self) -> int:
         """How many tasks the thread only keeps the state of."""
-        return ProtocolReader(self.tail).int32()
+        return FieldReader(self.tail, "assignment").int32()
 
     @property
     def error(self) -> int:
         """What the leader has to say against going on; 0 where all is well."""
-        return ProtocolReader(self.tail[-ERROR_BYTES - NEXT_BYTES :]).int32()
+        return int.from_bytes(
+            self.tail[-ERROR_BYTES - NEXT_BYTES : -NEXT_BYTES], "big", signed=True
+        )
 
     @property
     def is_final(self) -> bool:
@@ -118,38 +122,38 @@ class StreamsSubscription:
 
 
 def read_streams_subscription(data: bytes) -> StreamsSubscription:
-    """Read what a thread says when it joins; raises Unreadable."""
-    envelope = ProtocolReader(data)
+    """Read what a thread says when it joins; raises MalformedMessage."""
+    envelope = FieldReader(data, "subscription")
     envelope_version = envelope.int16()
-    topics = frozenset(envelope.strings())
-    message = ProtocolReader(envelope.optional_bytes() or b"")
+    topics = frozenset(envelope.list_of(envelope.text))
+    message = FieldReader(envelope.nullable_blob() or b"", "subscription")
     owned = envelope.partitions() if envelope_version >= 1 else frozenset[TopicPartition]()
     version, latest_version = message.int32(), message.int32()
     if version not in KNOWN_VERSIONS:
-        raise Unreadable(f"version {version} is not supported")
-    process = message.raw(PROCESS_ID_BYTES)
+        raise MalformedMessage(f"version {version} is not supported")
+    process = message.take(PROCESS_ID_BYTES)
     error = _error(message, version)
     return StreamsSubscription(topics, owned, version, latest_version, process, error)
 
 
-def _task(message: ProtocolReader, version: int) -> bytes:
-    task = message.raw(8)
+def _task(message: FieldReader, version: int) -> bytes:
+    task = message.take(8)
     if version >= NAMED_VERSION:
         characters = message.int32()
-        task += int32(characters) + message.raw(2 * characters)
+        task += int32(characters) + message.take(2 * characters)
     return task
 
 
-def _error(message: ProtocolReader, version: int) -> int:
-    message.optional_bytes()  # the endpoint for queries of its state
+def _error(message: FieldReader, version: int) -> int:
+    message.nullable_blob()  # the endpoint for queries of its state
     for _ in range(message.int32()):
         if version >= NAMED_VERSION:
-            message.raw(OFFSET_BYTES)
-            message.raw(max(0, message.int16()))
+            message.take(OFFSET_BYTES)
+            message.take(max(0, message.int16()))
         else:
             message.int32()
-            message.raw(SHORT_OFFSETS_BYTES * message.int32())
+            message.take(SHORT_OFFSETS_BYTES * message.int32())
     if version < ERROR_VERSION:
         return 0
-    message.raw(1)  # changes when the thread requests a new assignment
+    message.take(1)  # changes when the thread requests a new assignment
     return message.int32()

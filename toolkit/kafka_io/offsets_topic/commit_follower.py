@@ -11,7 +11,11 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
 from toolkit.kafka_io.offsets_topic.bulk_read import read_records
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key, decode_commit_value
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord, partition_of
+from toolkit.kafka_io.offsets_topic.partitions import (
+    OFFSETS_TOPIC,
+    partition_of,
+)
+from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import LogOffsets, TopicPartition
 
 
@@ -53,7 +57,7 @@ class CommitFollower:
             pairs = zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True)
             for key, value in pairs:
                 # What cannot be decoded is no commit that a client of now makes.
-                with suppress(UnknownRecord):
+                with suppress(MalformedMessage):
                     group_id, topic, partition = decode_commit_key(key)
                     if group_id == self.group_id:
                         place = TopicPartition(topic, partition)

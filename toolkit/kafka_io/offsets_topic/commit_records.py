@@ -21,8 +21,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from toolkit.kafka_io.client.timestamps import from_ms
-from toolkit.kafka_io.offsets_topic.partitions import OFFSET_COMMIT_TYPES, UnknownRecord
-from toolkit.kafka_io.offsets_topic.record_fields import FieldReader
+from toolkit.kafka_io.offsets_topic.partitions import (
+    OFFSET_COMMIT_TYPES,
+)
+from toolkit.kafka_io.wire.fields import FieldReader, MalformedMessage
 
 NEWEST_VERSION, FLEXIBLE_VERSION = 4, 4
 NO_EPOCH = -1
@@ -66,11 +68,11 @@ class CommitValue(NamedTuple):
 
 
 def decode_commit_key(key: bytes) -> CommitKey:
-    """Decode the key of an offset commit; raises UnknownRecord for any other bytes."""
+    """Decode the key of an offset commit; raises MalformedMessage for any other bytes."""
     fields = FieldReader(key, "offset commit key")
     kind = fields.int16()
     if kind not in OFFSET_COMMIT_TYPES:
-        raise UnknownRecord(f"record type {kind}")
+        raise MalformedMessage(f"record type {kind}")
     found = CommitKey(fields.text(), fields.text(), fields.int32())
     fields.end()
     if found.partition < 0:
@@ -79,7 +81,7 @@ def decode_commit_key(key: bytes) -> CommitKey:
 
 
 def decode_commit_value(value: bytes) -> CommitValue:
-    """Decode an OffsetCommitValue of version 0 to 4; raises UnknownRecord for any other bytes."""
+    """Decode an OffsetCommitValue of version 0 to 4; raises MalformedMessage for other bytes."""
     fields = FieldReader(value, "offset commit value")
     version = fields.version(NEWEST_VERSION, flexible_from=FLEXIBLE_VERSION)
     offset = fields.int64()
@@ -130,6 +132,6 @@ def commit_time(value: bytes) -> CommitTime | None:
             return CommitTime(offset, time_ms, _id_text(topic_id))
     try:
         found = decode_commit_value(value)
-    except UnknownRecord:
+    except MalformedMessage:
         return None
     return CommitTime(found.offset, found.commit_time_ms, found.topic_id)

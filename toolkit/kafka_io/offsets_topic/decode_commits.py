@@ -28,7 +28,7 @@ from toolkit.kafka_io.offsets_topic.commit_records import (
     decode_commit_value,
     topic_id_text,
 )
-from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
+from toolkit.kafka_io.wire.fields import MalformedMessage
 
 SHORT = 0x80  # a compact string's length from here on takes more than one byte
 TAGGED_ID_BYTES = 19  # one tagged field: its number, tag 0, 16 bytes
@@ -202,7 +202,7 @@ def _one_by_one(
     for row, data in zip(indices.tolist(), array.take(pa.array(indices)).to_pylist(), strict=True):
         try:
             found[row] = decode(data)
-        except UnknownRecord as exc:
+        except MalformedMessage as exc:
             malformed[str(exc)] += 1
     return found, malformed
 

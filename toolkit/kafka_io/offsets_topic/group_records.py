@@ -1,17 +1,16 @@
 """
 The records in `__consumer_offsets` that groups have of their own, one at a time.
 
-Only what is used is decoded; the fields before it have to fit. Raises UnknownRecord for bytes that
-Kafka's own classes would not read. Layouts: the schemas of Kafka's group coordinator (4.3) that the
-functions name.
+Only what is used is decoded; the fields before it have to fit. Raises MalformedMessage for bytes
+that Kafka's own classes would not read. Layouts: the schemas of Kafka's group coordinator (4.3)
+that the functions name.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
-from toolkit.kafka_io.offsets_topic.record_fields import FieldReader
+from toolkit.kafka_io.wire.fields import FieldReader, MalformedMessage
 
 NEWEST_CLASSIC, FLEXIBLE_CLASSIC = 4, 4
 STABLE_MEMBER = 0  # the state in a current assignment, of KIP-848 and streams members alike
@@ -119,7 +118,7 @@ def generation_of(value: bytes) -> int | None:
         fields.version(NEWEST_CLASSIC, flexible_from=FLEXIBLE_CLASSIC)
         fields.text()  # the protocol type
         return fields.int32()
-    except UnknownRecord:
+    except MalformedMessage:
         return None
 
 

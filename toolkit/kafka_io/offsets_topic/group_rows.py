@@ -41,8 +41,8 @@ from toolkit.kafka_io.offsets_topic.partitions import (
     STREAMS_TARGET,
     STREAMS_TOPOLOGY,
     TYPE_OF_GROUP,
-    UnknownRecord,
 )
+from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import HOLDER_CLIENT_ID, GroupState
 
 HOLDER = HOLDER_CLIENT_ID.encode()  # a record may have it elsewhere, too: then nothing is found
@@ -109,7 +109,7 @@ class _GroupRecords:
     is_held: bool = False
 
     def add(self, kind: int, member: str | None, value: bytes) -> None:
-        """Add a live record; raises UnknownRecord where it cannot be read."""
+        """Add a live record; raises MalformedMessage where it cannot be read."""
         if kind not in DECODERS:
             return
         found = DECODERS[kind](value)
@@ -143,7 +143,7 @@ def decode_groups(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
     for kind, key, value, offset, written_ms in zip(*columns, strict=True):
         try:
             name, member = decode_group_key(key)
-        except UnknownRecord as exc:
+        except MalformedMessage as exc:
             malformed[str(exc)] += 1
             continue
         group = groups[name]
@@ -153,7 +153,7 @@ def decode_groups(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
         group.newest = max(group.newest, (offset, kind))
         try:
             group.add(kind, member, value)
-        except UnknownRecord as exc:
+        except MalformedMessage as exc:
             group.damaged = True
             malformed[str(exc)] += 1
     return _table(

@@ -34,10 +34,6 @@ KNOWN_TYPES = OFFSET_COMMIT_TYPES | TYPE_OF_GROUP.keys()
 TARGET_TYPES = frozenset({CONSUMER_TARGET, SHARE_TARGET, STREAMS_TARGET})
 
 
-class UnknownRecord(ValueError):
-    """A record of a type or version that is not known here, or that is malformed."""
-
-
 def partition_of(group_id: str, partitions: int) -> int:
     """Return the partition of the offsets topic that holds a group: Java's String.hashCode, abs."""
     data = group_id.encode("utf-16-be", "surrogatepass")

@@ -28,8 +28,8 @@ from toolkit.kafka_io.offsets_topic.partitions import (
     LEGACY_COMMIT,
     STREAMS_GROUP,
     TYPE_OF_GROUP,
-    UnknownRecord,
 )
+from toolkit.kafka_io.wire.fields import MalformedMessage
 
 REMOVALS = pa.schema(
     [
@@ -154,6 +154,6 @@ def _empty_since(value: bytes | None) -> int:
         return NOT_KNOWN
     try:
         group = decode_classic_group(value)
-    except UnknownRecord:
+    except MalformedMessage:
         return NOT_KNOWN
     return NOT_KNOWN if group.members or not group.protocol_type else group.changed_ms

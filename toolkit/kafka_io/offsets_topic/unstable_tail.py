@@ -26,13 +26,16 @@ from toolkit.kafka_io.offsets_topic.bulk_read import (
 )
 from toolkit.kafka_io.offsets_topic.chunk import Records
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, decode_commit_key
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord
+from toolkit.kafka_io.offsets_topic.partitions import (
+    OFFSETS_TOPIC,
+)
 from toolkit.kafka_io.offsets_topic.record_batches import (
     CONTROL,
     TRANSACTIONAL,
     Batches,
     batches_of,
 )
+from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
 MOST_BYTES = 64 * 2**20  # a transaction that hangs for days keeps everything behind it
@@ -101,5 +104,5 @@ def _which_count(batches: Batches) -> tuple[Any, Any]:
 def _commit_keys(keys: Iterable[bytes]) -> Iterator[CommitKey]:
     for key in keys:
         # A key that cannot be decoded is of no group that is known.
-        with suppress(UnknownRecord):
+        with suppress(MalformedMessage):
             yield decode_commit_key(key)

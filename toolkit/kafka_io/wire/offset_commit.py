@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
 
-from toolkit.kafka_io.wire.flexible_fields import (
+from toolkit.kafka_io.wire.fields import (
     NO_TAGS,
-    FlexibleReader,
+    FieldReader,
     compact_text,
-    read_whole,
+    int32,
     varint,
 )
 from toolkit.model import TopicPartition
@@ -28,11 +28,10 @@ from toolkit.plan import Position
 OLDEST, NEWEST = 8, 9  # version 10 replaces topic names by ids
 NO_KNOWN_EPOCH = -1
 # No member and no generation of one: what brokers accept while a group is idle; no instance id.
-NO_MEMBER = struct.pack(">i", -1) + compact_text("") + varint(0)
+NO_MEMBER = int32(-1) + compact_text("") + varint(0)
 POSITION = struct.Struct(">iqi")  # partition, offset, leader epoch
 PLAIN_END = compact_text("") + NO_TAGS  # no metadata
 CODE = struct.Struct(">ihB")  # partition, error, no tags
-FRAME = struct.Struct(">i")
 
 
 class CommittedTopic(NamedTuple):
@@ -83,7 +82,7 @@ class CommitOfIdleGroup(OffsetCommitRequest, init=False):
             self.API_VERSION = version
         start = self._header.encode(flexible=True) if header else b""
         data = bytes(start) + self._body
-        return FRAME.pack(len(data)) + data if framed else data
+        return int32(len(data)) + data if framed else data
 
 
 class OffsetCommitColumns:
@@ -93,34 +92,32 @@ class OffsetCommitColumns:
 
     @staticmethod
     def decode(data: Any) -> CommittedOffsets:
-        """Return the response; raises ValueError for bytes that are none."""
-        return read_whole(_CommitReader(data.read()), _CommitReader.offsets)
+        """Return the response; raises MalformedMessage for bytes that are none."""
+        return _CommitReader(data.read(), "OffsetCommit response", flexible=True).offsets()
 
 
-class _CommitReader(FlexibleReader):
+class _CommitReader(FieldReader):
     """Reads the fields of the answer."""
 
     def offsets(self) -> CommittedOffsets:
-        self.number(4)  # throttled for
-        found = CommittedOffsets([self.topic() for _ in range(self.varint() - 1)])
-        self.skip_tags()
+        self.int32()  # throttled for
+        found = CommittedOffsets(self.list_of(self.topic))
+        self.tags()
         return found
 
     def topic(self) -> CommittedTopic:
-        name, count = self.text(), self.varint() - 1
-        end = self.at + count * CODE.size
-        whole = self.data[self.at : end] if end <= len(self.data) else b""
-        rows = list(CODE.iter_unpack(whole))
-        if len(rows) == count and not any(row[2] for row in rows):
-            self.at = end
-        else:
+        name, count = self.text(), self.count()
+        rows = list(CODE.iter_unpack(self.peek(count * CODE.size)))
+        if any(has_tags for _, _, has_tags in rows):
             rows = [self.partition() for _ in range(count)]
-        self.skip_tags()
+        else:
+            self.take(count * CODE.size)
+        self.tags()
         return CommittedTopic(name, [row[0] for row in rows], [row[1] for row in rows])
 
     def partition(self) -> tuple[int, int, int]:
-        number, code = self.number(4), self.number(2)
-        self.skip_tags()
+        number, code = self.int32(), self.int16()
+        self.tags()
         return number, code, 0
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
-from toolkit.kafka_io.wire.flexible_fields import FlexibleReader, read_whole
+from toolkit.kafka_io.wire.fields import FieldReader
 
 VERSION = 8  # of many groups; version 10 replaces topic names by ids
 # A partition without metadata: number, offset, leader epoch, length of metadata, error, no tags.
@@ -69,31 +69,28 @@ class OffsetFetchColumns:
 
     @staticmethod
     def decode(data: Any) -> FetchedOffsets:
-        """Return the response; raises ValueError for bytes that are none."""
-        return read_whole(_FetchReader(data.read()), _FetchReader.offsets)
+        """Return the response; raises MalformedMessage for bytes that are none."""
+        return _FetchReader(data.read(), "OffsetFetch response", flexible=True).offsets()
 
 
-class _FetchReader(FlexibleReader):
+class _FetchReader(FieldReader):
     """Reads the fields of the answer."""
 
     def offsets(self) -> FetchedOffsets:
-        throttle_ms = self.number(4)
-        found = FetchedOffsets(throttle_ms, [self.group() for _ in range(self.varint() - 1)])
-        self.skip_tags()
+        found = FetchedOffsets(self.int32(), self.list_of(self.group))
+        self.tags()
         return found
 
     def group(self) -> FetchedGroup:
-        group_id = self.text()
-        topics = [self.topic() for _ in range(self.varint() - 1)]
-        error_code = self.number(2)
-        self.skip_tags()
-        return FetchedGroup(group_id, topics, error_code)
+        found = FetchedGroup(self.text(), self.list_of(self.topic), self.int16())
+        self.tags()
+        return found
 
     def topic(self) -> FetchedTopic:
-        name, count = self.text(), self.varint() - 1
-        end = self.at + count * PLAIN.size
+        name, count = self.text(), self.count()
+        rows = self.peek(count * PLAIN.size)
         numbers, offsets, epochs, sizes, codes, tags = (
-            zip(*PLAIN.iter_unpack(self.data[self.at : end]), strict=True) if count else [()] * 6
+            zip(*PLAIN.iter_unpack(rows), strict=True) if count else [()] * 6
         )
         metadata = None
         # The first that is not plain is still read at its place, so none is taken for another.
@@ -101,13 +98,12 @@ class _FetchReader(FlexibleReader):
             cells = [self.partition() for _ in range(count)]
             numbers, offsets, epochs, metadata, codes = zip(*cells, strict=True)
         else:
-            self.at = end
-        self.skip_tags()
+            self.take(len(rows))
+        self.tags()
         return FetchedTopic(name, numbers, offsets, epochs, metadata, codes)
 
     def partition(self) -> tuple[int, int, int, str, int]:
-        number, offset, epoch = FIXED.unpack_from(self.data, self.at)
-        self.at += FIXED.size
-        metadata, error_code = self.text(), self.number(2)
-        self.skip_tags()
+        number, offset, epoch = FIXED.unpack(self.take(FIXED.size))
+        metadata, error_code = self.nullable_text() or "", self.int16()
+        self.tags()
         return number, offset, epoch, metadata, error_code

@@ -8,7 +8,6 @@ the only caller.
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +20,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.kafka_io.groups.listing import group_state
+from toolkit.kafka_io.wire.fields import int16, int64, optional_bytes, string, strings
 from toolkit.model import Group, GroupState, GroupType
 from toolkit.model.groups import STREAMS_PROTOCOL
 from toolkit.model.names import shown_name
@@ -31,9 +31,9 @@ from toolkit.model.plurals import counted
 SESSION_TIMEOUT_MS = 10_000
 MEMBERS_VERSION = 3  # of LeaveGroup: before, its answer was of another shape
 
-_NO_TOPICS = struct.pack(">hii", 0, 0, -1)  # version 0, no topics, no user data
-_WORKER = struct.pack(">h26sq", 26, b"http://offsetbook.invalid/", -1)  # its address, no config
-_NO_TASKS = struct.pack(">i", -1)
+_NO_TOPICS = int16(0) + strings(()) + optional_bytes(None)  # version 0, no user data
+_WORKER = string("http://offsetbook.invalid/") + int64(-1)  # its address, no config
+_NO_TASKS = optional_bytes(None)
 
 # A client that starts while we are in the group is refused for good unless we have a protocol in
 # common, so we offer those of all that are known. Names by protocol type, with join metadata.
@@ -49,9 +49,9 @@ PROTOCOLS: Mapping[str, Mapping[str, bytes]] = {
         _NO_TOPICS,
     ),
     "connect": {
-        "default": struct.pack(">h", 0) + _WORKER,
-        "compatible": struct.pack(">h", 1) + _WORKER + _NO_TASKS,
-        "sessioned": struct.pack(">h", 2) + _WORKER + _NO_TASKS,
+        "default": int16(0) + _WORKER,
+        "compatible": int16(1) + _WORKER + _NO_TASKS,
+        "sessioned": int16(2) + _WORKER + _NO_TASKS,
     },
 }
 

@@ -151,7 +151,7 @@ def read_subscription(data: bytes) -> MemberSubscription | None:
     with suppress(MalformedMessage):
         user_data = reader.nullable_blob()
         if version >= 1 and not reader.is_at_end:
-            owned = reader.partitions()
+            owned = frozenset(reader.partitions())
         if version >= 2 and not reader.is_at_end:
             generation = reader.int32()
     if owned or not user_data:
@@ -163,7 +163,7 @@ def _read_sticky(user_data: bytes) -> tuple[frozenset[TopicPartition], int]:
     """Return owned partitions and their generation; nothing where it is of another layout."""
     reader = FieldReader(user_data, "user data")
     try:
-        owned = reader.partitions()
+        owned = frozenset(reader.partitions())
         # The first version of this layout had no generation.
         generation = -1 if reader.is_at_end else reader.int32()
     except MalformedMessage:

@@ -127,7 +127,7 @@ def read_streams_subscription(data: bytes) -> StreamsSubscription:
     envelope_version = envelope.int16()
     topics = frozenset(envelope.list_of(envelope.text))
     message = FieldReader(envelope.nullable_blob() or b"", "subscription")
-    owned = envelope.partitions() if envelope_version >= 1 else frozenset[TopicPartition]()
+    owned = frozenset(envelope.partitions() if envelope_version >= 1 else ())
     version, latest_version = message.int32(), message.int32()
     if version not in KNOWN_VERSIONS:
         raise MalformedMessage(f"version {version} is not supported")

@@ -115,14 +115,14 @@ class FieldReader:
         """Read an array with a function for one element."""
         return [read() for _ in range(self.count())]
 
-    def partitions(self) -> frozenset[TopicPartition]:
+    def partitions(self) -> list[TopicPartition]:
         """Read an array of topics with an array of int32 partitions each; null counts as empty."""
         found: list[TopicPartition] = []
         for _ in range(self._length()):
             topic, count = self.text(), max(0, self._length())
             numbers = struct.unpack(f">{count}i", self.take(4 * count))
             found += [TopicPartition(topic, number) for number in numbers]
-        return frozenset(found)
+        return found
 
     def tags(self, sizes: Mapping[int, int] | None = None) -> dict[int, bytes]:
         """
@@ -141,16 +141,17 @@ class FieldReader:
             yield tag, self.take(size)
 
     def take(self, size: int) -> bytes:
-        found = self.peek(size)
-        self._position += size
-        return found
+        start, end = self._position, self._position + size
+        if not start <= end <= len(self._data):
+            raise self.refusal("truncated")
+        self._position = end
+        return self._data[start:end]
 
     def peek(self, size: int) -> bytes:
         """Return the next bytes, which are still to be read."""
-        end = self._position + size
-        if not self._position <= end <= len(self._data):
-            raise self.refusal("truncated")
-        return self._data[self._position : end]
+        found = self.take(size)
+        self._position -= size
+        return found
 
     def rest(self) -> bytes:
         return self.take(len(self._data) - self._position)

@@ -6,7 +6,6 @@ import socket
 import struct
 from collections.abc import Iterable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -35,9 +34,7 @@ class RawConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _t: type[BaseException] | None, _e: BaseException | None, _b: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._incoming.close()
         self._socket.close()
 
@@ -81,7 +78,7 @@ class RawCluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def ask(self, request: Any, answer: Any, *, version: int) -> Any:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from kafka.protocol.metadata import FindCoordinatorRequest
@@ -72,12 +71,7 @@ class OffsetsTransaction:
         self._is_open = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Abort what was not committed."""
         if self._is_open:
             self._end(committed=False)

@@ -37,7 +37,7 @@ from reading import say
 from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.offsets_topic.bulk_read import READ_UNCOMMITTED, fetch_batches
+from toolkit.kafka_io.logs.fetch import READ_UNCOMMITTED, fetch_batches
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition

@@ -18,8 +18,9 @@ from secured import Secured, secured_at, start_secured
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
-from toolkit.kafka_io.offsets_topic.bulk_read import read_records
+from toolkit.kafka_io.logs.fetch import read_records
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.jars import VERSION
 
@@ -97,7 +98,9 @@ def test_stopped_while_records_are_read(
     with Connection(stoppable.plain) as connection:
         logs = offsets_partitions(connection).logs
     number, start = next((n, log.log_start) for n, log in logs.items() if log.log_end)
-    reading = read_records(cluster, number, range(start or 0, 1_000_000))
+    reading = read_records(
+        cluster, TopicPartition(OFFSETS_TOPIC, number), range(start or 0, 1_000_000)
+    )
     if in_the_middle:
         next(reading)
     with suspended(stoppable.broker.pid):

@@ -20,7 +20,7 @@ from toolkit.kafka_io.groups.subscriptions import (
     from_classic_metadata,
     from_names,
 )
-from toolkit.kafka_io.offsets_topic.bulk_read import read_records
+from toolkit.kafka_io.logs.fetch import read_records
 from toolkit.kafka_io.offsets_topic.group_records import decode_group_key, decode_resolved_pattern
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
@@ -64,7 +64,9 @@ def resolved(cluster: Cluster, groups: Collection[str]) -> dict[str, frozenset[s
         partitions, logs = offsets_partitions(connection)
     found = {}
     for number in {partition_of(group, partitions) for group in groups} & logs.keys():
-        for part in read_records(cluster, number, range(logs[number].log_end)):
+        for part in read_records(
+            cluster, TopicPartition(OFFSETS_TOPIC, number), range(logs[number].log_end)
+        ):
             for key, value in zip(part.keys.to_pylist(), part.values.to_pylist(), strict=True):
                 if value and key[1] == REGULAR_EXPRESSION:
                     found[decode_group_key(key).group_id] = frozenset(

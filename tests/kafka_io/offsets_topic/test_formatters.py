@@ -19,7 +19,7 @@ from offsets_records import damaged_commit
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.timestamps import from_ms
-from toolkit.kafka_io.offsets_topic.bulk_read import read_records
+from toolkit.kafka_io.logs.fetch import read_records
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key, decode_commit_value
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_records import (
@@ -200,7 +200,7 @@ def test_real_records_are_what_kafka_prints(
 
 def read(cluster: Cluster, number: int, end: int) -> list[tuple[bytes, bytes | None]]:
     """Return the keys and values of a partition."""
-    parts = read_records(cluster, number, range(end))
+    parts = read_records(cluster, TopicPartition(OFFSETS_TOPIC, number), range(end))
     return [
         pair
         for part in parts

@@ -14,17 +14,17 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from offsets_records import AT_MS
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.offsets_topic.bulk_read import (
+from toolkit.kafka_io.logs.fetch import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     fetch_batches,
     records_within,
 )
-from toolkit.kafka_io.offsets_topic.chunk import Records
-from toolkit.kafka_io.offsets_topic.record_batches import (
+from toolkit.kafka_io.logs.record_batches import (
     FEW,
     LOG_APPEND_TIME,
     CorruptBatch,
+    Records,
     batches_of,
     records_of,
 )

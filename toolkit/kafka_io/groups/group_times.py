@@ -129,7 +129,7 @@ def _newest(
                 stored if stored and goes_on else NewestRecords.of(groups[number], start)
             )
             ends[number] = end
-    failed = read_to_ends(connection.cluster, known, ends)
+    failed = read_to_ends(connection, known, ends)
     read = {(n, topic.partitions): one for n, one in known.items() if n not in failed}
     _READ[connection] = earlier | read
     return known, failed
@@ -141,7 +141,7 @@ def _add_tail(
     """Add what counts behind the last stable offset; return why that failed, "" if it did not."""
     if log.last_stable is None or log.last_stable >= (log.log_end or 0):
         return ""
-    # Loads Arrow, which is needed only while a transaction is open.
+    # Needed only while a transaction is open.
     from toolkit.kafka_io.offsets_topic.unstable_tail import read_unstable_tail  # noqa: PLC0415
 
     try:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column, texts
+from toolkit.kafka_io.logs.byte_columns import Numbers, column, texts
 from toolkit.kafka_io.offsets_topic.chunk import NO_GROUP, Chunk
 from toolkit.kafka_io.offsets_topic.group_records import FLEXIBLE_CLASSIC, generation_of
 from toolkit.kafka_io.offsets_topic.latest_records import (

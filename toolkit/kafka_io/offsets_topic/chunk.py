@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column, texts
+from toolkit.kafka_io.logs.byte_columns import Numbers, column, texts
+from toolkit.kafka_io.logs.record_batches import Records
 from toolkit.kafka_io.offsets_topic.decode_commits import CommitScan, scan_commit_values
 from toolkit.kafka_io.offsets_topic.partitions import (
     KNOWN_TYPES,
@@ -21,16 +22,6 @@ from toolkit.kafka_io.offsets_topic.partitions import (
 )
 
 NO_GROUP, NO_TYPE = -1, -1
-
-
-class Records(NamedTuple):
-    """Records of one partition as they were read, in the order of their offsets."""
-
-    partition: int
-    keys: Any  # Arrow binary
-    values: Any  # Arrow binary, null: a tombstone
-    offsets: Numbers
-    written_ms: Numbers
 
 
 class Chunk(NamedTuple):
@@ -92,15 +83,4 @@ def chunk_of(records: Records) -> Chunk:
         commits,
         Counter(unknown),
         +Counter(malformed) + commits.malformed,
-    )
-
-
-def concat_records(parts: list[Records]) -> Records:
-    """Return records that follow each other in one piece."""
-    return Records(
-        parts[0].partition,
-        pa.concat_arrays([part.keys for part in parts]),
-        pa.concat_arrays([part.values for part in parts]),
-        np.concatenate([part.offsets for part in parts]),
-        np.concatenate([part.written_ms for part in parts]),
     )

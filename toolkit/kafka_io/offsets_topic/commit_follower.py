@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.logs.fetch import read_records
 from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
-from toolkit.kafka_io.offsets_topic.bulk_read import read_records
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key, decode_commit_value
 from toolkit.kafka_io.offsets_topic.partitions import (
     OFFSETS_TOPIC,
@@ -53,7 +53,7 @@ class CommitFollower:
         """Yield the group's commits up to an end, in order; raises BrokerRefused."""
         unread, self.position = range(self.position, end), max(self.position, end)
         cluster = self.connection.cluster
-        for records in read_records(cluster, self.log.partition, unread):
+        for records in read_records(cluster, self.log, unread):
             pairs = zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True)
             for key, value in pairs:
                 # What cannot be decoded is no commit that a client of now makes.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from toolkit.kafka_io.offsets_topic.byte_columns import column
+from toolkit.kafka_io.logs.byte_columns import column
 from toolkit.kafka_io.offsets_topic.decode_commits import (
     commit_keys,
     commit_values,

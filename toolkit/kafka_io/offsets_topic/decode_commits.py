@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.kafka_io.offsets_topic.byte_columns import ByteColumn, Numbers, column, texts
+from toolkit.kafka_io.logs.byte_columns import ByteColumn, Numbers, column, texts
 from toolkit.kafka_io.offsets_topic.commit_records import (
     FLEXIBLE_VERSION,
     NO_EPOCH,

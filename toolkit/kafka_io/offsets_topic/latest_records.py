@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.kafka_io.client.timestamps import LAST_MS
-from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column
+from toolkit.kafka_io.logs.byte_columns import Numbers, column
 from toolkit.kafka_io.offsets_topic.chunk import Chunk
 
 RECENT = 16

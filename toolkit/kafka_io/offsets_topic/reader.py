@@ -16,16 +16,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from toolkit.errors import BrokerRefused
+from toolkit.kafka_io.logs.fetch import read_records
+from toolkit.kafka_io.logs.record_batches import Records, concat_records
 from toolkit.kafka_io.offsets_topic.activity import Activity
-from toolkit.kafka_io.offsets_topic.bulk_read import read_records
-from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of, concat_records
+from toolkit.kafka_io.offsets_topic.chunk import chunk_of
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.removals import Removals
 from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail, read_unstable_tail
-from toolkit.model import Cluster, LogOffsets
+from toolkit.model import Cluster, LogOffsets, TopicPartition
 
 RECORDS_AT_ONCE = 300_000
 
@@ -65,7 +67,8 @@ def read_offsets_log(
     end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
     begin = max(log.log_start or 0, start or 0)
     condensed = _Condensed()
-    for records in read_records(cluster, number, range(begin, end)):
+    partition = TopicPartition(OFFSETS_TOPIC, number)
+    for records in read_records(cluster, partition, range(begin, end)):
         condensed.add(records)
     return condensed.found(max(begin, end), (log.log_end or 0) - end)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.kafka_io.offsets_topic.byte_columns import Numbers
+from toolkit.kafka_io.logs.byte_columns import Numbers
 from toolkit.kafka_io.offsets_topic.chunk import NO_GROUP, Chunk
 from toolkit.kafka_io.offsets_topic.decode_commits import (
     commit_keys,

@@ -18,22 +18,22 @@ import numpy as np
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.offsets_topic.bulk_read import (
+from toolkit.kafka_io.logs.fetch import (
     READ_UNCOMMITTED,
     fetch_batches,
     reading,
     records_within,
 )
-from toolkit.kafka_io.offsets_topic.chunk import Records
-from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, decode_commit_key
-from toolkit.kafka_io.offsets_topic.partitions import (
-    OFFSETS_TOPIC,
-)
-from toolkit.kafka_io.offsets_topic.record_batches import (
+from toolkit.kafka_io.logs.record_batches import (
     CONTROL,
     TRANSACTIONAL,
     Batches,
+    Records,
     batches_of,
+)
+from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, decode_commit_key
+from toolkit.kafka_io.offsets_topic.partitions import (
+    OFFSETS_TOPIC,
 )
 from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import Cluster, LogOffsets, TopicPartition

@@ -19,8 +19,7 @@ import pyarrow as pa
 from kafka.errors import KafkaError
 from kafka.record import MemoryRecords
 
-from toolkit.kafka_io.offsets_topic.byte_columns import ByteColumn, Numbers, column
-from toolkit.kafka_io.offsets_topic.chunk import Records, concat_records
+from toolkit.kafka_io.logs.byte_columns import ByteColumn, Numbers, column
 
 HEADER_BYTES = 61
 FORMAT_AT = 16  # the same place in all formats, as the length is
@@ -36,6 +35,16 @@ NO_TIME = -1
 CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 SNAPPY_STREAM, SNAPPY_HEADER_BYTES = b"\x82SNAPPY\0", 16
 LARGEST = 2**30  # bytes of records in one response, decompressed
+
+
+class Records(NamedTuple):
+    """Records of one partition as they were read, in the order of their offsets."""
+
+    partition: int
+    keys: Any  # Arrow binary
+    values: Any  # Arrow binary, null: a tombstone
+    offsets: Numbers
+    written_ms: Numbers
 
 
 class Batches(NamedTuple):
@@ -110,6 +119,17 @@ def batches_of(data: bytes) -> Batches:
         column.int_at(at + 35, 8),
         column.int_at(at + 43, 8),
         column.int_at(at + 57, 4),
+    )
+
+
+def concat_records(parts: list[Records]) -> Records:
+    """Return records that follow each other in one piece."""
+    return Records(
+        parts[0].partition,
+        pa.concat_arrays([part.keys for part in parts]),
+        pa.concat_arrays([part.values for part in parts]),
+        np.concatenate([part.offsets for part in parts]),
+        np.concatenate([part.written_ms for part in parts]),
     )
 
 

@@ -1,7 +1,5 @@
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,23 +207,3 @@ def test_second_read_goes_on(apps: Any) -> None:
     assert {TopicPartition(topic, 0)} == second.partitions(group)
     assert before != second.commits[group] == more.commits[group] == anew.commits[group]
     assert anew.commits == more.commits
-
-
-def test_what_keeps_all_partitions_from_being_read_is_one_problem(
-    apps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A Kerberos cluster, and a librdkafka without it: the reason stands once, not by partition."""
-    groups = [apps.name("group") for _ in range(20)]
-    topic = apps.create_topic(apps.name("topic"))
-    for group in groups:
-        apps.commit(group, {TopicPartition(topic, 0): 0})
-    (tmp_path / "gssapi.py").touch()  # as if it were installed: no login comes this far
-    monkeypatch.syspath_prepend(tmp_path)
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
-    with Connection(apps.cluster) as connection:
-        connection.cluster = replace(apps.cluster, settings=login)
-        times, problems = read_group_times(connection, groups)
-
-    assert {} == times.commits
-    (problem,) = problems
-    assert "the installed confluent-kafka has no Kerberos (GSSAPI)" in problem.why

@@ -23,7 +23,7 @@ from toolkit.kafka_io.groups.subscriptions import (
 from toolkit.kafka_io.logs.fetch import read_records
 from toolkit.kafka_io.offsets_topic.group_records import decode_group_key, decode_resolved_pattern
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import partition_of
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.kafka_io.wire.messages import (
     ConsumerGroupHeartbeatRequest,

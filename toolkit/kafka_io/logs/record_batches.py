@@ -10,6 +10,7 @@ before Kafka 0.11 go through the client's own decoder.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -35,6 +36,8 @@ NO_TIME = -1
 CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 SNAPPY_STREAM, SNAPPY_HEADER_BYTES = b"\x82SNAPPY\0", 16
 LARGEST = 2**30  # bytes of records in one response, decompressed
+# What the client's own decoder raises for damaged bytes; gzip raises the last three.
+LEGACY_ERRORS = (KafkaError, ValueError, IndexError, struct.error, OSError, EOFError, zlib.error)
 
 
 class Records(NamedTuple):
@@ -290,7 +293,7 @@ def _legacy(number: int, batches: Batches) -> Records:
     data = batches.data[batches.starts[0] : batches.ends[-1]].tobytes()
     try:
         found = [record for batch in MemoryRecords(data) for record in batch]
-    except (KafkaError, ValueError, IndexError, struct.error) as exc:
+    except LEGACY_ERRORS as exc:
         raise CorruptBatch(f"it cannot be decoded: {exc}") from exc
     times = [NO_TIME if record.timestamp is None else record.timestamp for record in found]
     return Records(

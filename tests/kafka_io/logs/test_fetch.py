@@ -1,0 +1,57 @@
+"""Reading many partitions at once from their leaders."""
+
+from __future__ import annotations
+
+import pytest
+from applications import Applications
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.logs import fetch
+from toolkit.kafka_io.logs.fetch import READ_COMMITTED, NotFetched, fetch_each, records_within
+from toolkit.model import TopicPartition
+
+
+def test_a_response_without_room_for_all(
+    apps: Applications, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partitions take turns where a response has room for one, and each is read to its end once."""
+    monkeypatch.setattr(fetch, "FETCH_BYTES", 100)  # brokers send one batch all the same
+    topics = [apps.create_topic(apps.name("topic"), partitions=3) for _ in range(2)]
+    places = [TopicPartition(topic, number) for topic in topics for number in range(3)]
+    for turn in range(4):
+        for place in places:
+            apps.produce(*place, 5 + turn, key="key")
+    spans = {place: range(2 * number, 26) for number, place in enumerate(places)}
+    nothing = {TopicPartition("no such topic", 0): range(9, 9)}
+
+    found: dict[TopicPartition, list[int]] = {place: [] for place in places}
+    order = []
+    with Connection(apps.cluster) as connection:
+        for one in fetch_each(connection, {**spans, **nothing}, READ_COMMITTED):
+            assert not isinstance(one, NotFetched)
+            records = records_within(
+                apps.cluster, one.partition, one.committed(), spans[one.partition]
+            )
+            found[one.partition] += records.offsets.tolist()
+            order.append(one.partition)
+
+    assert {place: [*span] for place, span in spans.items()} == found
+    assert len({*order[: len(places)]}) == len(places)
+
+
+def test_what_cannot_be_read_does_not_stop_the_others(apps: Applications) -> None:
+    """A partition that does not exist, and one that ends early, say why; the others are read."""
+    topic = apps.create_topic(apps.name("topic"), partitions=2)
+    for number in range(2):
+        apps.produce(topic, number, 10, key="key")
+    missing, early = TopicPartition(topic, 7), TopicPartition(topic, 1)
+    spans = {TopicPartition(topic, 0): range(10), missing: range(10), early: range(11, 12)}
+
+    with Connection(apps.cluster) as connection:
+        found = [*fetch_each(connection, spans, READ_COMMITTED)]
+
+    whys = {one.partition: one.error.problem for one in found if isinstance(one, NotFetched)}
+    assert {missing, early} == whys.keys()
+    assert f"reading {topic} partition 7 of cluster {apps.cluster.name}: " in whys[missing]
+    assert "offset" in whys[early].lower()
+    assert [10] == [int(one.batches.counts.sum()) for one in found if one.partition not in whys]

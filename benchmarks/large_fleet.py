@@ -38,6 +38,7 @@ from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.fetch import READ_UNCOMMITTED, fetch_batches
+from toolkit.kafka_io.logs.record_batches import batches_of
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition
@@ -151,7 +152,7 @@ def _write_again(address: str, most: int) -> None:
             left = most // len(logs)
             partition, span = TopicPartition(OFFSETS_TOPIC, number), range(log.log_end)
             for fetched in fetch_batches(connection, partition, span, READ_UNCOMMITTED):
-                batches = fetched.batches
+                batches = batches_of(fetched.batches)
                 places = zip(batches.starts.tolist(), batches.ends.tolist(), strict=True)
                 writing = []
                 for (start, end), count in zip(places, batches.counts.tolist(), strict=True):

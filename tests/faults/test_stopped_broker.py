@@ -18,7 +18,7 @@ from secured import Secured, secured_at, start_secured
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
-from toolkit.kafka_io.logs.fetch import read_records
+from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition

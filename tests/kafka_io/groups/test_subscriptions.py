@@ -20,7 +20,7 @@ from toolkit.kafka_io.groups.subscriptions import (
     from_classic_metadata,
     from_names,
 )
-from toolkit.kafka_io.logs.fetch import read_records
+from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.offsets_topic.group_records import decode_group_key, decode_resolved_pattern
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of

@@ -19,7 +19,7 @@ from offsets_records import damaged_commit
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.timestamps import from_ms
-from toolkit.kafka_io.logs.fetch import read_records
+from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key, decode_commit_value
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_records import (

@@ -97,6 +97,8 @@ def read_group_times(
     except ToolkitError as exc:
         return times, [Problem(Unread.COMMIT_TIMES, str(exc))]
     problems = []
+    for number in groups.keys() - known.keys():  # nothing is in such a partition
+        times.commits |= {name: {} for name in groups[number]}
     for number, records in known.items():
         place = (None, OFFSETS_TOPIC, number)
         if number in failed:

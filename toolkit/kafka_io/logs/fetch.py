@@ -1,37 +1,29 @@
 """
-Fetch the records of partitions as they lie in their logs, from their leaders, in Arrow arrays.
+Fetch the record batches of partitions as they lie in their logs, from their leaders.
 
 A leader answers about all of its partitions at once, and is asked again while its last response is
-worked on. A leader that moved is looked up again.
+worked on. A leader that moved is looked up again. Neither numpy nor Arrow is loaded here:
+`few_records` decodes a response without, and `bulk_records` with them.
 """
 
 from __future__ import annotations
 
+import struct
 import time
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
+from kafka.errors import KafkaError
 from kafka.protocol.consumer import FetchRequest
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.kafka_io.client.leaders import find_leaders
-from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.logs.record_batches import (
-    CONTROL,
-    TRANSACTIONAL,
-    Batches,
-    CorruptBatch,
-    Records,
-    batches_of,
-    records_of,
-)
 from toolkit.model import Cluster, TopicPartition
 
 FETCH_BYTES = 4 * 2**20
@@ -39,38 +31,57 @@ WAIT_MS = 500
 RETRY_PAUSE_S = 0.2
 BY_NAME_VERSION = 12  # from 13 on, a fetch names topics by id
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+# Of a batch: the format is at the same place in all formats, as the length is.
+HEADER_BYTES, FORMAT_AT, CURRENT_FORMAT = 61, 16, 2
+LENGTH_FROM = 12  # the length does not count itself and what is before it
+# What the client's own decoder raises for damaged bytes; gzip raises the last three.
+DECODE_ERRORS = (
+    *(KafkaError, ValueError, IndexError, TypeError, struct.error),
+    *(OSError, EOFError, zlib.error),
+)
+OFFSET_AND_LENGTH, OFFSET, LAST_OFFSET_DELTA = map(struct.Struct, (">qi", ">q", ">i"))
+
+
+class CorruptBatch(ValueError):
+    """Bytes that are no record batch, or that cannot be decompressed."""
+
+
+class BatchBytes(NamedTuple):
+    """Record batches as brokers send them: where each begins, and where the last one ends."""
+
+    data: bytes
+    starts: list[int]
+    end: int
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset of the last batch, also if it has no record there; -1 without any."""
+        if not self.starts:
+            return -1
+        at = self.starts[-1]
+        (base,) = OFFSET.unpack_from(self.data, at)
+        if self.data[at + FORMAT_AT] != CURRENT_FORMAT:
+            return int(base)
+        if self.end - at < HEADER_BYTES:
+            raise CorruptBatch("its header is cut off")
+        return int(base + LAST_OFFSET_DELTA.unpack_from(self.data, at + 23)[0])
 
 
 class Fetched(NamedTuple):
     """The batches of a partition in a response, and which transactions among them were aborted."""
 
     partition: TopicPartition
-    batches: Batches
-    aborted: Any  # each with a producer_id and a first_offset
+    batches: BatchBytes
+    aborted: Sequence[Any]  # each with a producer_id and a first_offset
 
-    def committed(self) -> Batches:
-        """Return the batches of records that a consumer with read_committed is given."""
-        batches = self.batches
-        shown = ~batches.have(CONTROL)
-        if self.aborted:
-            shown &= ~self._is_aborted()
-        return batches.only(shown)
 
-    def _is_aborted(self) -> Any:
-        """Return which batches are of an aborted transaction: from its begin to its marker."""
-        batches, found = self.batches, np.zeros(len(self.batches.counts), bool)
-        waiting = sorted(self.aborted, key=lambda one: one.first_offset, reverse=True)
-        ends = (batches.have(CONTROL) & ~batches.commit_markers()).tolist()
-        transactional = batches.have(TRANSACTIONAL).tolist()
-        producers, last_offsets = batches.producer_ids.tolist(), batches.last_offsets.tolist()
-        aborting: set[int] = set()
-        for row, producer in enumerate(producers):
-            while waiting and waiting[-1].first_offset <= last_offsets[row]:
-                aborting.add(waiting.pop().producer_id)
-            if ends[row]:
-                aborting.discard(producer)
-            found[row] = transactional[row] and producer in aborting
-        return found
+class BatchOfTransaction(NamedTuple):
+    """What of a batch says whether its records are aborted."""
+
+    producer_id: int
+    last_offset: int
+    is_transactional: bool
+    is_abort_marker: bool
 
 
 class NotFetched(NamedTuple):
@@ -78,48 +89,6 @@ class NotFetched(NamedTuple):
 
     partition: TopicPartition
     error: BrokerRefused
-
-
-def read_records(cluster: Cluster, partition: TopicPartition, offsets: range) -> Iterator[Records]:
-    """
-    Yield the committed records of a partition in a range, some thousands at a time.
-
-    Raises BrokerRefused where they may not be read, or no longer come.
-    """
-    if not offsets:
-        return
-    try:
-        with connected(cluster) as connection:
-            for fetched in fetch_batches(connection, partition, offsets, READ_COMMITTED):
-                records = records_within(cluster, partition, fetched.committed(), offsets)
-                if len(records.offsets):
-                    yield records
-    except ClusterUnreachable as exc:
-        raise BrokerRefused(f"{reading(cluster, partition)}: {exc.problem}", hint=exc.hint) from exc
-
-
-def records_within(
-    cluster: Cluster, partition: TopicPartition, batches: Batches, offsets: range
-) -> Records:
-    """Return the records of some batches that have a key and an offset in the range."""
-    try:
-        records = records_of(partition.partition, batches)
-    except CorruptBatch as exc:
-        doing = reading(cluster, partition)
-        raise BrokerRefused(f"{doing}: a record batch is corrupt: {exc}") from exc
-    # The first batch may begin before the range, and the last one end behind it.
-    is_within = (records.offsets >= offsets.start) & (records.offsets < offsets.stop)
-    is_within &= records.keys.is_valid().to_numpy(zero_copy_only=False)
-    if is_within.all():
-        return records
-    mask = pa.array(is_within)
-    return Records(
-        records.partition,
-        records.keys.filter(mask),
-        records.values.filter(mask),
-        records.offsets[is_within],
-        records.written_ms[is_within],
-    )
 
 
 def fetch_batches(
@@ -252,10 +221,11 @@ class _LogReading:
 
     def _fetched(self, place: TopicPartition, answer: Any) -> Fetched | NotFetched:
         try:
-            batches = batches_of(answer.records)
+            batches = split_batches(bytes(answer.records))
+            last_offset = batches.last_offset
         except CorruptBatch as exc:
             return self._not_fetched(place, f": a record batch is corrupt: {exc}")
-        position = max(self.next.pop(place), int(batches.last_offsets.max(initial=-1)) + 1)
+        position = max(self.next.pop(place), last_offset + 1)
         self.why.pop(place, None)
         if position < self.ends[place]:
             self.next[place] = position  # after those that wait
@@ -273,6 +243,44 @@ class _LogReading:
         self.next.pop(place, None)
         doing = reading(self.connection.cluster, place)
         return NotFetched(place, BrokerRefused(f"{doing}{why}"))
+
+
+def split_batches(data: bytes) -> BatchBytes:
+    """Find the batches in a response; one that is cut off at its end is left out."""
+    starts, place = [], 0
+    while place + FORMAT_AT < len(data):
+        end = place + LENGTH_FROM + OFFSET_AND_LENGTH.unpack_from(data, place)[1]
+        if end > len(data):
+            break
+        if end <= place + FORMAT_AT:
+            raise CorruptBatch("its length is wrong")
+        starts.append(place)
+        place = end
+    return BatchBytes(data, starts, place)
+
+
+def are_aborted(batches: Iterable[BatchOfTransaction], aborted: Sequence[Any]) -> list[bool]:
+    """Return which batches are of an aborted transaction: from its begin to its marker."""
+    waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+    aborting: set[int] = set()
+    found = []
+    for producer_id, last_offset, is_transactional, is_abort_marker in batches:
+        while waiting and waiting[-1].first_offset <= last_offset:
+            aborting.add(waiting.pop().producer_id)
+        if is_abort_marker:
+            aborting.discard(producer_id)
+        found.append(is_transactional and producer_id in aborting)
+    return found
+
+
+@contextmanager
+def corrupt_refused(cluster: Cluster, partition: TopicPartition) -> Iterator[None]:
+    """Raise BrokerRefused, which names the partition, for a corrupt batch."""
+    try:
+        yield
+    except CorruptBatch as exc:
+        doing = reading(cluster, partition)
+        raise BrokerRefused(f"{doing}: a record batch is corrupt: {exc}") from exc
 
 
 def reading(cluster: Cluster, partition: TopicPartition) -> str:

@@ -10,23 +10,26 @@ before Kafka 0.11 go through the client's own decoder.
 from __future__ import annotations
 
 import struct
-import zlib
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import groupby, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from kafka.errors import KafkaError
 from kafka.record import MemoryRecords
 
 from toolkit.kafka_io.logs.byte_columns import ByteColumn, Numbers, column
+from toolkit.kafka_io.logs.fetch import (
+    CURRENT_FORMAT,
+    DECODE_ERRORS,
+    FORMAT_AT,
+    HEADER_BYTES,
+    BatchBytes,
+    BatchOfTransaction,
+    CorruptBatch,
+    are_aborted,
+)
 
-HEADER_BYTES = 61
-FORMAT_AT = 16  # the same place in all formats, as the length is
-LENGTH_FROM = 12  # the length does not count itself and what is before it
-OFFSET_AND_LENGTH = struct.Struct(">qi")
-CURRENT_FORMAT = 2
 CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20  # attributes
 COMMIT_MARKER = 1
 SHORTEST_RECORD = 7  # bytes
@@ -36,8 +39,6 @@ NO_TIME = -1
 CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 SNAPPY_STREAM, SNAPPY_HEADER_BYTES = b"\x82SNAPPY\0", 16
 LARGEST = 2**30  # bytes of records in one response, decompressed
-# What the client's own decoder raises for damaged bytes; gzip raises the last three.
-LEGACY_ERRORS = (KafkaError, ValueError, IndexError, struct.error, OSError, EOFError, zlib.error)
 
 
 class Records(NamedTuple):
@@ -82,6 +83,19 @@ class Batches(NamedTuple):
         marks[rows] = keys.int_at(keys.starts + 2, 2) == COMMIT_MARKER
         return marks
 
+    def committed(self, aborted: Sequence[Any]) -> Batches:
+        """Return the batches of records that a consumer with read_committed is given."""
+        is_control = self.have(CONTROL)
+        if not aborted:
+            return self.only(~is_control)
+        columns = self.have(TRANSACTIONAL), is_control & ~self.commit_markers()
+        rows = zip(
+            *(column.tolist() for column in (self.producer_ids, self.last_offsets, *columns)),
+            strict=True,
+        )
+        is_aborted = np.array(are_aborted(starmap(BatchOfTransaction, rows), aborted), bool)
+        return self.only(~is_control & ~is_aborted)
+
 
 class _Sections(NamedTuple):
     """Where the records of each batch lie, decompressed."""
@@ -91,17 +105,9 @@ class _Sections(NamedTuple):
     ends: Numbers
 
 
-def batches_of(data: bytes) -> Batches:
-    """Return the headers of the batches in a response; the last batch may be cut off."""
-    starts, place = [], 0
-    while place + FORMAT_AT < len(data):
-        end = place + LENGTH_FROM + OFFSET_AND_LENGTH.unpack_from(data, place)[1]
-        if end > len(data):
-            break
-        if end <= place + FORMAT_AT:
-            raise CorruptBatch("its length is wrong")
-        starts.append(place)
-        place = end
+def batches_of(found: BatchBytes) -> Batches:
+    """Return the headers of some batches."""
+    data, starts, place = found
     at = np.array(starts, np.int64)
     column = ByteColumn(
         np.frombuffer(data, np.uint8), at, np.append(at[1:], place)[: len(at)], None
@@ -293,7 +299,7 @@ def _legacy(number: int, batches: Batches) -> Records:
     data = batches.data[batches.starts[0] : batches.ends[-1]].tobytes()
     try:
         found = [record for batch in MemoryRecords(data) for record in batch]
-    except LEGACY_ERRORS as exc:
+    except DECODE_ERRORS as exc:
         raise CorruptBatch(f"it cannot be decoded: {exc}") from exc
     times = [NO_TIME if record.timestamp is None else record.timestamp for record in found]
     return Records(
@@ -303,10 +309,6 @@ def _legacy(number: int, batches: Batches) -> Records:
         np.array([record.offset for record in found], np.int64),
         np.array(times, np.int64),
     )
-
-
-class CorruptBatch(ValueError):
-    """Bytes that are no record batch, or that cannot be decompressed."""
 
 
 def decompress(codec: int, compressed: Any) -> Any:

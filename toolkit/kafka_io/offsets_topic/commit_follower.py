@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.logs.fetch import read_records
+from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key, decode_commit_value
 from toolkit.kafka_io.offsets_topic.partitions import (

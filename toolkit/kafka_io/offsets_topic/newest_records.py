@@ -10,18 +10,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from kafka.errors import UnsupportedCodecError
 
 from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.logs.fetch import (
+    READ_COMMITTED,
+    Fetched,
+    NotFetched,
+    corrupt_refused,
+    fetch_each,
+)
+from toolkit.kafka_io.logs.few_records import committed_one_by_one
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
-from toolkit.model import TopicPartition
+from toolkit.model import Cluster, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
 
-if TYPE_CHECKING:
-    from toolkit.kafka_io.logs.record_batches import Records
-
+FEW = 5_000  # records
 COMMIT_KINDS = frozenset({b"\0\0", b"\0\1"})  # the types of their keys, which have the same layout
 
 
@@ -71,13 +80,6 @@ class NewestRecords:
         else:
             commits[key[end:]] = value
 
-    def add_all(self, records: Records) -> None:
-        """Take the next records of the log."""
-        columns = records.keys.to_pylist(), records.values.to_pylist()
-        times = records.offsets.tolist(), records.written_ms.tolist()
-        for record in zip(*columns, *times, strict=True):
-            self.add(*record)
-
 
 def id_bytes(group_id: str) -> bytes:
     """Return the id of a group in the encoding of keys."""
@@ -92,31 +94,36 @@ def read_to_ends(
 
     All are read at the same time. Raises ClusterUnreachable where no broker reports their leaders.
     """
-    # Loads Arrow, which a command that reads no times does not need.
-    from toolkit.kafka_io.logs.fetch import (  # noqa: PLC0415
-        READ_COMMITTED,
-        NotFetched,
-        fetch_each,
-        records_within,
-    )
-
-    cluster = connection.cluster
     spans = {
         TopicPartition(OFFSETS_TOPIC, number): range(known[number].next_offset, end)
         for number, end in ends.items()
     }
+    are_few = sum(map(len, spans.values())) <= FEW
     failed: dict[int, ToolkitError] = {}
     for found in fetch_each(connection, spans, READ_COMMITTED):
-        place, number = found.partition, found.partition.partition
+        number, span = found.partition.partition, spans[found.partition]
         try:
             if isinstance(found, NotFetched):
                 raise found.error
-            records = records_within(cluster, place, found.committed(), spans[place])
+            with no_garbage_collection():
+                for record in _records(connection.cluster, found, span, are_few=are_few):
+                    known[number].add(*record)
         except BrokerRefused as exc:
             failed.setdefault(number, exc)
-        else:
-            with no_garbage_collection():
-                known[number].add_all(records)
     for number in ends.keys() - failed.keys():
         known[number].next_offset = max(known[number].next_offset, ends[number])
     return failed
+
+
+def _records(
+    cluster: Cluster, found: Fetched, span: range, *, are_few: bool
+) -> Iterable[tuple[bytes, bytes | None, int, int]]:
+    if are_few:
+        with suppress(UnsupportedCodecError), corrupt_refused(cluster, found.partition):
+            return committed_one_by_one(found, span)
+    # Loads Arrow, which takes longer than to decode a few records.
+    from toolkit.kafka_io.logs.bulk_records import committed_records  # noqa: PLC0415
+
+    records = committed_records(cluster, found, span)
+    columns = records.keys.to_pylist(), records.values.to_pylist()
+    return zip(*columns, records.offsets.tolist(), records.written_ms.tolist(), strict=True)

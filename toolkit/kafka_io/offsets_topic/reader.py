@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.logs.fetch import read_records
+from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.logs.record_batches import Records, concat_records
 from toolkit.kafka_io.offsets_topic.activity import Activity
 from toolkit.kafka_io.offsets_topic.chunk import chunk_of

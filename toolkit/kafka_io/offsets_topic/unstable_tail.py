@@ -18,11 +18,13 @@ import numpy as np
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.logs.bulk_records import records_within
 from toolkit.kafka_io.logs.fetch import (
     READ_UNCOMMITTED,
+    corrupt_refused,
     fetch_batches,
     reading,
-    records_within,
+    split_batches,
 )
 from toolkit.kafka_io.logs.record_batches import (
     CONTROL,
@@ -32,9 +34,7 @@ from toolkit.kafka_io.logs.record_batches import (
     batches_of,
 )
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, decode_commit_key
-from toolkit.kafka_io.offsets_topic.partitions import (
-    OFFSETS_TOPIC,
-)
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
@@ -63,7 +63,8 @@ def read_unstable_tail(cluster: Cluster, number: int, log: LogOffsets) -> Unstab
     span = range(max(start or 0, log.log_start or 0), log.log_end or 0)
     partition = TopicPartition(OFFSETS_TOPIC, number)
     batches = _batches(cluster, partition, span)
-    counting, waiting = _which_count(batches)
+    with corrupt_refused(cluster, partition):
+        counting, waiting = _which_count(batches)
     records, pending = (
         records_within(cluster, partition, batches.only(rows), span) for rows in (counting, waiting)
     )
@@ -74,15 +75,15 @@ def _batches(cluster: Cluster, partition: TopicPartition, span: range) -> Batche
     data, size = [], 0
     with connected(cluster) as connection:
         for fetched in fetch_batches(connection, partition, span, READ_UNCOMMITTED):
-            whole = fetched.batches.data[: fetched.batches.ends.max(initial=0)]
-            data.append(whole.tobytes())
-            size += len(whole)
+            data.append(fetched.batches.data[: fetched.batches.end])
+            size += fetched.batches.end
             if size > MOST_BYTES:
                 raise BrokerRefused(
                     f"{reading(cluster, partition)}: more than {MOST_BYTES // 2**20} MiB behind "
                     f"the last stable offset {span.start}"
                 )
-    return batches_of(b"".join(data))
+    with corrupt_refused(cluster, partition):
+        return batches_of(split_batches(b"".join(data)))
 
 
 def _which_count(batches: Batches) -> tuple[Any, Any]:

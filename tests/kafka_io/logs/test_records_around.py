@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from clients import Producer
 from timed_records import produce
 
-from toolkit.kafka_io.logs import record_times, records_around
+from toolkit.kafka_io.logs import records_around
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.kafka_io.logs.records_around import (
     FIELD_BYTES,
@@ -196,12 +197,10 @@ def test_time_of_the_record_at_an_offset(bare_cluster: Cluster, timed: str) -> N
     assert {(first, 4), (first, 0)} == read_record_times(bare_cluster, wanted, most=2).keys()
 
 
-def test_where_there_is_no_record(
-    bare_cluster: Cluster, timed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_there_is_no_record(bare_cluster: Cluster, timed: str) -> None:
     """The log end, what lies past it, an empty log and what does not exist have no time."""
     # Each of them says so: one that was waited for would be waited for until tomorrow.
-    monkeypatch.setattr(record_times, "SILENCE_S", 86_400)
+    cluster = replace(bare_cluster, timeout_s=86_400)
     first = TopicPartition(timed, 0)
     nothing = [
         (first, RECORDS),
@@ -210,7 +209,7 @@ def test_where_there_is_no_record(
         (TopicPartition(timed, 7), 0),
         (TopicPartition("no-such-topic", 0), 0),
     ]
-    found = read_record_times(bare_cluster, [*nothing, (first, 1)])
+    found = read_record_times(cluster, [*nothing, (first, 1)])
 
     assert found == {(first, 1): NOON + MINUTE}
 

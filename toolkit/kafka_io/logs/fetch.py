@@ -114,16 +114,27 @@ def fetch_each(
     What cannot be read, or sends nothing for the cluster's timeout, ends with a `NotFetched`.
     Raises ClusterUnreachable where no broker reports the leaders of the partitions.
     """
-    yield from _LogReading(connection, offsets, isolation).found()
+    yield from LogReading(connection, offsets, isolation).found()
 
 
-class _LogReading:
-    """Reads partitions from their leaders, each up to its end."""
+class LogReading:
+    """
+    Reads partitions from their leaders, each up to its end or until `skip` is called for it.
+
+    `at_most_bytes` are sent of one partition in a response, but never less than a batch. Below
+    `FETCH_BYTES`, the next responses are not asked for before the last ones are worked on.
+    """
 
     def __init__(
-        self, connection: Connection, offsets: Mapping[TopicPartition, range], isolation: int
+        self,
+        connection: Connection,
+        offsets: Mapping[TopicPartition, range],
+        isolation: int,
+        *,
+        at_most_bytes: int = FETCH_BYTES,
     ) -> None:
         self.connection, self.isolation = connection, isolation
+        self.at_most_bytes = at_most_bytes
         self.ends = {place: span.stop for place, span in offsets.items() if span}
         # In the order in which they are asked for: a response may have room for the first alone.
         self.next = {place: offsets[place].start for place in self.ends}
@@ -133,7 +144,12 @@ class _LogReading:
         self.leaders: dict[TopicPartition, int] = {}
         self.look_up_at = 0.0  # for partitions whose leader is lost
 
+    def skip(self, place: TopicPartition) -> None:
+        """Read no more of a partition."""
+        self.next.pop(place, None)
+
     def found(self) -> Iterator[Fetched | NotFetched]:
+        """Yield what `fetch_each` yields."""
         failed = self._look_up(self.next)
         for place, why in failed.items():
             yield self._not_fetched(place, f": {why}")
@@ -143,7 +159,8 @@ class _LogReading:
             if not done and not self.pending:
                 time.sleep(RETRY_PAUSE_S)
             results = [x for one in done for x in self._taken(one)]
-            self._ask()  # the next responses are under way while these are worked on
+            if self.at_most_bytes >= FETCH_BYTES:
+                self._ask()  # the next responses are under way while these are worked on
             yield from results
             yield from self._overdue()
 
@@ -177,7 +194,7 @@ class _LogReading:
                 topic.FetchPartition(
                     partition=place.partition,
                     fetch_offset=self.next[place],
-                    partition_max_bytes=FETCH_BYTES,
+                    partition_max_bytes=self.at_most_bytes,
                 )
             )
         return FetchRequest(

@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing
 from datetime import datetime
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
-from confluent_kafka import TopicPartition as Assignment
+import numpy as np
 
-from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import in_chunks
-from toolkit.kafka_io.client.leaders import find_leaders
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
+from toolkit.kafka_io.logs.fetch import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    CorruptBatch,
+    Fetched,
+    LogReading,
+    NotFetched,
+)
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.record_batches import batches_of, records_of
 from toolkit.kafka_io.logs.time_lookup_search import BEGINNING
-from toolkit.model import Cluster, TopicPartition
+from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.model.records import FirstRecord
 
 RecordPosition = tuple[TopicPartition, int]
 
 MOST = 500
-SILENCE_S = 5.0  # after a first answer, before which there is a connection to be made
 # A broker looks at all partitions of a fetch for each answer, though one large batch may fill it.
 PARTITIONS_AT_ONCE = 100
+# One record of each partition is enough, but brokers send whole batches.
+BATCH_BYTES = 65_536
 
-PEEK = {
-    "group.id": "offsetbook-reader",  # required by the client; nothing joins or commits
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "isolation.level": "read_uncommitted",
-    # A position before the log start gives the first record there is.
-    "auto.offset.reset": "earliest",
-    # One record of each partition is enough, but brokers send whole batches.
-    "max.partition.fetch.bytes": 65_536,
-    "queued.min.messages": 1,
-    "fetch.wait.max.ms": 10,
-    "fetch.queue.backoff.ms": 2,
-}
-COMMITTED = {"isolation.level": "read_committed"}
+
+class _FoundRecord(NamedTuple):
+    offset: int
+    at_ms: int
 
 
 def read_record_times(
@@ -73,12 +70,12 @@ def read_first_records(
     compaction removed. Producers that know no time send -1 or 0: neither is a timestamp. With
     `committed`, aborted records and those of open transactions are no records.
     """
-    settings = COMMITTED if committed else {}
+    isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
     return {
         position: FirstRecord(found=False)
-        if message is None
-        else FirstRecord(found=True, at=_time_of(message))
-        for position, message in _read_first(cluster, positions, most, settings)
+        if record is None
+        else FirstRecord(found=True, at=_time_of(record))
+        for position, record in _read_first(cluster, positions, most, isolation)
     }
 
 
@@ -92,82 +89,72 @@ def read_first_committed(
     are raised, as by `read_record_times`.
     """
     return {
-        position: None if message is None else message.offset()
-        for position, message in _read_first(cluster, positions, most, COMMITTED)
+        position: None if record is None else record.offset
+        for position, record in _read_first(cluster, positions, most, READ_COMMITTED)
     }
 
 
 def _read_first(
-    cluster: Cluster, requested: Collection[RecordPosition], most: int, settings: Mapping[str, str]
-) -> Iterator[tuple[RecordPosition, Message | None]]:
+    cluster: Cluster, requested: Collection[RecordPosition], most: int, isolation: int
+) -> Iterator[tuple[RecordPosition, _FoundRecord | None]]:
     chosen = list(islice(dict.fromkeys(requested), most))
     with connected(cluster) as connection:
-        # No broker would answer for the others, and the client would wait.
-        leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
-    try:
-        for rounds in _rounds(position for position in chosen if position[0] in leaders):
-            # A consumer to which other partitions are assigned waits a second before it reads.
-            with closing(bulk_consumer(cluster, {**PEEK, **settings})) as consumer:
-                for positions in rounds:
-                    yield from _read_each(consumer, positions, cluster.timeout_s)
-    except KafkaException as exc:
-        raise BrokerRefused(
-            f"reading records of cluster {cluster.name}: {exc.args[0].str()}"
-        ) from exc
+        logs, _ = read_log_offsets(connection, {partition for partition, _ in chosen})
+        for offsets in _rounds(one for one in chosen if one[0] in logs):
+            spans = {p: _unread(logs[p], offset, isolation) for p, offset in offsets.items()}
+            for partition, record in _first_of_each(connection, spans, isolation).items():
+                yield (partition, offsets[partition]), record
 
 
-def _rounds(
-    positions: Iterable[RecordPosition],
-) -> Iterator[Iterator[Mapping[TopicPartition, int]]]:
-    """Yield for some partitions at a time sets of positions in which each occurs once."""
+def _rounds(positions: Iterable[RecordPosition]) -> Iterator[dict[TopicPartition, int]]:
+    """Yield sets of positions, of some partitions at a time, in which each occurs once."""
     by_partition: dict[TopicPartition, list[int]] = defaultdict(list)
     for partition, offset in positions:
         by_partition[partition].append(offset)
     for chunk in in_chunks(list(by_partition), PARTITIONS_AT_ONCE):
-        rounds = zip_longest(*(by_partition[partition] for partition in chunk))
-        yield (
-            {
-                partition: offset
-                for partition, offset in zip(chunk, offsets, strict=True)
-                if offset is not None
-            }
-            for offsets in rounds
-        )
+        for offsets in zip_longest(*(by_partition[partition] for partition in chunk)):
+            paired = zip(chunk, offsets, strict=True)
+            yield {partition: offset for partition, offset in paired if offset is not None}
 
 
-def _read_each(
-    consumer: Consumer, positions: Mapping[TopicPartition, int], timeout_s: float
-) -> Iterator[tuple[RecordPosition, Message | None]]:
-    """
-    Yield the first record at each position, None where there is none.
-
-    Stops when all partitions have answered or all are silent.
-    """
-    consumer.assign([Assignment(*partition, offset) for partition, offset in positions.items()])
-    waiting = set(positions)
-    give_up_at = time.monotonic() + max(SILENCE_S, timeout_s)
-    while waiting and time.monotonic() < give_up_at:
-        for message in consumer.consume(len(waiting), 0.05):
-            partition = TopicPartition(message.topic() or "", message.partition() or 0)
-            if partition not in waiting:
-                continue
-            waiting.discard(partition)
-            give_up_at = time.monotonic() + SILENCE_S
-            position = (partition, positions[partition])
-            if _is_past_the_last(message, position[1]):
-                yield position, None
-            elif not message.error():
-                yield position, message
+def _unread(log: LogOffsets, offset: int, isolation: int) -> range:
+    end = log.last_stable if isolation == READ_COMMITTED else log.log_end
+    return range(max(offset, log.log_start or 0), end or 0)
 
 
-def _is_past_the_last(message: Message, offset: int) -> bool:
-    error = message.error()
-    if error:
-        return bool(error.code() == KafkaError._PARTITION_EOF)  # noqa: SLF001 - documented under this name
-    # One before it is the log start, to which a position past the log end was moved.
-    return (message.offset() or 0) < offset
+def _first_of_each(
+    connection: Connection, spans: Mapping[TopicPartition, range], isolation: int
+) -> dict[TopicPartition, _FoundRecord | None]:
+    """Return the first record of each range, None where there is none; unread ones are missing."""
+    found: dict[TopicPartition, _FoundRecord | None] = {
+        partition: None for partition, span in spans.items() if not span
+    }
+    reading = LogReading(connection, spans, isolation, at_most_bytes=BATCH_BYTES)
+    for fetched in reading.found():
+        partition = fetched.partition
+        if isinstance(fetched, NotFetched):
+            continue
+        try:
+            record = _first_within(fetched, spans[partition])
+        except CorruptBatch:
+            reading.skip(partition)
+            continue
+        if record or fetched.batches.last_offset + 1 >= spans[partition].stop:
+            found[partition] = record
+            reading.skip(partition)
+    return found
 
 
-def _time_of(message: Message) -> datetime | None:
-    _, timestamp_ms = message.timestamp()
-    return from_ms(timestamp_ms) if timestamp_ms >= BEGINNING else None
+def _first_within(fetched: Fetched, span: range) -> _FoundRecord | None:
+    batches = batches_of(fetched.batches).committed(fetched.aborted)
+    may_have_it = (batches.last_offsets >= span.start) & (batches.base_offsets < span.stop)
+    for row in np.flatnonzero(may_have_it):
+        records = records_of(0, batches.only([row]))
+        (inside,) = np.nonzero((records.offsets >= span.start) & (records.offsets < span.stop))
+        if len(inside):
+            return _FoundRecord(int(records.offsets[inside[0]]), int(records.written_ms[inside[0]]))
+    return None
+
+
+def _time_of(record: _FoundRecord) -> datetime | None:
+    return from_ms(record.at_ms) if record.at_ms >= BEGINNING else None

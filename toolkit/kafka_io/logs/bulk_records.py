@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyarrow as pa
-
 from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.logs.byte_columns import flags
 from toolkit.kafka_io.logs.fetch import (
     READ_COMMITTED,
     Fetched,
@@ -55,7 +54,7 @@ def records_within(
     is_within &= records.keys.is_valid().to_numpy(zero_copy_only=False)
     if is_within.all():
         return records
-    mask = pa.array(is_within)
+    mask = flags(is_within)
     return Records(
         records.partition,
         records.keys.filter(mask),

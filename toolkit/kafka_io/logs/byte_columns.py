@@ -57,13 +57,23 @@ class ByteColumn(NamedTuple):
         slots = np.append(bounds.ravel(), bounds[-1:, 1])
         buffers = [None, pa.py_buffer(slots), pa.py_buffer(self.data)]
         every = pa.Array.from_buffers(pa.binary(), max(0, len(slots) - 1), buffers)
-        return every.take(pa.array(np.arange(0, len(slots) - 1, 2), mask=null))
+        wanted = np.arange(0, len(slots) - 1, 2)
+        known = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
+        return every.take(
+            pa.Array.from_buffers(pa.int64(), len(wanted), [known, pa.py_buffer(wanted)])
+        )
 
 
 def _within(position: Numbers, count: int) -> Numbers:
     if len(position) and (position.min() < 0 or position.max() >= count):
         return np.clip(position, 0, count - 1)
     return position
+
+
+def flags(values: Any) -> Any:
+    """Return numpy's booleans as Arrow's; `pa.array` would load pandas for it."""
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def column(array: Any) -> ByteColumn:

@@ -31,12 +31,13 @@ class Broker:
     heard: list[MemberRequest] = field(default_factory=list)
     ahead: list[MemberRequest] = field(default_factory=list)
     silent_after: int = 1000
+    error: Exception = field(default_factory=lambda: ClusterUnreachable("nobody is there"))
 
     def ask_together(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
         """Take several requests."""
         if len(self.heard) >= self.silent_after:
             self.silent_after = 1000
-            raise ClusterUnreachable("nobody is there")
+            raise self.error
         self.heard += requests
         return tuple(range(len(self.heard) - len(requests), len(self.heard)))
 
@@ -108,3 +109,20 @@ def test_what_sending_raises_is_raised_inside_the_recipe() -> None:
     """A broker that is gone ends a recipe that does not expect it."""
     with pytest.raises(ClusterUnreachable):
         run_recipe(recipe(), Broker(silent_after=1), sleep=lambda _: None)
+
+
+def test_a_defect_is_raised_inside_the_recipe() -> None:
+    """A recipe puts things in order also after an error that nobody expects."""
+    broker = Broker(silent_after=1, error=KeyError("a defect"))
+
+    def orderly() -> RecipeGenerator[None]:
+        yield BEAT
+        try:
+            yield BEAT
+        finally:
+            yield LEAVE
+
+    with pytest.raises(KeyError):
+        run_recipe(orderly(), broker, sleep=lambda _: None)
+
+    assert [BEAT, LEAVE] == broker.heard

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from toolkit.errors import ToolkitError
 from toolkit.kafka_io.membership.request import MemberRequest
 
 
@@ -119,7 +118,7 @@ def run_recipe(
             if orderly:
                 check()
             answer = _take(step, channel, sleep)
-        except (ToolkitError, KeyboardInterrupt) as exc:
+        except BaseException as exc:  # noqa: BLE001 - raised in the recipe, which leaves no member
             orderly, error = False, exc
 
 

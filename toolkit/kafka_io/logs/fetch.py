@@ -88,7 +88,8 @@ class NotFetched(NamedTuple):
     """A partition that cannot be read, or not to its end, and why."""
 
     partition: TopicPartition
-    error: BrokerRefused
+    why: str
+    error: BrokerRefused  # the same, with what was being done
 
 
 def fetch_batches(
@@ -259,7 +260,7 @@ class LogReading:
     def _not_fetched(self, place: TopicPartition, why: str) -> NotFetched:
         self.next.pop(place, None)
         doing = reading(self.connection.cluster, place)
-        return NotFetched(place, BrokerRefused(f"{doing}{why}"))
+        return NotFetched(place, why.removeprefix(": "), BrokerRefused(f"{doing}{why}"))
 
 
 def split_batches(data: bytes) -> BatchBytes:

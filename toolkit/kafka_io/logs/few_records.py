@@ -1,21 +1,29 @@
-"""Few records, decoded one by one by the client's own decoder: no numpy and no Arrow is loaded."""
+"""
+Few records, decoded one by one by the client's own decoder: no numpy is loaded for them.
+
+Arrow decompresses what the client cannot without more packages: snappy, lz4 and zstd.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kafka.errors import UnsupportedCodecError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch
 
 from toolkit.kafka_io.logs.fetch import (
     DECODE_ERRORS,
+    HEADER_BYTES,
+    BatchBytes,
     BatchOfTransaction,
     CorruptBatch,
     Fetched,
     are_aborted,
 )
+
+GZIP = 1
+ATTRIBUTES = slice(21, 23)  # of a batch
 
 
 class KeyedRecord(NamedTuple):
@@ -28,15 +36,9 @@ class KeyedRecord(NamedTuple):
 
 
 def committed_one_by_one(fetched: Fetched, offsets: range) -> list[KeyedRecord]:
-    """
-    Return the committed records with a key and an offset in the range.
-
-    Raises CorruptBatch, and UnsupportedCodecError where a batch is compressed in a way that the
-    client cannot read by itself.
-    """
-    data, _, end = fetched.batches
+    """Return the committed records with a key and an offset in the range; raises CorruptBatch."""
     try:
-        batches = [*MemoryRecords(data[:end])]
+        batches = [*_batches(fetched.batches)]
         # The marker of a transaction is a record: it is read only where one was aborted.
         rows = [_row(batch) for batch in batches] if fetched.aborted else []
         is_aborted = are_aborted(rows, fetched.aborted) if rows else [False] * len(batches)
@@ -47,10 +49,42 @@ def committed_one_by_one(fetched: Fetched, offsets: range) -> list[KeyedRecord]:
             for record in _keyed(batch)
             if record.offset in offsets
         ]
-    except UnsupportedCodecError:
-        raise
     except DECODE_ERRORS as exc:
         raise CorruptBatch(f"it cannot be decoded: {exc}") from exc
+
+
+def every_record(batches: BatchBytes) -> Iterator[Any]:
+    """
+    Yield the client's records, also of aborted and open transactions, and no markers.
+
+    Raises CorruptBatch, also where a checksum does not match: a consumer is stuck at such a batch.
+    """
+    try:
+        for batch in _batches(batches, check_crc=True):
+            if not _is_control(batch):
+                yield from batch
+    except DECODE_ERRORS as exc:
+        raise CorruptBatch(f"it cannot be decoded: {exc}") from exc
+
+
+def _batches(found: BatchBytes, *, check_crc: bool = False) -> Iterator[Any]:
+    for start, end in zip(found.starts, [*found.starts[1:], found.end], strict=True):
+        data = found.data[start:end]
+        for batch in MemoryRecords(data):
+            if check_crc and not batch.validate_crc():
+                raise CorruptBatch("its checksum is wrong")
+            is_current = isinstance(batch, DefaultRecordBatch)
+            yield _decompressed(data, batch) if is_current else batch
+
+
+def _decompressed(data: bytes, batch: Any) -> Any:
+    if batch.compression_type in {0, GZIP}:
+        return batch
+    from toolkit.kafka_io.logs.decompression import decompress  # noqa: PLC0415 - loads Arrow
+
+    plain = bytearray(data[:HEADER_BYTES])
+    plain[ATTRIBUTES] = (batch.attributes & ~DefaultRecordBatch.CODEC_MASK).to_bytes(2, "big")
+    return DefaultRecordBatch(plain + decompress(batch.compression_type, data[HEADER_BYTES:]))
 
 
 def _keyed(batch: Any) -> Iterator[KeyedRecord]:

@@ -9,29 +9,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from confluent_kafka import (
-    TIMESTAMP_LOG_APPEND_TIME,
-    TIMESTAMP_NOT_AVAILABLE,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-)
-from confluent_kafka import TopicPartition as Assignment
-
-from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.bulk_consumer import bulk_consumer, read_error
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
+from toolkit.kafka_io.logs.fetch import (
+    READ_UNCOMMITTED,
+    CorruptBatch,
+    Fetched,
+    LogReading,
+    NotFetched,
+)
+from toolkit.kafka_io.logs.few_records import every_record
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition, Unread
 from toolkit.model.records import Excerpt, Header, Record, RecordsAround
 
-SILENCE_S = 5.0  # after a first answer, before which there is a connection to be made
 IN_ALL_S = 30.0
 MOST_POSITIONS = 20
 MOST_RECORDS = 50  # on either side of an offset
@@ -41,23 +36,8 @@ MOST_HEADERS = 50
 # Offsets without a record, such as the markers that end transactions, lie between records.
 GAPS = 4
 
-LOOK = {
-    "group.id": "offsetbook-reader",  # required by the client; nothing joins or commits
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-    # Also what an open or aborted transaction wrote; the markers themselves are never delivered.
-    "isolation.level": "read_uncommitted",
-    # A position in the log exists unless the log is truncated meanwhile, which is reported.
-    "auto.offset.reset": "error",
-    # A consumer that finds a damaged batch is stuck at it, so it must not be passed over here.
-    "check.crcs": True,
-    "max.partition.fetch.bytes": 65_536,
-    "queued.min.messages": 1,
-    "queued.max.messages.kbytes": 16_384,
-    "fetch.wait.max.ms": 10,
-    "fetch.queue.backoff.ms": 2,
-}
+BATCH_BYTES = 65_536
+NO_TIME, LOG_APPEND_TIME = -1, 1
 
 
 def read_records_around(
@@ -76,33 +56,18 @@ def read_records_around(
     aborted transactions are among them, which a read_committed consumer does not see. Each count is
     at most 50, and partitions beyond the first 20 become problems, as does what could not be read.
     With `whole`, every byte and header is returned. Raises ClusterUnreachable where no broker
-    answers, BrokerRefused where the client cannot be made.
+    answers.
     """
     offsets = dict(islice(sorted(positions.items()), MOST_POSITIONS))
     too_many = f"at most {MOST_POSITIONS} partitions are read at once"
     problems = [Problem(Unread.RECORDS, too_many, None, *p) for p in positions if p not in offsets]
     with connected(cluster) as connection:
         logs, unknown = read_log_offsets(connection, offsets)
+        windows, impossible = _windows(logs, offsets, before, after)
+        reading = _FetchedRecords(windows, whole=whole)
+        _read(connection, reading)
     problems += [Problem(Unread.RECORDS, p.why, None, p.topic, p.partition) for p in unknown]
-    windows = {}
-    before, after = min(before, MOST_RECORDS), min(after, MOST_RECORDS)
-    for partition, log in logs.items():
-        window = _window(
-            log, offsets[partition], min(before, MOST_RECORDS), min(after, MOST_RECORDS)
-        )
-        if isinstance(window, str):
-            problems.append(Problem(Unread.RECORDS, window, None, *partition))
-        elif window.start < window.end:
-            windows[partition] = window
-    reading = _FetchedRecords(windows, whole=whole)
-    if windows:
-        try:
-            with closing(bulk_consumer(cluster, LOOK)) as consumer:
-                _read(consumer, reading, cluster.timeout_s)
-        except KafkaException as exc:
-            raise BrokerRefused(
-                f"reading records of cluster {cluster.name}: {exc.args[0].str()}"
-            ) from exc
+    problems += [Problem(Unread.RECORDS, why, None, *p) for p, why in impossible.items()]
     return RecordsAround(tuple(reading.records()), (*problems, *reading.problems()))
 
 
@@ -114,6 +79,24 @@ class _Window(NamedTuple):
     offset: int
     before: int
     after: int
+
+
+def _windows(
+    logs: Mapping[TopicPartition, LogOffsets],
+    offsets: Mapping[TopicPartition, int],
+    before: int,
+    after: int,
+) -> tuple[dict[TopicPartition, _Window], dict[TopicPartition, str]]:
+    """Return what is to be read of each partition, and why nothing can be of others."""
+    windows, impossible = {}, {}
+    for partition, log in logs.items():
+        counts = min(before, MOST_RECORDS), min(after, MOST_RECORDS)
+        window = _window(log, offsets[partition], *counts)
+        if isinstance(window, str):
+            impossible[partition] = window
+        elif window.start < window.end:
+            windows[partition] = window
+    return windows, impossible
 
 
 def _window(log: LogOffsets, offset: int, before: int, after: int) -> _Window | str:
@@ -137,27 +120,24 @@ class _FetchedRecords:
         self._later: dict[TopicPartition, list[Record]] = {p: [] for p in windows}
         self._why: dict[TopicPartition, str] = {}
 
-    def take(self, message: Message) -> None:
-        """Take a record or an error; a complete partition is not waited for any more."""
-        partition = TopicPartition(message.topic() or "", message.partition() or 0)
-        if partition not in self.waiting:
-            return
-        if error := message.error():
-            self.waiting.discard(partition)
-            if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - documented under this name
-                self._why[partition] = read_error(error)
-            return
-        window = self.windows[partition]
-        self.size_bytes += len(message) + len(message.key() or b"")
-        offset = message.offset() or 0
+    def take(self, partition: TopicPartition, found: Any) -> None:
+        """Take a record; a complete partition is not waited for any more."""
+        window, offset = self.windows[partition], found.offset
+        if offset < window.start:
+            return  # its batch begins before
+        self.size_bytes += len(found.value or b"") + len(found.key or b"")
         if offset < window.offset:
             earlier = self._earlier[partition]
-            earlier.append(_record(message, partition, whole=self.whole))
+            earlier.append(_record(found, partition, whole=self.whole))
             del earlier[: max(0, len(earlier) - window.before)]
         elif len(self._later[partition]) < window.after:
-            self._later[partition].append(_record(message, partition, whole=self.whole))
+            self._later[partition].append(_record(found, partition, whole=self.whole))
         if len(self._later[partition]) >= window.after or offset >= window.end - 1:
             self.waiting.discard(partition)
+
+    def fail(self, partition: TopicPartition, why: str) -> None:
+        self._why[partition] = why
+        self.waiting.discard(partition)
 
     def give_up(self, why: str) -> None:
         self._why |= dict.fromkeys(self.waiting, why)
@@ -174,49 +154,52 @@ class _FetchedRecords:
         return [Problem(Unread.RECORDS, why, None, *p) for p, why in sorted(self._why.items())]
 
 
-def _read(consumer: Consumer, reading: _FetchedRecords, timeout_s: float) -> None:
+def _read(connection: Connection, reading: _FetchedRecords) -> None:
     """Read until every partition is complete, or no record comes any more."""
-    consumer.assign([Assignment(*p, window.start) for p, window in reading.windows.items()])
+    spans = {p: range(window.start, window.end) for p, window in reading.windows.items()}
+    logs = LogReading(connection, spans, READ_UNCOMMITTED, at_most_bytes=BATCH_BYTES)
     stop_at = time.monotonic() + IN_ALL_S
-    give_up_at = time.monotonic() + max(SILENCE_S, timeout_s)
-    while reading.waiting:
-        now = time.monotonic()
-        if now > min(stop_at, give_up_at):
+    for found in logs.found():
+        if isinstance(found, NotFetched):
+            reading.fail(found.partition, found.why)
+        else:
+            _take(reading, found)
+        if time.monotonic() > stop_at:
             reading.give_up("no response within a few seconds")
-        elif reading.size_bytes > MOST_BYTES:
-            reading.give_up(f"stopped after reading {MOST_BYTES // 2**20} MiB")
-        # One at a time: otherwise all fetched records would be copied at once.
-        # And not by its truth: a message is as long as its value, so a tombstone is false.
-        elif (message := consumer.poll(0.05)) is not None:
-            reading.take(message)
-            give_up_at = now + SILENCE_S
+        for partition in spans.keys() - reading.waiting:
+            logs.skip(partition)
 
 
-def _record(message: Message, partition: TopicPartition, *, whole: bool) -> Record:
-    kind, timestamp_ms = message.timestamp()
-    headers = _headers(message)
-    selected = headers if whole else headers[:MOST_HEADERS]
+def _take(reading: _FetchedRecords, found: Fetched) -> None:
+    partition = found.partition
+    try:
+        for record in every_record(found.batches):
+            if partition not in reading.waiting:
+                return
+            if reading.size_bytes > MOST_BYTES:
+                reading.give_up(f"stopped after reading {MOST_BYTES // 2**20} MiB")
+                return
+            reading.take(partition, record)
+    except CorruptBatch as exc:
+        reading.fail(partition, f"a record batch is corrupt: {exc}")
+
+
+def _record(found: Any, partition: TopicPartition, *, whole: bool) -> Record:
+    at_ms = None if found.timestamp in {None, NO_TIME} else found.timestamp
+    selected = found.headers if whole else found.headers[:MOST_HEADERS]
     most = None if whole else FIELD_BYTES
     return Record(
         partition=partition,
-        offset=message.offset() or 0,
-        at=None if kind == TIMESTAMP_NOT_AVAILABLE else from_ms(timestamp_ms),
-        at_append=kind == TIMESTAMP_LOG_APPEND_TIME,
-        key=_excerpt(message.key(), most),
-        value=_excerpt(message.value(), most),
+        offset=found.offset,
+        at=None if at_ms is None else from_ms(at_ms),
+        at_append=found.timestamp_type == LOG_APPEND_TIME,
+        key=_excerpt(found.key, most),
+        value=_excerpt(found.value, most),
         headers=tuple(Header(name, _excerpt(value, most)) for name, value in selected),
-        headers_left_out=len(headers) - len(selected),
-        at_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
+        headers_left_out=len(found.headers) - len(selected),
+        at_ms=at_ms,
     )
 
 
-def _headers(message: Message) -> list[tuple[str, bytes | str | None]]:
-    headers = message.headers() or []
-    return list(headers.items()) if isinstance(headers, dict) else list(headers)
-
-
-def _excerpt(field: bytes | str | None, most: int | None) -> Excerpt | None:
-    if field is None:
-        return None
-    whole = field.encode() if isinstance(field, str) else field
-    return Excerpt(whole[:most], len(whole))
+def _excerpt(field: bytes | None, most: int | None) -> Excerpt | None:
+    return None if field is None else Excerpt(field[:most], len(field))

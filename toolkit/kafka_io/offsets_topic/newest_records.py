@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
-
-from kafka.errors import UnsupportedCodecError
 
 from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
@@ -119,7 +116,7 @@ def _records(
     cluster: Cluster, found: Fetched, span: range, *, are_few: bool
 ) -> Iterable[tuple[bytes, bytes | None, int, int]]:
     if are_few:
-        with suppress(UnsupportedCodecError), corrupt_refused(cluster, found.partition):
+        with corrupt_refused(cluster, found.partition):
             return committed_one_by_one(found, span)
     # Loads Arrow, which takes longer than to decode a few records.
     from toolkit.kafka_io.logs.bulk_records import committed_records  # noqa: PLC0415

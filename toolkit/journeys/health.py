@@ -64,7 +64,7 @@ def health(
     apart_s = time.monotonic() - first.ended_s
     second = _with_offsets_at(access, _read(access, groups), stuck_after_s)
     if positions := doubtful_positions(first.facts, second):
-        # Loads librdkafka, which is needed only if a partition makes no progress.
+        # Loads Arrow, which is needed only if a partition makes no progress.
         from toolkit.kafka_io.logs.record_times import read_first_committed  # noqa: PLC0415
 
         with suppress(ToolkitError):  # without READ on a topic, all offsets count as records

@@ -21,7 +21,7 @@ def with_first_records(plan: Plan, facts: Snapshot, cluster: Cluster) -> Snapsho
     ranges = list(skipped_ranges(plan, facts))
     if not ranges:
         return facts
-    # Loads librdkafka, which most plans need not do.
+    # Loads Arrow, which most plans need not do.
     from toolkit.kafka_io.logs.record_times import read_first_committed  # noqa: PLC0415
 
     with suppress(ToolkitError):
@@ -35,7 +35,7 @@ def first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, Firs
 
     Aborted records count for nothing; where a transaction is open, it is not decided yet which
     records are committed, and all count. A partition that could not be read is missing. Raises
-    ClusterUnreachable, BrokerRefused, and PrerequisiteMissing.
+    ClusterUnreachable and BrokerRefused.
     """
     behind = [
         (log.last_stable == log.log_end, (place, commit.offset))

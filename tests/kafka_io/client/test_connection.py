@@ -10,7 +10,7 @@ from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from secured import reader
 
 from toolkit.errors import ClusterUnreachable, FleetFileError, ToolkitError
-from toolkit.kafka_io.client.client_settings import admin_settings, bulk_settings
+from toolkit.kafka_io.client.client_settings import admin_settings
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.error_codes import is_worth_retrying, reason
 from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times
@@ -152,17 +152,16 @@ def test_tls_and_passwords(secured: Any) -> None:
     assert read_snapshot(secured.sasl, groups=["none"]).cluster_id
 
 
-def test_references_are_resolved_for_both_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both get the secret itself; the cluster's record, and what is no secret, keep the words."""
+def test_references_are_resolved_for_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets the secret itself; the cluster's record, and what is no secret, keep the words."""
     reference = FROM_VARIABLE["sasl.password"]
     monkeypatch.setenv("OFFSETBOOK_PASSWORD", "right")
     settings = {**PLAIN_SASL, **FROM_VARIABLE, "sasl.username": reference}
     cluster = Cluster("eu", "one:1, two:2", settings)
-    admin, bulk = admin_settings(cluster), bulk_settings(cluster)
+    admin = admin_settings(cluster)
 
     assert ["one:1", "two:2"] == admin["bootstrap_servers"]
     assert (reference, "right") == (admin["sasl_plain_username"], admin["sasl_plain_password"])
-    assert (reference, "right") == (bulk["sasl.username"], bulk["sasl.password"])
     assert "right" not in repr(cluster)
 
 

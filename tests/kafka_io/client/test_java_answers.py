@@ -12,7 +12,7 @@ from client_files import FILES, OTHERWISE
 from java_answers import ANSWERS, SERVERS, SOMEWHERE
 
 from toolkit.errors import UsageError
-from toolkit.kafka_io.client.client_settings import admin_settings, bulk_settings
+from toolkit.kafka_io.client.client_settings import admin_settings
 from toolkit.model import Cluster
 from toolkit.model.client_properties import read_client_properties, settings_in
 
@@ -37,51 +37,43 @@ def of_server(host: str, port: str) -> str:
     return f"{host}:{port}"
 
 
-def both_readings(path: Path, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what each of both clients is given."""
+def reading(path: Path, text: str) -> dict[str, Any]:
+    """Return what the client is given."""
     path.write_bytes(text.encode("latin-1"))
     settings = read_client_properties(path)
     settings.pop("request.timeout.ms", None)
-    cluster = Cluster("row", settings.pop(SERVERS, SOMEWHERE), settings)
-    admin, bulk = admin_settings(cluster), bulk_settings(cluster)
-    first = {
+    admin = admin_settings(Cluster("row", settings.pop(SERVERS, SOMEWHERE), settings))
+    found = {
         "protocol": admin["security_protocol"],
         "client": admin["client_id"],
         "servers": [of_server(*one.rsplit(":", 1)) for one in admin["bootstrap_servers"]],
     }
-    second = {
-        "protocol": bulk["security.protocol"],
-        "client": bulk["client.id"],
-        "servers": [of_server(*one.rsplit(":", 1)) for one in bulk["bootstrap.servers"].split(",")],
-    }
     if "sasl_mechanism" in admin:
         user = admin["sasl_plain_username"]
-        if admin["sasl_mechanism"].startswith("SCRAM"):  # it is escaped for this client
+        if admin["sasl_mechanism"].startswith("SCRAM"):  # it is escaped for the client
             user = user.replace("=2C", ",").replace("=3D", "=")
-        first["mechanism"] = admin["sasl_mechanism"]
-        first["login"] = [user, admin["sasl_plain_password"]]
-        second["mechanism"] = bulk["sasl.mechanism"]
-        second["login"] = [bulk["sasl.username"], bulk["sasl.password"]]
-    return first, second
+        found["mechanism"] = admin["sasl_mechanism"]
+        found["login"] = [user, admin["sasl_plain_password"]]
+    return found
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_means_what_it_means_in_java(name: str, tmp_path: Path) -> None:
-    """Both clients get Java's values; or the file is refused, which is so wherever Java does."""
+    """The client gets Java's values; or the file is refused, which is so wherever Java does."""
     answer, other = JAVA["files"][name], OTHERWISE.get(name)
     path = tmp_path / "client.properties"
     if other and not other.refused:
         expected = {**answers_of_java(answer), **other.used}
     elif other or "error" in answer:
         with pytest.raises(UsageError) as caught:
-            both_readings(path, FILES[name])
+            reading(path, FILES[name])
         assert (other.refused if other else "") in caught.value.problem
         assert caught.value.hint
         return
     else:
         expected = answers_of_java(answer)
 
-    assert (expected, expected) == both_readings(path, FILES[name])
+    assert expected == reading(path, FILES[name])
 
 
 def test_the_answers_are_of_these_files() -> None:

@@ -16,7 +16,6 @@ from faulty_proxy import CHUNK, FaultyProxy
 from secured import Secured, encrypted_key
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, FleetFileError, ToolkitError
-from toolkit.kafka_io.client.client_settings import bulk_settings
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import free_ports
 from toolkit.sandbox.secure import Authority, Certificate
@@ -167,9 +166,6 @@ def test_each_failure_has_its_own_sentence(
     assert hint in error.hint
     assert "cluster eu" in error.problem
     assert "wr0ng-secret" not in f"{error!r} {error.__cause__!r}"
-    if kind is FleetFileError:  # the other client never gets them
-        with pytest.raises(FleetFileError):
-            bulk_settings(cases[case])
 
 
 def test_every_sentence_is_another(cases: dict[str, Cluster]) -> None:

@@ -1,5 +1,5 @@
 """
-Connection settings in the names of the fleet file, turned into what each client wants.
+Connection settings in the names of the fleet file, turned into what the client wants.
 
 The fleet file uses librdkafka's names. Secrets are references (`${env:NAME}`, `${file:PATH}`) that
 are resolved here, at connect time, so that no record, log line or Spark plan ever holds one.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import FleetFileError, UsageError
-from toolkit.kafka_io.client.login_settings import admin_login, bulk_login, check_login
+from toolkit.kafka_io.client.login_settings import admin_login, check_login
 from toolkit.model import Cluster, secrets
 from toolkit.model.connection_settings import (
     PROTOCOL,
@@ -47,29 +47,6 @@ def admin_settings(cluster: Cluster) -> dict[str, Any]:
         "bootstrap_servers": _servers(cluster, resolved),
         **({"ssl_context": _tls_context(cluster, resolved)} if _uses_tls(resolved) else {}),
         **(admin_login(cluster, resolved) if _logs_in(resolved) else {}),
-    }
-
-
-def bulk_settings(cluster: Cluster) -> dict[str, Any]:
-    """Configuration for librdkafka; raises FleetFileError for what cannot be used."""
-    resolved = _resolved(cluster)
-    tls = {}
-    if _uses_tls(resolved):
-        _tls_context(cluster, resolved)  # its errors name the setting
-        tls = {name: value for name, value in resolved.items() if name.startswith("ssl.")}
-        certificate = tls.get("ssl.certificate.location")
-        if certificate and "ssl.key.pem" not in tls:
-            tls.setdefault("ssl.key.location", certificate)  # one file may have both
-    timeout_ms = round(cluster.timeout_s * 1000)
-    return {
-        "client.id": resolved.get("client.id", "offsetbook"),
-        "security.protocol": resolved["security.protocol"],
-        "bootstrap.servers": ",".join(_servers(cluster, resolved)),
-        "socket.timeout.ms": timeout_ms,
-        # A quarter: each time librdkafka takes an address of the host by chance, also a silent one.
-        "socket.connection.setup.timeout.ms": max(1000, timeout_ms // 4),
-        **tls,
-        **(bulk_login(cluster, resolved) if _logs_in(resolved) else {}),
     }
 
 

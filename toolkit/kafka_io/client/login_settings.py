@@ -1,5 +1,5 @@
 """
-What each client needs to log in with SASL, and whether it is complete.
+What the client needs to log in with SASL, and whether it is complete.
 
 Access tokens for OAUTHBEARER (KIP-255) come from a token endpoint with client credentials (RFC
 6749, section 4.4), or are printed by a command. A login with Kerberos (GSSAPI, RFC 4752) that fails
@@ -83,21 +83,6 @@ def admin_login(cluster: Cluster, settings: Mapping[str, str]) -> dict[str, Any]
         case _:
             login["sasl_plain_username"] = _username(settings)
             login["sasl_plain_password"] = settings[PASSWORD]
-    return login
-
-
-def bulk_login(cluster: Cluster, settings: Mapping[str, str]) -> dict[str, Any]:
-    login: dict[str, Any] = {MECHANISM: settings[MECHANISM]}
-    match settings[MECHANISM]:
-        case "OAUTHBEARER":
-            provider = _TokenProvider(cluster, settings)
-            login["oauth_cb"] = lambda _: provider.token_and_expiry()
-        case "GSSAPI":
-            login[SERVICE] = settings.get(SERVICE, "kafka")
-            # It would run kinit with a keytab of its own; the ticket cache is used unchanged.
-            login["sasl.kerberos.min.time.before.relogin"] = 0
-        case _:
-            login |= {name: settings[name] for name in (USERNAME, PASSWORD)}
     return login
 
 

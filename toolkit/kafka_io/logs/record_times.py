@@ -50,7 +50,7 @@ def read_record_times(
 
     A key is missing where there is no such record, where it could not be read within some seconds,
     and for all positions beyond the first `most`. Raises ClusterUnreachable where no broker
-    answers, BrokerRefused where the user may not read.
+    answers.
     """
     found = read_first_records(cluster, positions, most=most)
     return {position: first.at for position, first in found.items() if first.at}

@@ -6,15 +6,12 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from toolkit.errors import PrerequisiteMissing
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.open_next_step import open_or_show, saver_of
 from toolkit.journeys.peek import read_around
 from toolkit.kafka_io.read_snapshot import read_one_group
-from toolkit.model import Cluster, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
-from toolkit.model.records import FirstRecord
 from toolkit.model.times import parse_duration
 from toolkit.operate.first_records import first_unread
 from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
@@ -62,17 +59,10 @@ def troubleshoot(
         first.facts,
         second,
         group_id=group,
-        first_unread=_first_unread(access.cluster, second),
+        first_unread=first_unread(access.cluster, second),
         stuck_after_s=stuck_after_s,
     )
     surroundings = GroupSurroundings(
         access.where, access.state, partial(read_around, access, group), saver_of, open_or_show
     )
     return GroupDiagnosis(second, found, partitions, members_frame(found), surroundings)
-
-
-def _first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, FirstRecord]:
-    try:
-        return first_unread(cluster, facts)
-    except PrerequisiteMissing:  # in `facts.problems`: the commit times were not read either
-        return {}

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 
-from toolkit.errors import BrokerRefused, PrerequisiteMissing
+from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -64,7 +64,7 @@ class GroupCommits:
         elif self._follower:
             try:
                 found = list(self._follower.read_to(self._until))
-            except (BrokerRefused, PrerequisiteMissing):  # marking needs fewer ACLs
+            except BrokerRefused:  # marking needs fewer ACLs
                 self._follower = None
         for commit in found:
             if commit.offset is None:

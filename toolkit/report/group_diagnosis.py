@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from toolkit.errors import PrerequisiteMissing
 from toolkit.model import Group, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.planning.diagnosis.next_steps import next_steps
@@ -142,11 +141,7 @@ class GroupDiagnosis:
             return None
         has_records = self.partitions["verdict"].isin(VERDICTS_WITH_RECORDS)
         places = peek_places(self.partitions, has_records)
-        try:
-            found = self.surroundings.read_records(PeekRequest(places, topics, before, after))
-        except PrerequisiteMissing as exc:
-            show_empty(f"Records are not shown: {exc}")
-            return None
+        found = self.surroundings.read_records(PeekRequest(places, topics, before, after))
         found._ipython_display_()
         return self.surroundings.offer_to_save(found) if found.around.records else None
 

@@ -139,8 +139,8 @@ class LogReading:
         self.ends = {place: span.stop for place, span in offsets.items() if span}
         # In the order in which they are asked for: a response may have room for the first alone.
         self.next = {place: offsets[place].start for place in self.ends}
-        self.heard_at = dict.fromkeys(self.ends, time.monotonic())
-        self.why: dict[TopicPartition, str] = {}  # the last response had no records
+        self.silent_since: dict[TopicPartition, float] = {}  # asked, and nothing came
+        self.why: dict[TopicPartition, str] = {}  # the last response was an error
         self.pending: dict[Future[Any], tuple[int, list[TopicPartition]]] = {}
         self.leaders: dict[TopicPartition, int] = {}
         self.look_up_at = 0.0  # for partitions whose leader is lost
@@ -186,6 +186,8 @@ class LogReading:
         for node, places in of_leader.items():
             response = self.connection.send_ahead(self._request(places), to=node)
             self.pending[response] = node, places
+            for place in places:
+                self.silent_since.setdefault(place, time.monotonic())
 
     def _request(self, places: Iterable[TopicPartition]) -> FetchRequest:
         topic = FetchRequest.FetchTopic
@@ -221,7 +223,8 @@ class LogReading:
                 self._lose(place, f": {exc.problem}")
             return
         if any(answer.records for _, answer in answers):
-            self.heard_at.update(dict.fromkeys(asked, time.monotonic()))
+            for place in asked:  # also those for which there was no room
+                self.silent_since.pop(place, None)
         for place, answer in answers:
             if place not in self.next:
                 continue  # it was given up
@@ -234,6 +237,7 @@ class LogReading:
 
     def _lose(self, place: TopicPartition, why: str) -> None:
         self.why[place] = why
+        self.silent_since.setdefault(place, time.monotonic())
         self.leaders.pop(place, None)
         self.look_up_at = time.monotonic() + RETRY_PAUSE_S
 
@@ -251,9 +255,9 @@ class LogReading:
 
     def _overdue(self) -> Iterator[NotFetched]:
         limit_s = self.connection.cluster.timeout_s
-        for place, position in [*self.next.items()]:
-            if time.monotonic() - self.heard_at[place] > limit_s:
-                why = self.why.get(place, "")
+        for place, since in [*self.silent_since.items()]:
+            if place in self.next and time.monotonic() - since > limit_s:
+                position, why = self.next[place], self.why.get(place, "")
                 text = f": no data for {limit_s:g} s at offset {position}{why}"
                 yield self._not_fetched(place, text)
 

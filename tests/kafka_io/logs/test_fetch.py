@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 from applications import Applications
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs import fetch
 from toolkit.kafka_io.logs.bulk_records import committed_records
-from toolkit.kafka_io.logs.fetch import READ_COMMITTED, Fetched, NotFetched, fetch_each
+from toolkit.kafka_io.logs.fetch import (
+    READ_COMMITTED,
+    Fetched,
+    LogReading,
+    NotFetched,
+    fetch_each,
+)
 from toolkit.model import TopicPartition
 
 
@@ -54,3 +63,28 @@ def test_what_cannot_be_read_does_not_stop_the_others(apps: Applications) -> Non
     assert f"reading {topic} partition 7 of cluster {apps.cluster.name}: " in whys[missing]
     assert "offset" in whys[early].lower()
     assert [10] == [one.batches.last_offset + 1 for one in found if isinstance(one, Fetched)]
+
+
+@pytest.mark.parametrize("at_most_bytes", [100, fetch.FETCH_BYTES])
+def test_a_reader_may_take_its_time(
+    apps: Applications, monkeypatch: pytest.MonkeyPatch, at_most_bytes: int
+) -> None:
+    """Where the caller takes an hour for each response, no partition counts as silent."""
+    late_s = 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + late_s, sleep=time.sleep)
+    monkeypatch.setattr(fetch, "time", clock)
+    topic = apps.create_topic(apps.name("topic"), partitions=3)
+    spans = {TopicPartition(topic, number): range(8) for number in range(3)}
+    for _ in range(2):
+        for place in spans:
+            apps.produce(*place, 4, key="key")
+
+    found = []
+    with Connection(apps.cluster) as connection:
+        reading = LogReading(connection, spans, READ_COMMITTED, at_most_bytes=at_most_bytes)
+        for one in reading.found():
+            found.append(one)
+            late_s += 3600
+
+    assert [] == [one.why for one in found if isinstance(one, NotFetched)]
+    assert spans.keys() == {one.partition for one in found}

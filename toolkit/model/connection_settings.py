@@ -42,7 +42,7 @@ FILE_OR_TEXT = tuple(
 
 
 def normal_value(name: str, value: str) -> str:
-    """Return a value as both clients take it: Kafka reads a protocol without regard to case."""
+    """Return a value as the client takes it: Kafka reads a protocol without regard to case."""
     return value.upper() if name == PROTOCOL and value.upper() in PROTOCOLS else value
 
 

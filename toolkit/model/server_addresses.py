@@ -26,7 +26,7 @@ class Server(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """Return the address as both clients want it."""
+        """Return the address as the client wants it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 

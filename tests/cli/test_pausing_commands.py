@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +17,14 @@ from threading import Event
 from typing import Any
 
 import pytest
+from applications import eventually
 from holding import kill_keepers
 from live_groups import LiveGroup, start_live_group
 from main_program import Command
 from terminal import CTRL_C, talk
 
 from toolkit.errors import HoldLost, UsageError
+from toolkit.journeys.change.container_command import OF_A_CONTAINER
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
@@ -261,6 +265,28 @@ def test_ctrl_c_in_the_foreground(operator: CommandOperator, answer: str, held: 
     code, seen = talk(words, operator.fleet, says=says)
 
     assert (0, held) == (code, operator.paused), seen
+
+
+def test_a_container_that_is_stopped_resumes(
+    operator: CommandOperator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGTERM to a pause that is a container's command resumes: the keeper ends with it."""
+    monkeypatch.setenv(OF_A_CONTAINER, "1")
+
+    def stop() -> None:
+        # Not while the pause is being applied, which a signal stops in its own way.
+        is_held = partial(signal.getsignal, signal.SIGTERM)
+        eventually(lambda: operator.paused and is_held() is signal.default_int_handler)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as docker:
+        stopped = docker.submit(stop)
+        done = operator.change("pause", "--topic", operator.live.scope(1))
+
+    assert stopped.result() is None
+    assert (0, []) == (done.returncode, operator.paused), done.stderr
+    log = operator.call("audit", "list", "--output", "json").stdout
+    assert "Ctrl-C or SIGTERM while it was held in the foreground" in log
 
 
 def test_a_foreground_hold_ends_in_time(operator: CommandOperator) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -42,7 +45,7 @@ COMMIT_MISSING = click.option(
     help="Position to commit first for partitions without a committed offset. Without it they "
     "block the pause: who gets them again starts according to auto.offset.reset.",
 )
-CTRL_C = "Ctrl-C while it was held in the foreground"
+CTRL_C = "Ctrl-C or SIGTERM while it was held in the foreground"
 OPTIONS = (
     topics_option(
         " Without partition numbers: all partitions of the topic. Leave it out for a Streams "
@@ -75,6 +78,24 @@ def make(
 
 def _hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
     """Carry out a plan to pause, stay with it unless it is detached, and return the exit code."""
+    with _terminated_as_interrupted():
+        return _hold_until_interrupted(decision, command, detach=detach)
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Take SIGTERM as Ctrl-C where the keeper would end with this command: a container's."""
+    if not is_container_command():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _hold_until_interrupted(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
     outcome = apply_decided(decision, command, attached=True)
     handles, planned = outcome.holds, decision.change
     try:

@@ -279,9 +279,13 @@ def test_a_container_that_is_stopped_resumes(
         eventually(lambda: operator.paused and is_held() is signal.default_int_handler)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    with ThreadPoolExecutor(1) as docker:
-        stopped = docker.submit(stop)
-        done = operator.change("pause", "--topic", operator.live.scope(1))
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as a process begins
+    try:
+        with ThreadPoolExecutor(1) as docker:
+            stopped = docker.submit(stop)
+            done = operator.change("pause", "--topic", operator.live.scope(1))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
     assert stopped.result() is None
     assert (0, []) == (done.returncode, operator.paused), done.stderr

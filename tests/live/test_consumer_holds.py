@@ -151,7 +151,7 @@ def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: MakeHold)
     group = shared_hold(KIND)
     first, lost = sorted(group.live.places_of(1, 4))
     group.capture(first, lost)
-    with pytest.raises(NotCaptured, match="is already held"):
+    with pytest.raises(NotCaptured, match="has already paused"):
         run_recipe(ConsumerHold().capture(frozenset({first})), group.channel)
 
     members = {entry["partition"]: entry["member_id"] for entry in group.hold.state()["holders"]}

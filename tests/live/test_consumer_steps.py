@@ -330,7 +330,7 @@ UNEVEN = [reader("a", 0, 1, 2, 3, 4), reader("b", 5)]
         ({}, orders(1, -1), "no partition orders--1", LOSSLESS),
         ({}, GONE, "no partition gone-0", LOSSLESS),
         ({}, SPARE, "no member of the group subscribes to", LOSSLESS),
-        ({"readers": [reader("a", 0), held_elsewhere(1)]}, orders(1), "already held", LOSSLESS),
+        ({"readers": [reader("a", 0), held_elsewhere(1)]}, orders(1), "already paused", LOSSLESS),
         ({"state": "Assigning"}, orders(1), "Stable: its state is Assigning", LOSSLESS),
         (in_use(holder("!00", target=orders(1))), orders(1), "another hold is being", LOSSLESS),
         (in_use(reader("c", target=orders(5))), orders(1), "c @ /127.0.0.1 is changing", LOSSLESS),

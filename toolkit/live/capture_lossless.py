@@ -24,6 +24,7 @@ from toolkit.kafka_io.membership.group_config import (
 from toolkit.live.group_view import GroupView, is_being_captured, late_members
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import TopicPartition
 
 RANGE = "range"
@@ -94,14 +95,11 @@ def _wait(
 
 
 def _give_way(facts: ConsumerFacts, pool: MemberPool) -> None:
-    """Raise NotCaptured if another hold is being captured that goes on."""
+    """Raise AnotherCapture if another hold is being captured that goes on."""
     own_ids = frozenset(pool.members)
     # Of two holds that are captured at once one goes on, the same in the eyes of both.
     if is_being_captured(facts, own_ids, below=min(own_ids)):
-        raise NotCaptured(
-            "another hold of the group is being captured",
-            hint=("run the command again in a minute"),
-        )
+        raise AnotherCapture("another hold of the group is being captured")
 
 
 def capture_fast(

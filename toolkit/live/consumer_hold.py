@@ -32,6 +32,7 @@ from toolkit.live.former_owners import FormerOwners
 from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import WAITS_FOR
@@ -92,7 +93,7 @@ class ConsumerHold:
         new = frozenset(partitions) - self.held
         if not new:
             return
-        pool = MemberPool(holders=list(self._holders.values()))
+        pool = MemberPool(holders=list(self._holders.values()), run_id=self.note.run_id)
         try:
             former, holders = yield from self._capture(new, pool)
             self._holders |= {holder.place: holder for holder in holders}
@@ -116,10 +117,19 @@ class ConsumerHold:
         text = self._note_text()
         former = FormerOwners()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
-        for recipe in (RECIPES[self.prefer], capture_lossless):
+        recipes, has_given_way = [capture_lossless, RECIPES[self.prefer]], False
+        while recipes:
+            recipe = recipes.pop()
             view = yield from self._observe(partitions, pool)
             former.add(view.readers, {one.member_id for one in view.owners(partitions)})
-            holders = yield from recipe(view, partitions, pool, patience_s=self._patience_s)
+            try:
+                holders = yield from recipe(view, partitions, pool, patience_s=self._patience_s)
+            except AnotherCapture:
+                if has_given_way:
+                    raise
+                # Once the group shows what the other one holds, the rest can be captured.
+                has_given_way, holders = True, []
+                recipes.append(recipe)
             keep_holders = pool.keep_holders(holders, assignor=view.assignor, rack_id=text)
             if holders and (yield from keep_holders):
                 self._published = self._published or text

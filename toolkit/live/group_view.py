@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import ErrorCode
+from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.membership.consumer import (
     ConsumerFacts,
     DescribeConsumer,
@@ -20,7 +21,8 @@ from toolkit.kafka_io.membership.consumer import (
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
-from toolkit.model import HOLDER_CLIENT_ID, GroupState, TopicPartition
+from toolkit.live.rival_captures import AnotherHold
+from toolkit.model import HOLDER_CLIENT_ID, GroupState, Member, Subscription, TopicPartition
 
 SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
 LOOK_EVERY_S = 0.25
@@ -109,13 +111,20 @@ def _refuse(
         raise NotCaptured(f"the group cannot be described: {facts.why}")
     if all(member.client_id == HOLDER_CLIENT_ID for member in facts.members):
         raise NotCaptured("the group has no consuming member")
-    for member in facts.members:
-        taken = held_by(member) & partitions
-        if taken and member.member_id not in own_ids:
-            names = ", ".join(f"{topic}-{number}" for topic, number in sorted(taken))
-            raise NotCaptured(
-                f"{names} is already held, from {member.host}", hint="resume it there first"
-            )
+    others = [one for one in facts.members if one.member_id not in own_ids]
+    if taken := [_as_holder(one) for one in others if held_by(one) & partitions]:
+        raise AnotherHold(taken)
+
+
+def _as_holder(member: DescribedConsumerMember) -> Member:
+    return Member(
+        member.member_id,
+        member.client_id,
+        member.host.lstrip("/"),
+        Subscription(),
+        holds=tuple(sorted(held_by(member))),
+        hold_note=read_note(member.rack_id).note,
+    )
 
 
 def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:

@@ -101,11 +101,12 @@ class MemberPool:
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[ChangeConfig] = field(default_factory=list)
     holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
+    run_id: str = ""  # of the change that captures: what a killed keeper left is known by it
 
     def create_members(self, count: int, *, static: bool) -> list[Sentinel]:
         """Return new members, not joined yet; the range assignor takes them first, in order."""
         # It sorts by instance id, those without one last, and then by member id.
-        names = [f"!{number:05d}-{uuid4()}" for number in range(count)]
+        names = [f"!{number:05d}-{self.run_id}-{uuid4()}" for number in range(count)]
         return [Sentinel(name, name if static else None) for name in names]
 
     def join(

@@ -61,7 +61,7 @@ APPLICATION_RELEASE_S = RELEASE_S + APPLICATION_DELAY.total_seconds()
 LOOK_EVERY_S = 0.1
 KILLED = "the keeper process ended before it had paused anything"
 
-LEFT = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID})
+LEFT = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID})  # it is not in the group now
 RESUMED_WITHIN_S = APPLICATION_DELAY.total_seconds() + TOLD_WITHIN_S
 
 
@@ -176,13 +176,18 @@ class HoldExecutor:
     def clear_away(self, step: Step, path: Path, there: Collection[str]) -> None:
         """Remove the members of a killed keeper: the group waits for them."""
         record = read_hold(path)
-        # One that has ended has left; what is there is another capture, which shows no note yet.
-        is_over = record and record.status is HoldStatus.ENDED
-        has_left = is_over and step.type is not GroupType.CONSUMER
-        if not record or has_left or has_live_keeper(path):
+        if not record or has_live_keeper(path):
             return
-        found = (m for m in self.holders(step.group_id) if not _is_of_another(m, record.note))
-        if left := {member.member_id for member in found} - {*there}:
+        # Members of another capture show no note yet. Those in KIP-848 groups are known by their
+        # ids; elsewhere a keeper that has ended has left, and what is there is not its own.
+        new = {member for member in self.holders(step.group_id) if member.member_id not in there}
+        if step.type is GroupType.CONSUMER:
+            left = {m.member_id for m in new if record.run_id in m.member_id}
+        elif record.status is HoldStatus.ENDED:
+            left = set()
+        else:
+            left = {m.member_id for m in new if not _is_of_another(m, record.note)}
+        if left:
             remove_holders(self.cluster, step, left)
         if record.status is HoldStatus.STARTING:
             write_hold(path, replace(record, status=HoldStatus.ENDED, words=KILLED))
@@ -324,12 +329,12 @@ def remove_holders(cluster: Cluster, step: Step, holders: Collection[str]) -> No
 
 def _from_classic(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
     left = channel.ask(Leave(tuple(holders)))
-    yield from (str(code) for code in (left.error, *left.members.values()) if code)
+    yield from (str(code) for code in (left.error, *left.members.values()) if code not in LEFT)
 
 
 def _from_consumer(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
     answers = channel.ask_together([ConsumerHeartbeat(one, LEAVE_EPOCH) for one in holders])
-    yield from (answer.why for answer in answers if answer.error)
+    yield from (answer.why for answer in answers if answer.error not in LEFT)
 
 
 def _from_streams(channel: GroupChannel, holders: list[str]) -> Iterator[str]:

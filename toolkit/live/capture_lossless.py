@@ -21,7 +21,12 @@ from toolkit.kafka_io.membership.group_config import (
     ConfigFound,
     FetchGroupConfig,
 )
-from toolkit.live.group_view import GroupView, is_being_captured, late_members
+from toolkit.live.group_view import (
+    GroupView,
+    is_being_captured,
+    late_members,
+    refuse_what_is_held,
+)
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.live.rival_captures import AnotherCapture
@@ -83,6 +88,8 @@ def _wait(
             return
         if now >= look_at:
             facts: ConsumerFacts = yield DescribeConsumer()
+            own_ids = {*pool.members, *(holder.member_id for holder in pool.holders)}
+            refuse_what_is_held(facts, missing, own_ids)  # by one that was faster
             _give_way(facts, pool)
             if now >= begun + patience_s:
                 yield from together([leave(one) for one in late_members(facts)])

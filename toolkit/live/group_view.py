@@ -7,7 +7,7 @@ Nothing is joined here: a refusal leaves the group as it was.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from toolkit.errors import NotCaptured
@@ -111,7 +111,14 @@ def _refuse(
         raise NotCaptured(f"the group cannot be described: {facts.why}")
     if all(member.client_id == HOLDER_CLIENT_ID for member in facts.members):
         raise NotCaptured("the group has no consuming member")
-    others = [one for one in facts.members if one.member_id not in own_ids]
+    refuse_what_is_held(facts, partitions, own_ids)
+
+
+def refuse_what_is_held(
+    facts: ConsumerFacts, partitions: frozenset[TopicPartition], own_ids: Collection[str]
+) -> None:
+    """Raise AnotherHold if other sentinels, which are not capturing any more, hold partitions."""
+    others = (one for one in facts.members if one.member_id not in own_ids and not one.topics)
     if taken := [_as_holder(one) for one in others if held_by(one) & partitions]:
         raise AnotherHold(taken)
 

@@ -16,6 +16,8 @@ from faulty_proxy import CHUNK, FaultyProxy
 from secured import Secured, encrypted_key
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, FleetFileError, ToolkitError
+from toolkit.kafka_io.client.connection_diagnosis import explain
+from toolkit.kafka_io.client.login_settings import KerberosFailed
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import free_ports
 from toolkit.sandbox.secure import Authority, Certificate
@@ -230,3 +232,17 @@ def test_a_wrong_password_is_sent_once(
     assert 1 == proxy.logins
     (line,) = done.stderr.splitlines()
     assert "Invalid username or password" in line
+
+
+def test_a_failed_kerberos_login_names_ticket_kdc_and_principal() -> None:
+    """The error repeats what the Kerberos library says; the hint names all that can be missing."""
+    cluster = Cluster("eu", "broker1.example:9093", {"sasl.kerberos.service.name": "events"})
+    words = "Cannot contact any KDC for realm 'EXAMPLE.TEST'"
+
+    reason = explain(cluster, KerberosFailed(words))
+
+    assert reason
+    assert f"Kerberos: {words}" == reason.why
+    assert not reason.refused
+    for needed in ("valid ticket (kinit)", "the KDC answers", "events/HOST"):
+        assert needed in reason.hint

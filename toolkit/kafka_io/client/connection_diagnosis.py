@@ -94,8 +94,9 @@ def _why_no_login(cluster: Cluster, exc: BaseException) -> Reason | None:
             service = cluster.settings.get("sasl.kerberos.service.name", "kafka")
             return Reason(
                 f"Kerberos: {exc.args[0]}",
-                "check with klist that there is a ticket (kinit), and that the brokers' principals "
-                f"are {service}/HOST, with the HOST that bootstrap.servers names",
+                "check with klist that there is a valid ticket (kinit), that the KDC answers, and "
+                f"that the brokers' principals are {service}/HOST, with the HOST that "
+                "bootstrap.servers names",
             )
         case LoginRequired():
             return _login_required(cluster)

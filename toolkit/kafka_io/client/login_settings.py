@@ -212,7 +212,7 @@ class _KerberosLogin(SaslMechanismGSSAPI):  # type: ignore[misc]  # as above
 
 @contextmanager
 def _library_errors() -> Iterator[None]:
-    from gssapi.exceptions import GSSError  # noqa: PLC0415 - no dependency, but here it is there
+    from gssapi.raw.misc import GSSError  # noqa: PLC0415 - no dependency, but here it is there
 
     try:
         yield

@@ -126,17 +126,17 @@ class HoldExecutor:
         except ToolkitError as exc:
             why = str(exc)
         holds = step.action is Action.HOLD
-        try:
-            after = self.wait_for(step.group_id, partitions, held=holds and not why)
-        except ToolkitError as exc:
-            unseen = f"{why or 'request accepted'}; could not be verified: {exc}"
-            return _outcome(step, dict.fromkeys(partitions, (ChangeStatus.FAILED, unseen)), unseen)
+        own_note = None
         if why and holds:  # what another operator holds now was not done here
             record = read_hold(hold_path(self.state, self.case.plan.cluster_id, step.group_id))
             own_note = record.note if record else HoldNote()
-            after = {
-                p: member for p, member in after.items() if not _is_of_another(member, own_note)
-            }
+        try:
+            after = self.wait_for(
+                step.group_id, partitions, held=holds and not why, own_note=own_note
+            )
+        except ToolkitError as exc:
+            unseen = f"{why or 'request accepted'}; could not be verified: {exc}"
+            return _outcome(step, dict.fromkeys(partitions, (ChangeStatus.FAILED, unseen)), unseen)
         results = {
             partition: _partition_result(
                 was=partition in before, is_=partition in after, meant=holds, why=why
@@ -268,12 +268,18 @@ class HoldExecutor:
         return self.wait_for(group_id, (), held=True)
 
     def wait_for(
-        self, group_id: str, partitions: Collection[TopicPartition], *, held: bool
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition],
+        *,
+        held: bool,
+        own_note: HoldNote | None = None,
     ) -> Paused:
         """
         Return the held partitions once each of `partitions` is `held` or not, or after a timeout.
 
-        Raises BrokerRefused if they cannot be read until then.
+        With a note, those that another hold has do not count. Raises BrokerRefused if they cannot
+        be read until then.
         """
         give_up_at = time.monotonic() + SEEN_WITHIN_S
         with connected(self.cluster) as connection:
@@ -284,8 +290,11 @@ class HoldExecutor:
                     if is_last:
                         about = f"{shown.what} of group {shown_name(group_id)}"
                         raise BrokerRefused(f"{about}: {shown.why}")
-                elif is_last or all((partition in shown) == held for partition in partitions):
-                    return shown
+                else:
+                    if own_note:
+                        shown = {p: m for p, m in shown.items() if not _is_of_another(m, own_note)}
+                    if is_last or all((partition in shown) == held for partition in partitions):
+                        return shown
                 time.sleep(LOOK_EVERY_S)
 
 

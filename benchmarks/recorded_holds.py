@@ -30,7 +30,7 @@ from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
 from toolkit.live.classic_assignment import is_sentinel
 from toolkit.live.classic_member import CLIENT_ID_ENDS
 from toolkit.live.keeper import Hold, new_hold
-from toolkit.live.recipe_steps import run_recipe
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
@@ -61,7 +61,7 @@ class Line(NamedTuple):
     what: str
 
 
-class Recorder:
+class Recorder(RecipeChannel):
     """A way to a group's coordinator that notes what is sent to change the group."""
 
     def __init__(self, channel: GroupChannel) -> None:
@@ -70,17 +70,17 @@ class Recorder:
         self._channel = channel
         self._members: set[str] = set()  # ids of ours with which a member has joined
 
-    def ask_together(self, requests: tuple[Any, ...]) -> tuple[Any, ...]:
+    def ask_together(self, requests: Sequence[Any]) -> tuple[Any, ...]:
         """Return the answers to some requests, in their order."""
         self._note(requests)
         answers = self._channel.ask_together(requests)
         self._note_answers(answers)
         return answers
 
-    def send_ahead(self, *requests: Any, after: Any = None) -> tuple[Any, ...]:
-        """Send requests on one connection."""
-        self._note(requests)
-        return self._channel.send_ahead(*requests, after=after)
+    def send_ahead(self, request: Any, *, after: Any = None) -> Any:
+        """Send a request without waiting."""
+        self._note([request])
+        return self._channel.send_ahead(request, after=after)
 
     def wait_for(self, pending: Any) -> Any:
         """Return the answer to a request that was sent."""
@@ -91,6 +91,14 @@ class Recorder:
     def is_answered(self, pending: Any) -> bool:
         """Return whether a request that was sent need not be waited for."""
         return self._channel.is_answered(pending)
+
+    def sleep(self, seconds: float) -> float:
+        """Let time pass, and return `now`."""
+        return self._channel.sleep(seconds)
+
+    def now(self) -> float:
+        """Return the monotonic clock in seconds."""
+        return self._channel.now()
 
     def _note(self, requests: Iterable[Any]) -> None:
         now = time.time()
@@ -151,11 +159,11 @@ def record(kind: str, address: str, folder: Path) -> str:
         channel = ending.enter_context(GroupChannel(cluster, live.group))
         recorder, paused = Recorder(channel), live.places_of(*PAUSED)
         began = time.time()
-        run_recipe(hold.capture(paused), recorder)
+        hold.capture(recorder, paused)
         held = time.time()
         _keep(hold, recorder, HELD_S)
         resumed = time.time()
-        run_recipe(hold.release(paused), recorder)
+        hold.release(recorder, paused)
         live.applications.until_delivered(paused, since=resumed)
         time.sleep(AFTER_S)
         log = live.applications.deliveries()
@@ -183,7 +191,7 @@ def _keep(hold: Hold, recorder: Recorder, seconds: float) -> None:
     ends_at = time.time() + seconds
     while time.time() < ends_at:
         time.sleep(hold.beat_every_s)
-        run_recipe(hold.keep(), recorder)
+        hold.keep(recorder)
 
 
 def _of_consumers(events: Iterable[Any], since: float) -> Iterator[Line]:

@@ -28,7 +28,6 @@ from toolkit.journeys.change.container_command import OF_A_CONTAINER
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import Cluster, Group, HoldNote
 from toolkit.storage.operator import Operator
 
@@ -143,13 +142,13 @@ def held_by_bob(operator: CommandOperator, *numbers: int) -> Iterator[None]:
     def keep() -> None:
         with suppress(HoldLost):  # somebody resumed it
             while not ended.wait(1):
-                run_recipe(hold.keep(), channel)
+                hold.keep(channel)
 
     with (
         GroupChannel(operator.live.cluster, operator.live.group) as channel,
         ThreadPoolExecutor() as pool,
     ):
-        run_recipe(hold.capture(operator.live.places_of(*numbers)), channel)
+        hold.capture(channel, operator.live.places_of(*numbers))
         keeping_it = pool.submit(keep)
         try:
             operator.live.applications.until(lambda _: operator.paused == sorted(numbers))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import partialmethod
 from typing import Any
 from weakref import WeakSet
 
@@ -29,8 +29,8 @@ from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, Fet
 from toolkit.live import capture_by_claims
 from toolkit.live.classic_assignment import Assignments, ClassicAssignment
 from toolkit.live.classic_capture import AssignedAgain
-from toolkit.live.classic_member import CAPTURE_SESSION_MS, draw_id
-from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
+from toolkit.live.classic_member import CAPTURE_SESSION_MS, OwnIds
+from toolkit.live.recipe_steps import CheckedChannel, RecipeChannel
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, TopicPartition
 
 pytestmark = pytest.mark.live("consumers of many kinds run")
@@ -154,7 +154,7 @@ def test_a_java_leader_gives_our_waiting_member_nothing(held: MakeHold) -> None:
                 has.add(tuple(assignment_from_bytes(holder.assignment)))
 
     since = time.time()
-    run_recipe(group.hold.capture(frozenset({place})), group.channel, check=check)
+    group.hold.capture(CheckedChannel(group.channel, check), frozenset({place}))
     captured = group.note_captured(place)
     others = group.others
     group.until_others_are_read()
@@ -192,11 +192,11 @@ def test_cooperative_members_keep_what_they_had(
         raised(self, *args, **more)
 
     def noting(
-        self: ClassicAssignment, joined: JoinResult, *args: Any
-    ) -> RecipeGenerator[Assignments]:
+        self: ClassicAssignment, channel: RecipeChannel, joined: JoinResult, *args: Any
+    ) -> Assignments:
         if len(joined.members) <= len(group.live.applications.running):  # one of them is ours
             excuses.append(joined)
-        return (yield from share_out(self, joined, *args))
+        return share_out(self, channel, joined, *args)
 
     monkeypatch.setattr(AssignedAgain, "__init__", counted)
     monkeypatch.setattr(ClassicAssignment, "assign", noting)
@@ -223,7 +223,7 @@ def test_members_that_stand_before_ours_lead_before_they_are_removed(
 ) -> None:
     """Ours has the last place, so both have to be removed, and still nothing is read twice."""
     group = held(COOPERATIVE)
-    monkeypatch.setattr(capture_by_claims, "draw_id", partial(draw_id, last=True))
+    monkeypatch.setattr(OwnIds, "draw_id", partialmethod(OwnIds.draw_id, last=True))
     # The leader may be faster than ours, on a busy machine several times.
     monkeypatch.setattr(capture_by_claims, "CLAIM_TRIES", 20)
 
@@ -329,7 +329,7 @@ def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
             raise Interrupted("stop")
 
     with pytest.raises(Interrupted):
-        run_recipe(group.hold.capture(group.live.places_of(1, 4)), group.channel, check=check)
+        group.hold.capture(CheckedChannel(group.channel, check), group.live.places_of(1, 4))
 
     assert [] == group.holders()
     eventually(lambda: {"a", "b"} == {one.client_id for one in group.facts().members})

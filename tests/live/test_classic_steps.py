@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
-from recipe_runs import carry_out, orders
+from recipe_runs import ScriptedChannel, SentAhead, orders
 
 from toolkit.errors import Blocked, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
@@ -44,14 +44,6 @@ from toolkit.kafka_io.wire.fields import (
 )
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import place_in_table
-from toolkit.live.recipe_steps import (
-    IsAnswered,
-    SendAhead,
-    SendBatch,
-    SendInTurn,
-    Sleep,
-    WaitFor,
-)
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 
@@ -78,15 +70,8 @@ def owning(
     return int16(1) + strings(topics) + optional_bytes(None) + partitions(owned)
 
 
-@dataclass(frozen=True)
-class Between:
-    """A look at the group that was sent between two joins."""
-
-    request: DescribeClassic
-
-
 @dataclass
-class Coordinator:
+class Coordinator(ScriptedChannel):
     """A coordinator of one group, as far as the recipes look at it."""
 
     protocol: str
@@ -113,50 +98,39 @@ class Coordinator:
     insists: bool = False  # whether who was removed claims what it had; nothing more comes of it
     claims: list[Join] = field(default_factory=list)  # those of ours
     heartbeat_errors: list[int] = field(default_factory=list)  # of the next ones
-    clock: float = 0.0
     counts: int = 6
     holders: list[str] = field(default_factory=list)  # ids of ours that are out
     joined: set[str] = field(default_factory=set)
     stopped: bool = False  # the last rebalance took away all assignments
     generation: int = 4
     given: dict[str, bytes] = field(default_factory=dict)
-    requests: list[Any] = field(default_factory=list)
     # Which ids are given out decides how many are drawn: each coordinator gives out the same.
     drawn: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311 - ids
 
-    def take(self, step: Any) -> Any:
-        """Answer what a recipe yields."""
-        answer: Any
-        match step:
-            case Sleep(seconds):
-                self.clock += seconds
-                answer = self.clock
-            case SendBatch(requests):
-                answer = tuple(self.take(request) for request in requests)
-            case SendInTurn((join, look, again)):
-                answer = self.take(SendAhead(join)), Between(look), self.take(SendAhead(again))
-            case SendAhead(DescribeClassic()):
-                answer = None  # opens a connection
-            case SendAhead(request):
-                self.state = "PreparingRebalance"
-                self.joined.add(request.member_id)
-                self.revoke(request)
-                answer = request
-            case IsAnswered():
-                answer = not self.polls_seldom
-            case WaitFor(Between()):
-                self.faster, is_late = max(0, self.faster - 1), self.faster > 0
-                self.unseen, is_unseen = max(0, self.unseen - 1), self.unseen > 0
-                self.stopped = not (is_late or is_unseen)
-                self.shares = self.shares if self.stopped else self.shares_before or self.shares
-                self.state = "PreparingRebalance"  # by the join that was sent behind it
-                answer = ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
-            case WaitFor(sent):
-                answer = self.take(sent)
-            case request:
-                self.requests.append(request)
-                answer = self.answer(request)
-        return answer
+    def take_up(self, sent: SentAhead) -> None:
+        """Begin a rebalance with a join; anything else only opens a connection, or comes later."""
+        if isinstance(sent.request, Join):
+            self.state = "PreparingRebalance"
+            self.joined.add(sent.request.member_id)
+            self.revoke(sent.request)
+
+    def has_answer(self, _sent: SentAhead) -> bool:
+        """Answer a join as soon as all others have joined."""
+        return not self.polls_seldom
+
+    def answer_ahead(self, sent: SentAhead) -> Any:
+        """Answer a join as any other; a look has gone between two joins, on their connection."""
+        if not isinstance(sent.request, DescribeClassic):
+            return super().answer_ahead(sent)
+        (behind,) = (one for one in self.steps if getattr(one, "after", None) is sent)
+        assert sent.after
+        assert [Join, Join] == [type(one.request) for one in (sent.after, behind)]
+        self.faster, is_late = max(0, self.faster - 1), self.faster > 0
+        self.unseen, is_unseen = max(0, self.unseen - 1), self.unseen > 0
+        self.stopped = not (is_late or is_unseen)
+        self.shares = self.shares if self.stopped else self.shares_before or self.shares
+        self.state = "PreparingRebalance"  # by the join that was sent behind it
+        return ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
 
     def revoke(self, join: Join) -> None:
         """Have the members let go of what a member of ours says it owns."""
@@ -288,7 +262,7 @@ def captured(
     """Return a hold of some partitions of a group, and its coordinator."""
     group = make(mode.protocol, **about)
     hold = ClassicHold(note=HoldNote(who="ann"), prefer=mode.prefer)
-    carry_out(hold.capture(orders(*numbers)), group)
+    hold.capture(group, orders(*numbers))
     assert (orders(*numbers), 1) == (hold.held, len(group.holders))
     assert not hold.held & group.given_out
     return hold, group
@@ -301,15 +275,15 @@ def refused(
     group = make(mode.protocol, **about)
     hold = ClassicHold(note=HoldNote(), prefer=mode.prefer)
     with pytest.raises((NotCaptured, Blocked), match=words):
-        carry_out(hold.capture(orders(number)), group)
+        hold.capture(group, orders(number))
     assert ([], frozenset()) == (group.holders, hold.held)
     return group
 
 
 def keep_twice(hold: ClassicHold, group: Coordinator) -> None:
     """Keep a hold for so long that the group has shared its partitions out again."""
-    carry_out(hold.keep(), group)
-    carry_out(hold.keep(), group)
+    hold.keep(group)
+    hold.keep(group)
 
 
 @each
@@ -329,19 +303,29 @@ def test_a_capture_gives_out_all_but_what_is_held(mode: Mode) -> None:
     )
 
 
+def is_draw(step: Any) -> bool:
+    """Whether a step asks for ids."""
+    return isinstance(step, tuple) and any(isinstance(r, Join) and not r.member_id for r in step)
+
+
 @each
-def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(mode: Mode) -> None:
+@pytest.mark.parametrize(
+    "error", [Interrupted("enough"), ClusterUnreachable("gone"), KeyError("a defect")], ids=type
+)
+@pytest.mark.parametrize("is_heard", [False, True], ids=["unsent", "sent"])
+def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(
+    mode: Mode, error: Exception, *, is_heard: bool
+) -> None:
     """Whatever goes wrong at whichever step, every id that it got is left and nothing is held."""
-    hold = ClassicHold(note=HoldNote(), prefer=mode.prefer)
-    steps = carry_out(hold.capture(orders(1)), Coordinator(mode.protocol))
-    for at, step in enumerate(steps):
-        error = Interrupted("enough") if at % 2 else ClusterUnreachable("gone")
+    _, whole = captured(mode, 1)
+    for at, step in enumerate(whole.steps):
         hold, group = ClassicHold(note=HoldNote(), prefer=mode.prefer), Coordinator(mode.protocol)
+        group.fail(error, at=at, is_heard=is_heard)
         with pytest.raises(type(error)):
-            carry_out(hold.capture(orders(1)), group, error=error, at=at)
+            hold.capture(group, orders(1))
         # Ids that were just given out when the answer got lost are only ids yet.
         assert not group.joined.intersection(group.holders), at
-        assert isinstance(step, SendBatch) or [] == group.holders, at
+        assert (is_heard and is_draw(step)) or [] == group.holders, at
         assert frozenset() == hold.held
         with pytest.raises(HoldLost):
             hold.state()
@@ -351,12 +335,14 @@ def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(mode: Mode) -> 
 def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(mode: Mode) -> None:
     """The member stays, and the next round says to all what is held now."""
     hold, group = captured(mode, 1)
-    steps = carry_out(hold.capture(orders(4)), group)
-    for at in range(len(steps)):
+    first = len(group.steps)
+    hold.capture(group, orders(4))
+    for at in range(len(group.steps) - first):
         hold, group = captured(mode, 1)
+        group.fail(Interrupted("enough"), at=at, is_heard=True)
         with pytest.raises(Interrupted):
-            carry_out(hold.capture(orders(4)), group, error=Interrupted("enough"), at=at)
-        carry_out(hold.keep(), group)
+            hold.capture(group, orders(4))
+        hold.keep(group)
         keep_twice(hold, group)
 
         check_shared_out(hold, group, 1)
@@ -415,7 +401,7 @@ def test_a_group_that_another_member_leads_all_the_same_is_left(mode: Mode) -> N
     hold, group = captured(mode, 1)
     group.leads, group.heartbeat_errors = "c-1", [27]
     with pytest.raises(HoldLost, match=words):
-        carry_out(hold.keep(), group)
+        hold.keep(group)
     assert [] == group.holders
 
 
@@ -442,18 +428,17 @@ def test_who_would_lead_before_ours_is_removed_with_the_leader(
 class Late(Coordinator):
     """A coordinator that a join takes long to reach."""
 
-    def take(self, step: Any) -> Any:
+    def take_up(self, sent: SentAhead) -> None:
         """Let time pass with each join."""
-        self.clock += 5 if isinstance(step, SendAhead) else 0
-        return super().take(step)
+        self.clock += 5
+        super().take_up(sent)
 
 
 class Deaf(Coordinator):
     """A coordinator that does not get what is sent aside."""
 
-    def take(self, step: Any) -> Any:
+    def take_up(self, sent: SentAhead) -> None:
         """Let no join arrive, so that the group does not wait for it."""
-        return None if isinstance(step, SendAhead) else super().take(step)
 
 
 @each
@@ -516,7 +501,7 @@ def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(mode: Mode)
     group.requests.clear()
     for _ in range(2):
         with pytest.raises(HoldLost):
-            carry_out(hold.keep(), group)
+            hold.keep(group)
 
     assert [ClassicHeartbeat] == [type(one) for one in group.requests]
 
@@ -558,10 +543,10 @@ def test_partitions_that_are_added_are_given_out(mode: Mode) -> None:
 def test_what_is_released_is_given_out_and_the_last_release_leaves(mode: Mode) -> None:
     """A part of it is given back while the rest stays held; then our member leaves."""
     hold, group = captured(mode, 1, 4)
-    carry_out(hold.release(orders(4)), group)
+    hold.release(group, orders(4))
 
     check_shared_out(hold, group, 1)
-    carry_out(hold.release(orders(1)), group)
+    hold.release(group, orders(1))
     assert (frozenset(), []) == (hold.held, group.holders)
 
 
@@ -570,13 +555,13 @@ def test_a_second_step_is_taken_though_nobody_asks_for_it() -> None:
     hold, group = captured(COOPERATIVE, 1, 4)
     group.shares["d-1"] = frozenset()
     group.heartbeat_errors = [27]
-    carry_out(hold.keep(), group)
+    hold.keep(group)
     group.heartbeat_errors.clear()  # nobody joins again
-    carry_out(hold.keep(), group)
+    hold.keep(group)
     assert frozenset() == group.shares["d-1"]
 
     group.clock += 9
-    carry_out(hold.keep(), group)
+    hold.keep(group)
 
     assert 2 == len(group.shares["d-1"])  # of six, of which the others have one paused each
     check_shared_out(hold, group, 1, 4)
@@ -587,15 +572,17 @@ def test_a_release_that_nobody_hears_of_is_made_up_for(mode: Mode) -> None:
     """The last one leaves everything held; a part of it is given back as soon as that is heard."""
     lost = ClusterUnreachable("gone")
     hold, group = captured(mode, 1, 4)
+    group.fail(lost, at=0, is_heard=True)
     with pytest.raises(ClusterUnreachable):
-        carry_out(hold.release(orders(1, 4)), group, error=lost, at=0)
+        hold.release(group, orders(1, 4))
     assert orders(1, 4) == hold.held
     assert hold.state()["member_id"]
 
     hold, group = captured(mode, 1, 4)
+    group.fail(lost, at=0, is_heard=True)
     with pytest.raises(ClusterUnreachable):
-        carry_out(hold.release(orders(4)), group, error=lost, at=0)
-    carry_out(hold.keep(), group)
+        hold.release(group, orders(4))
+    hold.keep(group)
 
     check_shared_out(hold, group, 1)
 
@@ -623,10 +610,10 @@ def test_a_cooperative_member_is_not_removed_before_it_knows_that_it_owns_nothin
 class Overtaken(Coordinator):
     """A coordinator that takes up the first claim of the second try after all the others."""
 
-    def take(self, step: Any) -> Any:
+    def has_answer(self, sent: SentAhead) -> bool:
         """Leave that claim without an answer; the others have theirs."""
-        is_late = isinstance(step, IsAnswered) and any(step.sent is one for one in self.claims[6:7])
-        return not is_late and super().take(step)
+        is_late = any(sent.request is one for one in self.claims[6:7])
+        return not is_late and super().has_answer(sent)
 
 
 def test_a_claim_that_comes_too_late_is_made_again() -> None:

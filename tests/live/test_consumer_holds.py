@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from applications import PATIENCE_S, Applications, eventually
@@ -18,10 +18,10 @@ from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.consumer import DescribedConsumerMember
 from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, FetchGroupConfig
-from toolkit.kafka_io.membership.request import MemberRequest
+from toolkit.kafka_io.membership.request import AnswerT, MemberRequest
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.member_pool import leave
-from toolkit.live.recipe_steps import run_recipe
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
 
 pytestmark = pytest.mark.live("consumers run")
@@ -124,13 +124,12 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: MakeHold) -> None:
     def is_given_out() -> bool:
         return any(place in one.assigned for one in group.facts().members)
 
-    class SlowEviction:
+    class SlowEviction(RecipeChannel):
         """Sends an eviction, and the rest of a batch when a reader has the partition."""
 
-        send_ahead, wait_for = group.channel.send_ahead, group.channel.wait_for
-        is_answered = group.channel.is_answered
+        sleep, now = group.channel.sleep, group.channel.now
 
-        def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
+        def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
             """Return the answers to requests."""
             if requests[0] != leave(owner.member_id):
                 return group.channel.ask_together(requests)
@@ -139,7 +138,7 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: MakeHold) -> None:
             return (*evicted, *group.channel.ask_together(requests[1:]))
 
     group.hold.prefer = CaptureMode.FAST
-    run_recipe(group.hold.capture(frozenset({place})), SlowEviction())
+    group.hold.capture(SlowEviction(), frozenset({place}))
     group.note_captured(place)
 
     assert {place} == group.hold.held
@@ -152,18 +151,18 @@ def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: MakeHold)
     first, lost = sorted(group.live.places_of(1, 4))
     group.capture(first, lost)
     with pytest.raises(NotCaptured, match="has already paused"):
-        run_recipe(ConsumerHold().capture(frozenset({first})), group.channel)
+        ConsumerHold().capture(group.channel, frozenset({first}))
 
     members = {entry["partition"]: entry["member_id"] for entry in group.hold.state()["holders"]}
     group.channel.ask(leave(members[4]))
     with pytest.raises(HoldLost, match=f"^{lost.topic}-4 is no longer held"):
-        run_recipe(group.hold.keep(), group.channel)
+        group.hold.keep(group.channel)
 
     assert {first} == group.hold.held
     group.until_delivered(lost, since=time.time())
     before = group.facts()
     group.hold.note = HoldNote(who="ann", reason="longer")
-    run_recipe(group.hold.keep(), group.channel)
+    group.hold.keep(group.channel)
 
     assert before.epoch == group.facts().epoch  # a note that changes moves no partitions
     assert ["longer"] == [read_note(one.rack_id).note.reason for one in group.holders()]
@@ -179,7 +178,7 @@ def test_of_two_captures_at_once_one_holds(shared_hold: MakeHold) -> None:
     def capture(hold: ConsumerHold) -> bool:
         with GroupChannel(group.live.cluster, group.live.group) as channel:
             try:
-                run_recipe(hold.capture(places), channel)
+                hold.capture(channel, places)
             except NotCaptured:
                 return False
             return True

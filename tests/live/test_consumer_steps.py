@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from recipe_runs import carry_out, orders
+from recipe_runs import ScriptedChannel, orders
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
@@ -33,7 +33,6 @@ from toolkit.kafka_io.membership.group_config import (
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic, TopicsFound
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
@@ -64,7 +63,7 @@ def holder(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
 
 
 @dataclass
-class Coordinator:
+class Coordinator(ScriptedChannel):
     """A coordinator of one group, as far as the recipes look at it."""
 
     readers: list[DescribedConsumerMember] = field(
@@ -82,19 +81,6 @@ class Coordinator:
     deaf: bool = False  # the owners never give anything up
     refusing: int = 0  # the error that heartbeats are answered with
     generous: int = 0  # how often a holder is given something besides
-    clock: float = 0.0
-    requests: list[Any] = field(default_factory=list)
-
-    def take(self, step: Any) -> Any:
-        """Answer what a recipe yields."""
-        match step:
-            case Sleep(seconds):
-                self.clock += seconds
-                return self.clock
-            case SendBatch(requests):
-                return tuple(self.take(request) for request in requests)
-        self.requests.append(step)
-        return self.answer(step)
 
     def answer(self, request: Any) -> Any:
         """Answer one request."""
@@ -179,45 +165,47 @@ class Coordinator:
 def captured(*numbers: int, **about: Any) -> tuple[ConsumerHold, Coordinator]:
     """Return a hold of some partitions, and the coordinator."""
     hold, group = ConsumerHold(), Coordinator(**about)
-    carry_out(hold.capture(orders(*numbers)), group)
+    hold.capture(group, orders(*numbers))
     return hold, group
 
 
 def refuse(group: Coordinator, words: str, hold: ConsumerHold | None = None) -> None:
     """Check that a capture is given up for a reason, and that nobody of ours stays."""
     with pytest.raises(NotCaptured, match=words):
-        carry_out((hold or ConsumerHold()).capture(orders(1)), group)
+        (hold or ConsumerHold()).capture(group, orders(1))
     assert {} == group.holders
 
 
-def begin(group: Coordinator, prefer: CaptureMode) -> tuple[RecipeGenerator[None], Any]:
-    """Carry a capture out until members of ours are in the group; return it, and its next step."""
-    capture = ConsumerHold(prefer).capture(orders(1))
-    step = next(capture)
-    while not group.holders:
-        step = capture.send(group.take(step))
-    return capture, step
+def step_after_join(prefer: CaptureMode) -> int:
+    """Return the first step of a capture at which members of ours are in the group."""
+    group = Coordinator()
+    ConsumerHold(prefer).capture(group, orders(1))
+    return 1 + group.steps.index(tuple(group.joins))
 
 
 @pytest.mark.parametrize("is_heard", [False, True], ids=["unsent", "sent"])
 @pytest.mark.parametrize("prefer", CaptureMode)
 @pytest.mark.parametrize("own", [{}, {ASSIGNMENT_INTERVAL_MS: "2000"}], ids=["default", "set"])
 @pytest.mark.parametrize(
-    "error", [Interrupted("stop"), ClusterUnreachable("gone"), KeyboardInterrupt()], ids=type
+    "error",
+    [Interrupted("stop"), ClusterUnreachable("gone"), KeyboardInterrupt(), KeyError("a defect")],
+    ids=type,
 )
 def test_an_interruption_at_any_step_leaves_nobody_behind(
     prefer: CaptureMode, own: dict[str, str], error: BaseException, *, is_heard: bool
 ) -> None:
     """Wherever a capture ends early, all of ours have left and what was set is set back."""
     hold, group = ConsumerHold(prefer), Coordinator(own=dict(own))
-    steps = carry_out(hold.capture(orders(1)), group)
+    hold.capture(group, orders(1))
+    steps = group.steps
     assert (1, own, orders(1)) == (len(group.holders), group.own, hold.held)
     assert len(steps) > len(["look", "topics", "session", "join", "beat", "settle"])
 
     for at in range(len(steps)):
         hold, group = ConsumerHold(prefer), Coordinator(own=dict(own))
+        group.fail(error, at=at, is_heard=is_heard)
         with pytest.raises(type(error)):
-            carry_out(hold.capture(orders(1)), group, error=error, at=at, is_heard=is_heard)
+            hold.capture(group, orders(1))
         assert ({}, own, orders()) == (group.holders, group.own, hold.held), f"step {at}"
 
 
@@ -228,7 +216,7 @@ def test_an_evicted_owner_is_waited_for_until_its_session_has_expired(
 ) -> None:
     """Until it is back it may read what it had; the hold lasts meanwhile."""
     hold, group = ConsumerHold(prefer), Coordinator(stays_away=stays_away)
-    carry_out(hold.capture(orders(1)), group)
+    hold.capture(group, orders(1))
 
     assert orders(1) == hold.held
     assert after_s <= group.clock < after_s + 20
@@ -236,50 +224,54 @@ def test_an_evicted_owner_is_waited_for_until_its_session_has_expired(
 
 def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
     """Ctrl-C while members of ours leave does not leave them behind."""
-    group = Coordinator()
-    capture, _ = begin(group, CaptureMode.LOSSLESS)
+    group, at = Coordinator(), step_after_join(CaptureMode.LOSSLESS)
+    for step in (at, at + 1):
+        group.fail(KeyboardInterrupt(), at=step, is_heard=False)
 
-    leaving = capture.throw(KeyboardInterrupt())
-    again = capture.throw(KeyboardInterrupt())
-
-    assert leaving == again
     with pytest.raises(KeyboardInterrupt):
-        capture.send(group.take(again))
+        ConsumerHold().capture(group, orders(1))
+
+    leaving, again = group.steps[at + 1 :]
+    assert leaving == again
     assert {} == group.holders
 
 
 def test_what_could_not_be_undone_is_said() -> None:
     """Where nobody answers any more, it is said what is left in the group, and for how long."""
-    capture, _ = begin(Coordinator(), CaptureMode.FAST)
-    capture.throw(ClusterUnreachable("nobody is there"))
+    group, at = Coordinator(), step_after_join(CaptureMode.FAST)
+    for step in (at, at + 1):
+        group.fail(ClusterUnreachable("nobody is there"), at=step, is_heard=False)
 
     words = r"is there; 6 offsetbook members .* session timeout; consumer\.assignment\.interval\.ms"
     with pytest.raises(NotCaptured, match=words):
-        capture.throw(ClusterUnreachable("nobody is there"))
+        ConsumerHold(CaptureMode.FAST).capture(group, orders(1))
 
 
 def test_what_is_held_stays_held_when_more_cannot_be() -> None:
     """A capture that is interrupted at any step does not touch what was captured before."""
     hold, group = captured(1)
-    before = dict(group.holders)
-    steps = carry_out(hold.capture(orders(1, 4)), group)
+    before, first = dict(group.holders), len(group.steps)
+    hold.capture(group, orders(1, 4))
     assert orders(1, 4) == hold.held
     assert before.items() < group.holders.items()
 
-    for at in range(len(steps)):
+    for at in range(len(group.steps) - first):
         hold, group = captured(1)
         before = dict(group.holders)
-        more, error = hold.capture(orders(1, 4)), Interrupted("stop")
+        group.fail(Interrupted("stop"), at=at, is_heard=False)
         with pytest.raises(Interrupted):
-            carry_out(more, group, error=error, at=at, is_heard=False)
+            hold.capture(group, orders(1, 4))
         assert (before, orders(1)) == (group.holders, hold.held), f"step {at}"
 
 
 def test_what_is_held_already_is_not_captured_again() -> None:
     """To capture what is held asks nothing of anybody."""
     hold, group = captured(1)
+    steps = list(group.steps)
 
-    assert [] == carry_out(hold.capture(orders(1)), group)
+    hold.capture(group, orders(1))
+
+    assert steps == group.steps
 
 
 def test_what_is_held_is_kept_while_more_is_captured() -> None:
@@ -289,7 +281,7 @@ def test_what_is_held_is_kept_while_more_is_captured() -> None:
     group.requests.clear()
     group.deaf = True
     with pytest.raises(NotCaptured):
-        carry_out(hold.capture(orders(4)), group)
+        hold.capture(group, orders(4))
 
     assert 2 < [beat.member_id for beat in group.heartbeats].count(member_id)
 
@@ -346,7 +338,7 @@ def test_what_is_refused_before_anybody_joins(
     """A capture that cannot succeed, or must not, says why and leaves the group alone."""
     group = Coordinator(**about)
     with pytest.raises(NotCaptured, match=words):
-        carry_out(ConsumerHold(prefer).capture(partitions), group)
+        ConsumerHold(prefer).capture(group, partitions)
 
     assert [] == group.joins
 
@@ -384,7 +376,7 @@ def test_what_holders_are_given_besides_is_not_left_to_them() -> None:
     hold, group = captured(1)
     group.generous = 1
     with pytest.raises(HoldLost):
-        carry_out(hold.keep(), group)
+        hold.keep(group)
     assert ({}, orders()) == (group.holders, hold.held)
 
 
@@ -430,11 +422,11 @@ def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:
     longer = replace(first, reason="longer")
     hold, group = ConsumerHold(note=HoldNote(who="ann")), Coordinator()
 
-    carry_out(hold.capture(orders(1)), group)
-    carry_out(hold.keep(), group)
+    hold.capture(group, orders(1))
+    hold.keep(group)
     hold.note = replace(hold.note, reason="longer")
-    carry_out(hold.keep(), group)
-    carry_out(hold.keep(), group)
+    hold.keep(group)
+    hold.keep(group)
 
     assert [first, longer] == [read_note(b.rack_id).note for b in group.heartbeats if b.rack_id]
 
@@ -446,10 +438,10 @@ def test_a_hold_that_lost_a_partition_says_which_and_goes_on_with_the_others() -
     del group.holders[members[4]]
 
     with pytest.raises(HoldLost, match=r"^orders-4 is no longer held"):
-        carry_out(hold.keep(), group)
+        hold.keep(group)
 
     assert orders(1) == hold.held
-    carry_out(hold.keep(), group)
+    hold.keep(group)
     assert [members[1]] == list(group.holders)
 
 
@@ -458,10 +450,10 @@ def test_a_broker_that_refuses_does_not_end_a_hold() -> None:
     hold, group = captured(1)
     group.refusing = 30
     with pytest.raises(BrokerRefused, match="holding orders-1: not allowed"):
-        carry_out(hold.keep(), group)
+        hold.keep(group)
 
     group.refusing = 0
-    carry_out(hold.keep(), group)
+    hold.keep(group)
     assert orders(1) == hold.held
 
 
@@ -469,9 +461,10 @@ def test_what_is_lost_is_said_though_nobody_answers_any_more() -> None:
     """That a partition is lost is known, whether its member can be told to leave or not."""
     hold, group = captured(1)
     group.holders.clear()
+    group.fail(ClusterUnreachable("gone"), at=1, is_heard=False)
 
     with pytest.raises(HoldLost):
-        carry_out(hold.keep(), group, error=ClusterUnreachable("gone"), at=1, is_heard=False)
+        hold.keep(group)
 
     assert orders() == hold.held
 
@@ -482,20 +475,18 @@ def test_a_hold_goes_on_from_its_state() -> None:
     other = ConsumerHold.from_state(json.loads(json.dumps(hold.state())))
 
     assert (hold.held, hold.state()) == (other.held, other.state())
-    carry_out(other.keep(), group)
-    carry_out(other.release(orders(1, 2)), group)
+    other.keep(group)
+    other.release(group, orders(1, 2))
     assert (orders(4), 1) == (other.held, len(group.holders))
-    carry_out(other.release(orders(4)), group)
+    other.release(group, orders(4))
     assert (orders(), {}) == (other.held, group.holders)
 
 
 def test_what_could_not_be_released_is_still_held() -> None:
     """A release that did not get through can be tried again."""
     hold, group = captured(1)
-
+    group.fail(ClusterUnreachable("no"), at=0, is_heard=False)
     with pytest.raises(ClusterUnreachable):
-        carry_out(
-            hold.release(orders(1)), group, error=ClusterUnreachable("no"), at=0, is_heard=False
-        )
+        hold.release(group, orders(1))
 
     assert orders(1) == hold.held

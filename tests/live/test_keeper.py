@@ -13,7 +13,7 @@ import pytest
 from toolkit.errors import ClusterUnreachable, Interrupted
 from toolkit.live.keeper import Keeper
 from toolkit.live.keeper_socket import KeeperRequest
-from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
 
@@ -26,30 +26,29 @@ class Recipes:
 
     held: frozenset[TopicPartition] = frozenset({ONE, TWO})
     fails: list[str] = field(default_factory=list)
-    note: HoldNote = field(default_factory=HoldNote)
     survives_s: float | None = 45.0
     beat_every_s: float = 0.0
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, channel: RecipeChannel, wanted: frozenset[TopicPartition]) -> None:
         """Hold more."""
-        yield from self._step("capture")
+        self._step(channel, "capture")
         self.held |= wanted
 
-    def keep(self) -> RecipeGenerator[None]:
+    def keep(self, channel: RecipeChannel) -> None:
         """Go on."""
-        yield from self._step("keep")
+        self._step(channel, "keep")
 
-    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Hold less."""
-        yield from self._step("release")
+        self._step(channel, "release")
         self.held -= some
 
     def state(self) -> dict[str, Any]:
         """Return nothing of interest."""
         return {"held": sorted(self.held)}
 
-    def _step(self, name: str) -> RecipeGenerator[None]:
-        yield Sleep(0)
+    def _step(self, channel: RecipeChannel, name: str) -> None:
+        channel.sleep(0)
         if name in self.fails:
             self.fails.remove(name)
             raise ClusterUnreachable("nobody is there")

@@ -1,4 +1,4 @@
-"""A recipe is carried out step by step, and is interrupted once."""
+"""The steps of a recipe are carried out over a channel, and a recipe is interrupted once."""
 
 from __future__ import annotations
 
@@ -9,31 +9,25 @@ from typing import Any
 import pytest
 
 from toolkit.errors import ClusterUnreachable, Interrupted
+from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Leave
 from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
-from toolkit.live.recipe_steps import (
-    IsAnswered,
-    RecipeGenerator,
-    SendAhead,
-    SendBatch,
-    SendInTurn,
-    Sleep,
-    WaitFor,
-    run_recipe,
-)
+from toolkit.live.recipe_steps import CheckedChannel, RecipeChannel, ask_both
+from toolkit.model import Cluster
 
 
 @dataclass
-class Broker:
+class Broker(RecipeChannel):
     """Answers each request with its place in the order of all, and remembers them."""
 
-    heard: list[MemberRequest] = field(default_factory=list)
-    ahead: list[MemberRequest] = field(default_factory=list)
+    heard: list[MemberRequest[Any]] = field(default_factory=list)
+    ahead: list[MemberRequest[Any]] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
     silent_after: int = 1000
     error: Exception = field(default_factory=lambda: ClusterUnreachable("nobody is there"))
 
-    def ask_together(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
+    def ask_together(self, requests: Sequence[MemberRequest[Any]]) -> tuple[Any, ...]:
         """Take several requests."""
         if len(self.heard) >= self.silent_after:
             self.silent_after = 1000
@@ -41,10 +35,10 @@ class Broker:
         self.heard += requests
         return tuple(range(len(self.heard) - len(requests), len(self.heard)))
 
-    def send_ahead(self, *requests: MemberRequest, after: str | None = None) -> tuple[str, ...]:
-        """Take some that wait."""
-        self.ahead += requests
-        return tuple("sent" if after is None else f"{after} after" for _ in requests)
+    def send_ahead(self, request: MemberRequest[Any], *, after: str | None = None) -> str:
+        """Take one that waits."""
+        self.ahead.append(request)
+        return "sent" if after is None else f"{after} after"
 
     def is_answered(self, pending: str) -> bool:
         """Whether one that waits is answered."""
@@ -54,43 +48,53 @@ class Broker:
         """Answer it."""
         return f"answer to what was {pending}"
 
+    def sleep(self, seconds: float) -> float:
+        """Note how long; the clock stands still."""
+        self.slept.append(seconds)
+        return self.now()
+
+    def now(self) -> float:
+        """Return the clock."""
+        return 1.0
+
 
 BEAT, LEAVE = ClassicHeartbeat("m", 1), Leave(("m",))
 
 
-def recipe() -> RecipeGenerator[list[Any]]:
+def recipe(channel: RecipeChannel) -> list[Any]:
     """Ask, wait, ask together, leave one waiting; leave the group whatever happens."""
-    answers = []
+    answers: list[Any] = []
     try:
-        answers.append((yield BEAT))
-        answers.append((yield Sleep(0.5)) > 0)
-        answers.append((yield SendBatch((BEAT, FetchCommits()))))
-        answers.append((yield SendBatch(())))
-        answers.append((yield WaitFor((yield SendAhead(BEAT)))))
-        one, other = yield SendInTurn((BEAT, LEAVE), after=(yield SendAhead(BEAT)))
-        answers.append((yield IsAnswered(one)))
-        answers.append((yield WaitFor(other)))
+        answers.append(channel.ask(BEAT))
+        answers.append(channel.sleep(0.5))
+        answers.append(ask_both(channel, BEAT, FetchCommits()))
+        answers.append(channel.ask_together([BEAT, BEAT]))
+        answers.append(channel.wait_for(channel.send_ahead(BEAT)))
+        one = channel.send_ahead(BEAT)
+        other = channel.send_ahead(LEAVE, after=one)
+        answers.append(channel.is_answered(one))
+        answers.append(channel.wait_for(other))
     except Interrupted:
-        yield LEAVE
-        yield LEAVE
+        channel.ask(LEAVE)
+        channel.ask(LEAVE)
         raise
     return answers
 
 
 def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
     """Each kind of step is answered in its own way, and the recipe's result is returned."""
-    broker, slept = Broker(), []
+    broker = Broker()
 
-    answers = run_recipe(recipe(), broker, sleep=slept.append)
+    answers = recipe(CheckedChannel(broker, lambda: None))
 
     answer = "answer to what was sent"
-    assert [0, True, (1, 2), (), answer, True, f"{answer} after"] == answers
-    assert [BEAT, BEAT, FetchCommits()] == broker.heard
-    assert [BEAT, BEAT, BEAT, LEAVE] == broker.ahead
-    assert [0.5] == slept
+    assert [0, 1.0, (1, 2), (3, 4), answer, True, f"{answer} after"] == answers
+    assert [BEAT, BEAT, FetchCommits(), BEAT, BEAT] == broker.heard
+    assert [BEAT, BEAT, LEAVE] == broker.ahead
+    assert [0.5] == broker.slept
 
 
-@pytest.mark.parametrize("step", range(9))
+@pytest.mark.parametrize("step", range(10))
 def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
     """What `check` raises is raised inside, once, and what is asked for then is done."""
     broker, checks = Broker(), iter(range(100))
@@ -100,29 +104,37 @@ def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
             raise Interrupted("enough")
 
     with pytest.raises(Interrupted):
-        run_recipe(recipe(), broker, check=check, sleep=lambda _: None)
+        recipe(CheckedChannel(broker, check))
 
-    assert [LEAVE, LEAVE] == broker.heard[-2:]
+    assert (step + 1, [LEAVE, LEAVE]) == (next(checks), broker.heard[-2:])
 
 
 def test_what_sending_raises_is_raised_inside_the_recipe() -> None:
     """A broker that is gone ends a recipe that does not expect it."""
     with pytest.raises(ClusterUnreachable):
-        run_recipe(recipe(), Broker(silent_after=1), sleep=lambda _: None)
+        recipe(CheckedChannel(Broker(silent_after=1), lambda: None))
 
 
-def test_a_defect_is_raised_inside_the_recipe() -> None:
-    """A recipe puts things in order also after an error that nobody expects."""
-    broker = Broker(silent_after=1, error=KeyError("a defect"))
+@pytest.mark.parametrize("error", [ClusterUnreachable("gone"), KeyError("a defect")], ids=type)
+def test_a_recipe_is_not_checked_when_a_step_has_failed(error: Exception) -> None:
+    """What puts things in order, also after an error that nobody expects, is not interrupted."""
+    broker, failed = Broker(silent_after=0, error=error), []
 
-    def orderly() -> RecipeGenerator[None]:
-        yield BEAT
-        try:
-            yield BEAT
-        finally:
-            yield LEAVE
+    def check() -> None:
+        if failed:
+            raise Interrupted("enough")
 
-    with pytest.raises(KeyError):
-        run_recipe(orderly(), broker, sleep=lambda _: None)
+    channel = CheckedChannel(broker, check)
+    with pytest.raises(type(error)):
+        channel.ask(BEAT)
+    failed.append(1)
 
-    assert [BEAT, LEAVE] == broker.heard
+    channel.ask(LEAVE)
+
+    assert [LEAVE] == broker.heard
+
+
+def test_a_batch_of_nothing_is_not_sent() -> None:
+    """No broker is looked for where there is nothing to ask."""
+    with GroupChannel(Cluster("eu", "127.0.0.1:1"), "group") as channel:
+        assert () == channel.ask_together([])

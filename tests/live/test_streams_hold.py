@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ from toolkit.errors import Blocked, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.channel import GroupChannel, PendingAnswer
 from toolkit.kafka_io.membership.classic import Leave
+from toolkit.kafka_io.membership.request import AnswerT, MemberRequest
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep, run_recipe
+from toolkit.live.recipe_steps import CheckedChannel, RecipeChannel
 from toolkit.model import Cluster, Group, Snapshot
 from toolkit.operate import watch_move
 from toolkit.operate.move import move
@@ -186,20 +186,29 @@ def test_somebody_else_resumes(shared_hold: RecipeHold) -> None:
     assert [] == group.holders()
 
 
-def watched(recipe: RecipeGenerator[None], asks: list[list[str]]) -> RecipeGenerator[None]:
-    """Yield what a recipe yields; `asks` gets what it asks for, once where it asks again."""
-    go_on = partial(next, recipe)
-    with suppress(StopIteration):
-        while True:
-            step = go_on()
-            requests = step.requests if isinstance(step, SendBatch) else (step,)
-            names = [type(one).__name__ for one in requests]
-            if not isinstance(step, Sleep) and asks[-1:] != [names]:
-                asks.append(names)
-            try:
-                go_on = partial(recipe.send, (yield step))
-            except BaseException as exc:  # noqa: BLE001  # the recipe is to hear of it
-                go_on = partial(recipe.throw, exc)
+class Watched(CheckedChannel):
+    """Notes what a recipe asks for, once where it asks again, before that is checked and sent."""
+
+    def __init__(self, channel: RecipeChannel, check: Callable[[], None]) -> None:
+        """Note nothing yet."""
+        super().__init__(channel, check)
+        self.asks: list[list[str]] = []
+
+    def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
+        """Note and send requests."""
+        self._note([type(one).__name__ for one in requests])
+        return super().ask_together(requests)
+
+    def send_ahead(
+        self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None
+    ) -> PendingAnswer[AnswerT]:
+        """Note and send a request that is not waited for."""
+        self._note(["ahead", type(request).__name__])
+        return super().send_ahead(request, after=after)
+
+    def _note(self, names: list[str]) -> None:
+        if self.asks[-1:] != [names]:
+            self.asks.append(names)
 
 
 def test_interrupted_at_every_step(shared_hold: RecipeHold) -> None:
@@ -217,15 +226,13 @@ def interrupted(group: RecipeHold, step: int) -> bool:
     """Capture until the recipe asks for the nth thing, and return whether it did."""
 
     def attempt() -> bool:
-        asks: list[list[str]] = []
-        capture = watched(group.hold.capture(group.live.places_of(*PAUSED)), asks)
-
         def check() -> None:
-            if len(asks) == step:
+            if len(channel.asks) == step:
                 raise Interrupted("enough")
 
+        channel = Watched(group.channel, check)
         try:
-            run_recipe(capture, group.channel, check=check)
+            group.hold.capture(channel, group.live.places_of(*PAUSED))
         except Interrupted:
             return True
         return False
@@ -244,7 +251,7 @@ def test_tasks_of_several_partitions(held: Held) -> None:
         group.capture(first, second)
         group.until_others_are_read()
         with pytest.raises(Blocked, match="belongs to the same task"):
-            run_recipe(group.hold.release(frozenset({first})), group.channel)
+            group.hold.release(group.channel, frozenset({first}))
         assert {first, second} == group.hold.held
         group.release(first, second)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
+from recipe_runs import ScriptedChannel, orders
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.classic import (
@@ -29,7 +31,7 @@ from toolkit.kafka_io.wire.fields import (
     partitions,
     strings,
 )
-from toolkit.live.recipe_steps import Sleep
+from toolkit.live.leader_hold import BEAT_S
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, StreamsThread
 from toolkit.model import HoldNote, TopicPartition
@@ -207,6 +209,25 @@ def test_another_process_can_go_on() -> None:
     assert (tasks.topics, tasks.threads) == (again.topics, again.threads)
 
 
+@dataclass
+class Coordinator(ScriptedChannel):
+    """A coordinator whose members say at each join what they still own."""
+
+    joins: Iterator[JoinResult]
+    beats: Iterator[int]  # the codes that heartbeats are answered with
+
+    def answer(self, request: Any) -> Any:
+        """Answer one request."""
+        match request:
+            case Join():
+                return next(self.joins)
+            case Sync():
+                return SyncResult(0)
+            case ClassicHeartbeat():
+                return ErrorCodeResult(next(self.beats))
+        raise AssertionError(request)
+
+
 def test_what_is_added_is_waited_for() -> None:
     """More is held only when the thread that had it has said that it does not have it any more."""
     state = {
@@ -218,24 +239,18 @@ def test_what_is_added_is_waited_for() -> None:
         "tasks": two_threads().as_state(),
     }
     hold = StreamsHold.from_state(state, note=HoldNote())
-    held = frozenset(TopicPartition("orders", number) for number in (0, 1))
-    steps = hold.capture(held)
 
     def joined(*still: int) -> JoinResult:
         here = {member_id("a"): subscription(1, 2, 4), member_id("b"): subscription(2, *still)}
         return JoinResult(0, "ours", 2, "ours", "stream", {**here, "ours": b""})
 
-    assert isinstance(next(steps), Join)
-    assert isinstance(steps.send(joined(1, 3, 5)), Sync)
-    assert Sleep(0) == steps.send(SyncResult(0))
-    assert isinstance(steps.send(0.0), Sleep)
-    assert isinstance(steps.send(0.1), ClassicHeartbeat)
-    assert isinstance(steps.send(ErrorCodeResult(27)), Join)
-    sync = steps.send(joined(3, 5))
+    group = Coordinator(iter([joined(1, 3, 5), joined(3, 5)]), iter([27]))
+    hold.capture(group, orders(0, 1))
+
+    assert [Join, Sync, ClassicHeartbeat, Join, Sync] == [type(one) for one in group.requests]
+    sync = group.requests[-1]
     given = {one: data for one, data in sync.assignments.items() if one != "ours"}
     assert {member_id("a"): assignment(2, 4).write(), member_id("b"): assignment(3, 5).write()} == (
         given
     )
-    with pytest.raises(StopIteration):
-        steps.send(SyncResult(0))
-    assert held == hold.held
+    assert (orders(0, 1), BEAT_S) == (hold.held, group.clock)

@@ -20,7 +20,6 @@ from toolkit.errors import Blocked, HoldLost, NotCaptured
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.keeper_socket import ask_keeper
-from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.plan import ChangeStatus, Outcome
 from toolkit.planning.changes.move import MoveRequest
@@ -163,7 +162,7 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(shared_holding: MakeHoldin
                 GroupChannel(one.live.cluster, one.live.group) as channel,
                 pytest.raises(NotCaptured, match=f"bob @ desk has already paused {topic}:4-5"),
             ):
-                run_recipe(ClassicHold(note=NOTE).capture(held), channel)
+                ClassicHold(note=NOTE).capture(channel, held)
             assert held | lost == one.paused
             first.dies()
             applications.until_delivered(set(one.live.places) - held, since=time.time())
@@ -219,7 +218,7 @@ class KeptHold(RecipeHold):
         while not self._ended.wait(self.hold.beat_every_s):
             with self._busy:
                 if self.hold.held:
-                    run_recipe(self.hold.keep(), self.channel)
+                    self.hold.keep(self.channel)
 
 
 def pause_at_once(both: list[Holding], numbers: tuple[int, int]) -> list[Outcome]:

@@ -27,10 +27,10 @@ from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
     ChangeConfig,
-    ConfigChanged,
     ConfigFound,
     FetchGroupConfig,
 )
+from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.streams import (
     DescribeStreams,
     LeaveStreams,
@@ -39,7 +39,7 @@ from toolkit.kafka_io.membership.streams import (
     StreamsHeartbeatResult,
     possible_topologies,
 )
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
@@ -79,68 +79,67 @@ class ApplicationHold:
         # When the delay began, at the earliest and at the latest, by the monotonic clock.
         self._began = (0.0, 0.0)
 
-    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """Hold these; returns when no member has a task any more."""
         if self.held:
             raise NotCaptured("the whole application is paused already")
-        group = yield from described()
+        group = described(channel)
         self._refuse_another(group)
         self._member_id, self.held = str(uuid4()), partitions
         evicted = {one.member_id for one in group.members}
         try:
-            yield from self._set_delay()
-            yield from self._find_topology(group)
-            self._refuse_another((yield from described()))
-            yield from self._evict_all()
-            yield from self._until_back(evicted)
-        except BaseException as exc:
+            self._set_delay(channel)
+            self._find_topology(channel, group)
+            self._refuse_another(described(channel))
+            self._evict_all(channel)
+            self._until_back(channel, evicted)
+        except BaseException:
             self.held = frozenset()
-            if not isinstance(exc, GeneratorExit):
-                with suppress(ToolkitError):
-                    yield from self._leave()
+            with suppress(ToolkitError):
+                self._leave(channel)
             raise
 
-    def keep(self) -> RecipeGenerator[None]:
+    def keep(self, channel: RecipeChannel) -> None:
         """
         Stay in the group, and evict all members again around the end of the delay.
 
         Raises BrokerRefused where a member had tasks, after evicting it.
         """
-        group = yield from described()
+        group = described(channel)
         was_read = is_read(group)
         if self._member_id not in {one.member_id for one in group.members}:
-            yield from self._come_back(group)
+            self._come_back(channel, group)
         elif was_read:
-            yield from self._evict_all()
-        elif (yield Sleep(0)) >= self._began[0] + self.survives_s - BEGIN_AGAIN_S:
-            was_read = yield from self._evict_around_the_end()
+            self._evict_all(channel)
+        elif channel.now() >= self._began[0] + self.survives_s - BEGIN_AGAIN_S:
+            was_read = self._evict_around_the_end(channel)
         else:
-            yield from self._beat(group)
+            self._beat(channel, group)
         if was_read:
             raise BrokerRefused(READ)
 
-    def _beat(self, group: StreamsFacts) -> RecipeGenerator[None]:
-        beat: StreamsHeartbeatResult = yield StreamsHeartbeat(self._member_id, self._epoch)
+    def _beat(self, channel: RecipeChannel, group: StreamsFacts) -> None:
+        beat = channel.ask(StreamsHeartbeat(self._member_id, self._epoch))
         if beat.error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}:
-            yield from self._come_back(group)
+            self._come_back(channel, group)
         elif beat.error:
             raise BrokerRefused(f"the coordinator rejected the heartbeat of a hold: {beat.why}")
         else:
             self._epoch = beat.epoch
 
-    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Let the application go on; returns when it has its tasks, after the delay."""
         if self.held - some:
             raise Blocked(
                 "nothing was resumed: the tasks of a Streams application are paused together",
                 hint="resume all its partitions",
             )
-        not_restored = yield from self._leave()
+        not_restored = self._leave(channel)
         self.held = frozenset()
         if not_restored:
             raise BrokerRefused(not_restored)
-        left_s = self._began[1] + self.survives_s - (yield Sleep(0))
-        if why := (yield from until_resumed(left_s + TOLD_WITHIN_S)):
+        left_s = self._began[1] + self.survives_s - channel.now()
+        if why := until_resumed(channel, left_s + TOLD_WITHIN_S):
             raise BrokerRefused(why)
 
     def state(self) -> dict[str, Any]:
@@ -168,8 +167,8 @@ class ApplicationHold:
     def _delay_ms(self) -> str:
         return str(round(self.survives_s * 1000))
 
-    def _set_delay(self) -> RecipeGenerator[None]:
-        found = yield from delay_setting()
+    def _set_delay(self, channel: RecipeChannel) -> None:
+        found = delay_setting(channel)
         if STREAMS_DELAY_MS not in found.values:
             raise NotCaptured(
                 f"this cluster has no {STREAMS_DELAY_MS}", hint="stop the application instead"
@@ -177,14 +176,14 @@ class ApplicationHold:
         own = found.own.get(STREAMS_DELAY_MS)
         self._setting = None if own == self._delay_ms else own
         self._is_set = True  # perhaps, where no answer comes
-        changed: ConfigChanged = yield ChangeConfig(STREAMS_DELAY_MS, self._delay_ms)
+        changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._delay_ms))
         if changed.error:
             raise NotCaptured(f"{STREAMS_DELAY_MS} of the group cannot be set: {changed.why}")
 
-    def _find_topology(self, group: StreamsFacts) -> RecipeGenerator[None]:
+    def _find_topology(self, channel: RecipeChannel, group: StreamsFacts) -> None:
         """Join, which succeeds with the application's own topology only, and disturbs no member."""
         for number, topology in enumerate(possible_topologies(group.topology)):
-            joined: StreamsHeartbeatResult = yield self._join(topology)
+            joined = channel.ask(self._join(topology))
             if not joined.error:
                 self._topology = number
                 return
@@ -200,20 +199,21 @@ class ApplicationHold:
         text = write_note(replace(self.note, survives_s=self.survives_s), self.held)
         return StreamsHeartbeat(self._member_id, topology=topology, rack_id=text)
 
-    def _evict_all(self) -> RecipeGenerator[None]:
+    def _evict_all(self, channel: RecipeChannel) -> None:
         """Evict all members, also the sentinel, which then joins first: the delay begins."""
-        group = yield from described()
+        group = described(channel)
         topologies = possible_topologies(group.topology)
         topology = next(islice(topologies, self._topology, None))
-        evict = (LeaveStreams(one.member_id) for one in group.members)
-        began = yield Sleep(0)
-        *_, joined = yield SendBatch((*evict, self._join(topology)))
-        self._began = (began, (yield Sleep(0)))
+        requests: list[MemberRequest[StreamsHeartbeatResult]]
+        requests = [*(LeaveStreams(one.member_id) for one in group.members), self._join(topology)]
+        began = channel.now()
+        *_, joined = channel.ask_together(requests)
+        self._began = (began, channel.now())
         if joined.error:
             raise BrokerRefused(f"joining the group again: {joined.why}")
         self._epoch = joined.epoch
 
-    def _evict_around_the_end(self) -> RecipeGenerator[bool]:
+    def _evict_around_the_end(self, channel: RecipeChannel) -> bool:
         """
         Evict all others again and again until the delay is over, and begin a new one.
 
@@ -223,39 +223,39 @@ class ApplicationHold:
         its tasks tell that it is over, and it shows in every description that the application is
         paused. The others are evicted before their next heartbeat.
         """
-        now = yield Sleep(0)
-        now = yield Sleep(max(0.0, self._began[0] + self.survives_s - EVICT_BEFORE_S - now))
+        now = channel.now()
+        now = channel.sleep(max(0.0, self._began[0] + self.survives_s - EVICT_BEFORE_S - now))
         is_over = was_read = False
         give_up_at = self._began[1] + self.survives_s + LATE_S
         while not is_over and now < give_up_at:
-            group = yield from described()
+            group = described(channel)
             others = (one.member_id for one in group.members if one.member_id != self._member_id)
-            yield SendBatch(tuple(map(LeaveStreams, others)))
+            channel.ask_together([LeaveStreams(one) for one in others])
             is_over = any(one.is_to_read for one in group.members)
             was_read |= is_read(group)
-            now = yield Sleep(0)
-        yield from self._evict_all()
+            now = channel.now()
+        self._evict_all(channel)
         return was_read
 
-    def _until_back(self, evicted: set[str]) -> RecipeGenerator[None]:
+    def _until_back(self, channel: RecipeChannel, evicted: set[str]) -> None:
         """Wait until all that were evicted are back, and so know it, or must have ended."""
-        expired_at = (yield Sleep(0)) + SESSION_TIMEOUT_S
+        expired_at = channel.now() + SESSION_TIMEOUT_S
         while True:
-            group = yield from described()
+            group = described(channel)
             self._refuse_another(group)
-            is_over = (yield Sleep(0)) > expired_at
+            is_over = channel.now() > expired_at
             if not is_read(group):
                 if is_over or evicted <= {one.member_id for one in group.members}:
                     return
             elif is_over:
                 raise NotCaptured("the coordinator assigns tasks all the same", hint=AGAIN)
-            yield Sleep(self.beat_every_s)
+            channel.sleep(self.beat_every_s)
             with suppress(BrokerRefused):  # the setting may not have reached the coordinator
-                yield from self.keep()
+                self.keep(channel)
 
-    def _come_back(self, group: StreamsFacts) -> RecipeGenerator[None]:
+    def _come_back(self, channel: RecipeChannel, group: StreamsFacts) -> None:
         """Join again, unless the application was resumed: its setting is gone then."""
-        found = yield from delay_setting()
+        found = delay_setting(channel)
         is_own = found.own.get(STREAMS_DELAY_MS) == self._delay_ms
         if not is_own or self._others(group):
             self.held = frozenset()
@@ -264,15 +264,15 @@ class ApplicationHold:
                 "hold lost: its member is no longer in the group. Either the application was "
                 "resumed, or another operator pauses it"
             )
-        yield from self._evict_all()
+        self._evict_all(channel)
 
-    def _leave(self) -> RecipeGenerator[str]:
+    def _leave(self, channel: RecipeChannel) -> str:
         """Restore the setting, and leave, in this order; return why it was not restored."""
         why = ""
         if self._is_set:
-            changed: ConfigChanged = yield ChangeConfig(STREAMS_DELAY_MS, self._setting)
+            changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._setting))
             why = f"{STREAMS_DELAY_MS} was not restored: {changed.why}" if changed.error else ""
-        yield LeaveStreams(self._member_id)
+        channel.ask(LeaveStreams(self._member_id))
         return why
 
     def _others(self, group: StreamsFacts) -> set[str]:
@@ -287,9 +287,9 @@ class ApplicationHold:
             raise NotCaptured("the application is paused by another operator", hint=AGAIN)
 
 
-def described() -> RecipeGenerator[StreamsFacts]:
+def described(channel: RecipeChannel) -> StreamsFacts:
     """Return the group; raises BrokerRefused where it, or its topology, is not known."""
-    group: StreamsFacts = yield DescribeStreams()
+    group = channel.ask(DescribeStreams())
     if group.error:
         raise BrokerRefused(f"the group cannot be described: {group.why}")
     if group.topology is None:
@@ -297,9 +297,9 @@ def described() -> RecipeGenerator[StreamsFacts]:
     return group
 
 
-def delay_setting() -> RecipeGenerator[ConfigFound]:
+def delay_setting(channel: RecipeChannel) -> ConfigFound:
     """Return the delay in force, if the cluster has it, and the group's own, if it is set."""
-    found: ConfigFound = yield FetchGroupConfig((STREAMS_DELAY_MS,))
+    found = channel.ask(FetchGroupConfig((STREAMS_DELAY_MS,)))
     if found.error:
         raise BrokerRefused(f"{STREAMS_DELAY_MS} of the group cannot be read: {found.why}")
     return found
@@ -315,13 +315,13 @@ def is_read(group: StreamsFacts) -> bool:
     return any(one.reads for one in group.members if one.client_id != HOLDER_CLIENT_ID)
 
 
-def until_resumed(within_s: float) -> RecipeGenerator[str]:
+def until_resumed(channel: RecipeChannel, within_s: float) -> str:
     """Wait until the members have tasks, or there are none; return why that was not seen."""
-    now = yield Sleep(0)
+    now = channel.now()
     give_up_at = now + within_s
     while now < give_up_at:
-        group = yield from described()
+        group = described(channel)
         if not group.members or is_read(group):
             return ""
-        now = yield Sleep(LOOK_EVERY_S)
+        now = channel.sleep(LOOK_EVERY_S)
     return "resumed, but its members have been assigned no tasks yet"

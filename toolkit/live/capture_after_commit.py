@@ -23,8 +23,8 @@ from toolkit.live.classic_capture import (
     until_back,
     waiting,
 )
-from toolkit.live.classic_member import SentinelMember, draw_id
-from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep, WaitFor
+from toolkit.live.classic_member import OwnIds, SentinelMember
+from toolkit.live.recipe_steps import RecipeChannel, ask_both
 from toolkit.live.rival_captures import begin_contest
 from toolkit.model import TopicPartition
 
@@ -35,10 +35,8 @@ SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
 def lead_after_commit(
-    member: SentinelMember,
-    owned: Mapping[str, frozenset[TopicPartition]],
-    own_ids: list[str],
-) -> RecipeGenerator[JoinResult]:
+    own: OwnIds, member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]]
+) -> JoinResult:
     """
     Join as the leader of a Stable group whose members read on while they rebalance.
 
@@ -46,21 +44,21 @@ def lead_after_commit(
     second sentinel waits for. Then that one keeps the rebalance from ending. Raises
     AnotherCapture, before anybody is removed, if another capture goes on.
     """
-    blocker = SentinelMember(member.protocol)
+    channel, blocker = own.channel, SentinelMember(member.protocol)
     # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
-    blocker.member_id = yield from draw_id(blocker, own_ids, len(owned), last=True)
-    leader = yield from _outlast(blocker, own_ids)
-    leader = yield from _await_commit(blocker, leader, owned)
-    member.member_id = yield from draw_id(SentinelMember(member.protocol), own_ids, len(owned) + 1)
-    yield SendAhead(member.join_quietly())
-    yield from _until_they_wait(blocker, leader)
-    listed = yield from waiting(member)
+    blocker.member_id = own.draw_id(blocker, len(owned), last=True)
+    leader = _outlast(own, blocker)
+    leader = _await_commit(channel, blocker, leader, owned)
+    member.member_id = own.draw_id(SentinelMember(member.protocol), len(owned) + 1)
+    channel.send_ahead(member.join_quietly())
+    _until_they_wait(channel, blocker, leader)
+    listed = waiting(channel, member)
     first = ahead_of(member, listed)
-    yield Leave(tuple(sorted({leader.member_id, *first} - set(own_ids))))
-    joining = yield SendAhead(member.join())
+    channel.ask(Leave(tuple(sorted({leader.member_id, *first} - set(own.ids)))))
+    joining = channel.send_ahead(member.join())
     # Until it is back it may not have heard of it, and read on.
-    yield from until_back(len(listed), LET_GO_AFTER_S, (blocker,))
-    return (yield from let_it_end(joining, blocker))
+    until_back(channel, len(listed), LET_GO_AFTER_S, staying=blocker)
+    return let_it_end(channel, joining, blocker)
 
 
 class GroupLeader(NamedTuple):
@@ -70,67 +68,69 @@ class GroupLeader(NamedTuple):
     assigned_at: float
 
 
-def _outlast(member: SentinelMember, own_ids: list[str]) -> RecipeGenerator[GroupLeader]:
+def _outlast(own: OwnIds, member: SentinelMember) -> GroupLeader:
     """Join as a member that wants nothing, and stay until no other capture can go on."""
-    (connection,) = yield from open_connections(1)
-    contest = yield from begin_contest()
-    joining = yield SendAhead(member.join_quietly(), after=connection)
+    channel = own.channel
+    (connection,) = open_connections(channel, 1)
+    contest = begin_contest(own)
+    joining = channel.send_ahead(member.join_quietly(), after=connection)
     is_over = False
     while not contest.has_joined:
-        is_over = yield from contest.look(member.member_id, own_ids)
-    leader = yield from _join_quietly(member, (yield WaitFor(joining)))
+        is_over = contest.look(member.member_id)
+    leader = _join_quietly(channel, member, channel.wait_for(joining))
     while not is_over:
-        if (yield member.heartbeat()).error == ErrorCode.REBALANCE_IN_PROGRESS:
-            leader = yield from _join_quietly(member)
-        is_over = yield from contest.look(member.member_id, own_ids)
+        if channel.ask(member.heartbeat()).error == ErrorCode.REBALANCE_IN_PROGRESS:
+            leader = _join_quietly(channel, member)
+        is_over = contest.look(member.member_id)
     return leader
 
 
 def _join_quietly(
-    member: SentinelMember, answer: JoinResult | None = None
-) -> RecipeGenerator[GroupLeader]:
+    channel: RecipeChannel, member: SentinelMember, answer: JoinResult | None = None
+) -> GroupLeader:
     """Join as one that wants nothing, once more until the group is at rest."""
-    code = ErrorCode.REBALANCE_IN_PROGRESS
+    code: int = ErrorCode.REBALANCE_IN_PROGRESS
     while code == ErrorCode.REBALANCE_IN_PROGRESS:
-        joined: JoinResult = answer or (yield member.join_quietly())
+        joined = answer or channel.ask(member.join_quietly())
         answer = None
         if joined.error:
             raise rejected(joined)
         member.generation = joined.generation
-        code = (yield member.sync({})).error
-    return GroupLeader(joined.leader, (yield Sleep(0)))
+        code = channel.ask(member.sync({})).error
+    return GroupLeader(joined.leader, channel.now())
 
 
 def _await_commit(
+    channel: RecipeChannel,
     member: SentinelMember,
     leader: GroupLeader,
     owned: Mapping[str, frozenset[TopicPartition]],
-) -> RecipeGenerator[GroupLeader]:
+) -> GroupLeader:
     """Be a member that wants nothing until the leader has committed; return who leads."""
-    before = (yield FetchCommits()).offsets
+    before = channel.ask(FetchCommits()).offsets
     now = leader.assigned_at
     give_up_at = now + COMMIT_WITHIN_S
     while now < give_up_at:
-        found, beaten = yield SendBatch((FetchCommits(), member.heartbeat()))
+        found, beaten = ask_both(channel, FetchCommits(), member.heartbeat())
         if beaten.error == ErrorCode.REBALANCE_IN_PROGRESS:
             # A leader may take the new member as an occasion to share out differently.
-            leader = yield from _join_quietly(member)
+            leader = _join_quietly(channel, member)
         places = owned.get(leader.member_id, frozenset())
         moved = any(found.offsets.get(one) != before.get(one) for one in places)
         if not places or (moved and _next_beat(leader, now) - now < SOON_S):
             break
         before = found.offsets
-        now = yield Sleep(LOOK_EVERY_S)
+        now = channel.sleep(LOOK_EVERY_S)
     return leader
 
 
-def _until_they_wait(member: SentinelMember, leader: GroupLeader) -> RecipeGenerator[None]:
+def _until_they_wait(channel: RecipeChannel, member: SentinelMember, leader: GroupLeader) -> None:
     """Wait until all have heard of the rebalance with a heartbeat, and wait in it."""
-    now = yield Sleep(0)
+    now = channel.now()
     heard_at = _next_beat(leader, now)
     while now < heard_at + AT_ONCE_AFTER_S:
-        now = yield Sleep(LOOK_EVERY_S)
-        yield member.heartbeat()
+        now = channel.sleep(LOOK_EVERY_S)
+        channel.ask(member.heartbeat())
 
 
 def _next_beat(leader: GroupLeader, now: float) -> float:

@@ -17,8 +17,6 @@ from toolkit.kafka_io.membership.consumer import ConsumerFacts, DescribeConsumer
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
     ChangeConfig,
-    ConfigChanged,
-    ConfigFound,
     FetchGroupConfig,
 )
 from toolkit.live.group_view import (
@@ -28,7 +26,6 @@ from toolkit.live.group_view import (
     refuse_what_is_held,
 )
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
-from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import TopicPartition
 
@@ -42,7 +39,7 @@ FAST_WITHIN_S = 3.0  # 0.8 s at most on an idle machine
 
 def capture_lossless(
     view: GroupView, partitions: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
-) -> RecipeGenerator[list[Holder]]:
+) -> list[Holder]:
     """
     Have every partition handed over to the sentinel that is to hold it.
 
@@ -64,10 +61,10 @@ def capture_lossless(
     ]
     # Wanting nothing at first, and then all at once: assignments are computed once a second, so
     # there is none for some of them only, which would have the readers exchange partitions.
-    yield from pool.join([(one, ()) for one in new_members], None)
-    yield from pool.subscribe(asking, assignor=RANGE)
+    pool.join([(one, ()) for one in new_members], None)
+    pool.subscribe(asking, assignor=RANGE)
     waiting = {place: meant[place] for place in partitions}
-    yield from _wait(view, waiting, pool, patience_s)
+    _wait(view, waiting, pool, patience_s)
     return holders_of(view, waiting)
 
 
@@ -76,28 +73,28 @@ def _wait(
     waiting: Mapping[TopicPartition, Sentinel],
     pool: MemberPool,
     patience_s: float,
-) -> RecipeGenerator[None]:
-    begun = yield Sleep(0)
+) -> None:
+    begun = pool.channel.now()
     all_at, look_at = begun + ALL_BEAT_EVERY_S, begun + LOOK_EVERY_S
     while True:
-        now = yield Sleep(BEAT_S)
+        now = pool.channel.sleep(BEAT_S)
         missing = frozenset(
             place for place, one in waiting.items() if one.owned != {view.by_id(place)}
         )
         if not missing:
             return
         if now >= look_at:
-            facts: ConsumerFacts = yield DescribeConsumer()
+            facts = pool.channel.ask(DescribeConsumer())
             own_ids = {*pool.members, *(holder.member_id for holder in pool.holders)}
             refuse_what_is_held(facts, missing, own_ids)  # by one that was faster
             _give_way(facts, pool)
             if now >= begun + patience_s:
-                yield from together([leave(one) for one in late_members(facts)])
+                together(pool.channel, [leave(one) for one in late_members(facts)])
             if now >= begun + patience_s + GIVE_UP_AFTER_S:
                 names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
                 raise NotCaptured(f"{names}: not assigned to offsetbook's members in time")
             look_at = now + LOOK_EVERY_S
-        yield from pool.heartbeat(pool.members.values() if now >= all_at else waiting.values())
+        pool.heartbeat(pool.members.values() if now >= all_at else waiting.values())
         all_at = now + ALL_BEAT_EVERY_S if now >= all_at else all_at
 
 
@@ -111,7 +108,7 @@ def _give_way(facts: ConsumerFacts, pool: MemberPool) -> None:
 
 def capture_fast(
     view: GroupView, partitions: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
-) -> RecipeGenerator[list[Holder]]:
+) -> list[Holder]:
     """
     Evict the owners and take over their partitions before they rejoin; return [] if that failed.
 
@@ -119,27 +116,27 @@ def capture_fast(
     assignments once a second by default, is configured not to wait. A reader whose heartbeat comes
     between the eviction and their subscriptions is given the partition, and keeps it.
     """
-    yield from _no_interval(pool)
+    _no_interval(pool)
     joining = [
         (one, topic)
         for topic, facts in sorted(view.topics.items())
         for one in pool.create_members(facts.partitions, static=view.is_static)
     ]
-    yield from pool.join([(one, ()) for one, _ in joining], None)
+    pool.join([(one, ()) for one, _ in joining], None)
     evict = [leave(owner.member_id) for owner in view.owners(partitions)]
-    yield from pool.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
-    found = yield from owned_within(min(patience_s, FAST_WITHIN_S), view, partitions, pool)
+    pool.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
+    found = owned_within(min(patience_s, FAST_WITHIN_S), view, partitions, pool)
     while pool.owed:
-        changed: ConfigChanged = yield pool.owed[0]
+        changed = pool.channel.ask(pool.owed[0])
         if changed.error:
             raise NotCaptured(f"{ASSIGNMENT_INTERVAL_MS} was not restored: {changed.why}")
         pool.owed.pop(0)
     return holders_of(view, found)
 
 
-def _no_interval(pool: MemberPool) -> RecipeGenerator[None]:
+def _no_interval(pool: MemberPool) -> None:
     name = ASSIGNMENT_INTERVAL_MS
-    found: ConfigFound = yield FetchGroupConfig((name,))
+    found = pool.channel.ask(FetchGroupConfig((name,)))
     if found.error:
         raise NotCaptured(f"{name} of the group cannot be read: {found.why}")
     if name not in found.values:
@@ -147,7 +144,7 @@ def _no_interval(pool: MemberPool) -> RecipeGenerator[None]:
     if found.values[name] == "0":
         return
     pool.owed.append(ChangeConfig(name, found.own.get(name)))
-    changed: ConfigChanged = yield ChangeConfig(name, "0")
+    changed = pool.channel.ask(ChangeConfig(name, "0"))
     if changed.error:
         raise NotCaptured(f"{name} of the group cannot be set: {changed.why}")
 
@@ -159,16 +156,16 @@ def owned_within(
     pool: MemberPool,
     *,
     apart: frozenset[UUID] = frozenset(),
-) -> RecipeGenerator[dict[TopicPartition, Sentinel]]:
+) -> dict[TopicPartition, Sentinel]:
     """
     Wait until each partition is the only one of a sentinel; {} if it is too late.
 
     Topics `apart` do not count: no member reads them.
     """
-    give_up_at = (yield Sleep(0)) + time_s
+    give_up_at = pool.channel.now() + time_s
     while not (found := _sole_owners(view, partitions, pool.members.values(), apart)):
-        yield from pool.heartbeat(pool.members.values())
-        if (yield Sleep(BEAT_S)) >= give_up_at:
+        pool.heartbeat(pool.members.values())
+        if pool.channel.sleep(BEAT_S) >= give_up_at:
             return {}
     return found
 

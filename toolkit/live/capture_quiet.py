@@ -17,7 +17,7 @@ from toolkit.kafka_io.membership.topics_and_commits import Topic
 from toolkit.live.capture_lossless import holders_of, owned_within
 from toolkit.live.group_view import GroupView
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
-from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import TopicPartition
 
 UNIFORM = "uniform"
@@ -41,28 +41,29 @@ class WeightTopic:
 
 def capture_quiet(
     view: GroupView, partitions: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
-) -> RecipeGenerator[list[Holder]]:
+) -> list[Holder]:
     """
     Take over the partitions; return [] if the assignment after the eviction was not exact.
 
     Raises NotCaptured, before anybody is evicted, where it cannot be tried, and says what helps.
     """
-    load = yield from _load(view, partitions)
-    if not (yield from _loaded(view, load, pool, min(patience_s, LOADED_WITHIN_S))):
+    load = _load(pool.channel, view, partitions)
+    if not _loaded(view, load, pool, min(patience_s, LOADED_WITHIN_S)):
         raise NotCaptured(
             "quiet capture: the group did not assign offsetbook's members what they need in time; "
             "no member was evicted",
             hint="run the command again, or use the lossless mode",
         )
     evict = [leave(owner.member_id) for owner in view.owners(partitions)]
-    yield from together(evict)
+    together(pool.channel, evict)
     apart = frozenset({load.topic.topic_id}) if load.topic else frozenset()
-    return holders_of(
-        view, (yield from owned_within(CAPTURED_WITHIN_S, view, partitions, pool, apart=apart))
-    )
+    found = owned_within(CAPTURED_WITHIN_S, view, partitions, pool, apart=apart)
+    return holders_of(view, found)
 
 
-def _load(view: GroupView, partitions: frozenset[TopicPartition]) -> RecipeGenerator[WeightTopic]:
+def _load(
+    channel: RecipeChannel, view: GroupView, partitions: frozenset[TopicPartition]
+) -> WeightTopic:
     if view.assignor != UNIFORM:
         raise NotCaptured(
             f"quiet capture needs assignor {UNIFORM}, but the group uses {view.assignor}",
@@ -73,7 +74,7 @@ def _load(view: GroupView, partitions: frozenset[TopicPartition]) -> RecipeGener
     each = max(len(member.target) for member in view.readers) - 1
     if not each:
         return WeightTopic(needed, 0)
-    others = (yield FetchAllTopics()).topics
+    others = channel.ask(FetchAllTopics()).topics
     for name, topic in sorted(others.items(), key=lambda item: item[1].partitions):
         members, rest = divmod(topic.partitions, each)
         if name not in view.read_topics and members >= needed and not rest:
@@ -84,18 +85,16 @@ def _load(view: GroupView, partitions: frozenset[TopicPartition]) -> RecipeGener
     )
 
 
-def _loaded(
-    view: GroupView, load: WeightTopic, pool: MemberPool, patience_s: float
-) -> RecipeGenerator[bool]:
+def _loaded(view: GroupView, load: WeightTopic, pool: MemberPool, patience_s: float) -> bool:
     new_members = pool.create_members(load.members, static=False)
-    yield from pool.join([(one, ()) for one in new_members], None)
+    pool.join([(one, ()) for one in new_members], None)
     topics = (*sorted(view.read_topics), *([load.name] if load.topic else ()))
     # Within a second of their joining, so that the assignor first sees all of them at once.
-    yield from pool.subscribe([(one, topics) for one in new_members])
-    begun = yield Sleep(0)
+    pool.subscribe([(one, topics) for one in new_members])
+    begun = pool.channel.now()
     loaded_at: float | None = None
-    while (now := (yield Sleep(BEAT_S))) < begun + patience_s:
-        yield from pool.heartbeat(new_members)
+    while (now := pool.channel.sleep(BEAT_S)) < begun + patience_s:
+        pool.heartbeat(new_members)
         if not _as_meant(new_members, load):
             loaded_at = None
         elif loaded_at is None:

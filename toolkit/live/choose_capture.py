@@ -11,10 +11,9 @@ from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     DescribedClassicMember,
     JoinResult,
-    Leave,
 )
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
-from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics
 from toolkit.live.capture_after_commit import lead_after_commit
 from toolkit.live.capture_by_claims import NotClaimed, lead_by_claims
 from toolkit.live.classic_capture import (
@@ -23,8 +22,8 @@ from toolkit.live.classic_capture import (
     lead_eager,
     open_connections,
 )
-from toolkit.live.classic_member import SentinelMember
-from toolkit.live.recipe_steps import RecipeGenerator
+from toolkit.live.classic_member import OwnIds, SentinelMember
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import look_for_others
 from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import Shares
@@ -40,46 +39,42 @@ class Captured(NamedTuple):
     counts: Mapping[str, int]
 
 
-def capture_lead(
-    survives_s: float, own_ids: list[str], *, quietly: bool = False
-) -> RecipeGenerator[Captured]:
+def capture_lead(own: OwnIds, survives_s: float, *, quietly: bool = False) -> Captured:
     """
     Become the leader of a group; only of a cooperative one `quietly`, while its members read on.
 
-    Ids of sentinels that may be in the group are put on `own_ids`. Raises NotCaptured, and Blocked
-    for a protocol that is not known.
+    Raises NotCaptured, and Blocked for a protocol that is not known.
     """
-    group, counts = yield from _look()
+    group, counts = _look(own.channel)
     protocol = protocol_named(group.protocol)
     places: Sequence[TopicPartition] = ()
     if protocol.cooperative and not quietly:
         places = partitions_to_claim(list(map(_topics, group.members)), counts)
-    connections = yield from open_connections(len(places))
+    connections = open_connections(own.channel, len(places))
     if connections:  # which took a while
-        group, counts = yield from _look()
+        group, counts = _look(own.channel)
     member = SentinelMember(protocol, round(survives_s * 1000), topics=frozenset(counts))
     try:
         if not protocol.cooperative:
-            joined = yield from lead_eager(member, len(group.members), own_ids)
+            joined = lead_eager(own, member, len(group.members))
         elif places:
-            joined = yield from lead_by_claims(member, places, connections, own_ids)
+            joined = lead_by_claims(own, member, places, connections)
         else:
-            joined = yield from lead_after_commit(member, shares_of(group), own_ids)
+            joined = lead_after_commit(own, member, shares_of(group))
     except (NotClaimed, AssignedAgain):
         if not places:
             raise
-        yield Leave(tuple(own_ids))
-        own_ids.clear()
-        return (yield from capture_lead(survives_s, own_ids, quietly=True))
+        own.leave(own.ids)
+        return capture_lead(own, survives_s, quietly=True)
     return Captured(member, joined, group, counts)
 
 
-def _look() -> RecipeGenerator[tuple[ClassicFacts, dict[str, int]]]:
+def _look(channel: RecipeChannel) -> tuple[ClassicFacts, dict[str, int]]:
     """Return the group, which can be captured, and how many partitions its topics have."""
-    group = yield from look_for_others()
+    group = look_for_others(channel)
     check_capturable(group)
     # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
-    return group, (yield from count_partitions(topics_of(group), {}))
+    return group, count_partitions(channel, topics_of(group), {})
 
 
 def topics_of(group: ClassicFacts) -> frozenset[str]:
@@ -95,15 +90,15 @@ def shares_of(group: ClassicFacts) -> Shares:
 
 
 def count_partitions(
-    topics: Iterable[str], known: Mapping[str, int]
-) -> RecipeGenerator[dict[str, int]]:
+    channel: RecipeChannel, topics: Iterable[str], known: Mapping[str, int]
+) -> dict[str, int]:
     """
     Return the partitions of topics; one that cannot be seen for a moment keeps its known count.
 
     Raises NotCaptured for one whose count is not known.
     """
     names = tuple(sorted(topics))
-    found: TopicsFound = yield FetchTopics(names)
+    found = channel.ask(FetchTopics(names))
     counts = {name: topic.partitions for name, topic in found.topics.items()}
     for name, why in found.unread.items():
         if name not in known:

@@ -24,7 +24,7 @@ from toolkit.kafka_io.membership.protocol_bytes import (
 )
 from toolkit.live.choose_capture import count_partitions, shares_of
 from toolkit.live.classic_member import SentinelMember, ids_before
-from toolkit.live.recipe_steps import RecipeGenerator
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import holders
 from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
 from toolkit.planning.holds.assignment import Shares, Subscriber, assign, assigns_otherwise
@@ -90,13 +90,18 @@ class ClassicAssignment:
             members, counts, self.shares, paused=self.paused(held), assignor=group.protocol
         )
 
-    def has_grown(self) -> RecipeGenerator[bool]:
+    def has_grown(self, channel: RecipeChannel) -> bool:
         """Return whether a topic has other partitions than when they were last assigned."""
-        return self.counts != (yield from count_partitions(self.counts, self.counts))
+        return self.counts != count_partitions(channel, self.counts, self.counts)
 
     def assign(
-        self, joined: JoinResult, leader: SentinelMember, held: frozenset[TopicPartition], note: str
-    ) -> RecipeGenerator[Assignments]:
+        self,
+        channel: RecipeChannel,
+        joined: JoinResult,
+        leader: SentinelMember,
+        held: frozenset[TopicPartition],
+        note: str,
+    ) -> Assignments:
         """
         Compute the assignment of all members without what is held.
 
@@ -107,7 +112,7 @@ class ClassicAssignment:
         paused = self.paused(held)
         subscribers = list(self._subscribers(joined, paused))
         leader.topics = frozenset().union(*(one.topics for one in subscribers)) or leader.topics
-        self.counts = yield from count_partitions(leader.topics, self.counts)
+        self.counts = count_partitions(channel, leader.topics, self.counts)
         cooperative = leader.protocol.cooperative
         found = assign(
             subscribers,

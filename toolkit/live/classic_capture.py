@@ -15,23 +15,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import reason
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
+from toolkit.kafka_io.membership.channel import PendingAnswer
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
-from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids, stands_first
-from toolkit.live.recipe_steps import (
-    IsAnswered,
-    RecipeGenerator,
-    SendAhead,
-    SendBatch,
-    SendInTurn,
-    Sleep,
-    WaitFor,
-)
+from toolkit.live.classic_member import OwnIds, SentinelMember, stands_first
+from toolkit.live.recipe_steps import RecipeChannel, ask_both
 from toolkit.live.rival_captures import Contest, begin_contest, not_joined
 from toolkit.model import GroupState
 from toolkit.planning.holds.recipes import WAITS_FOR
@@ -43,30 +36,29 @@ BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer
 AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most
 LOOK_EVERY_S = 0.05
 
+OpenConnection: TypeAlias = PendingAnswer[ClassicFacts]  # by the request it was opened with
 
-def lead_eager(
-    member: SentinelMember, group_size: int, own_ids: list[str]
-) -> RecipeGenerator[JoinResult]:
+
+def lead_eager(own: OwnIds, member: SentinelMember, group_size: int) -> JoinResult:
     """
     Join as the leader of a Stable group whose members revoke everything when they rebalance.
 
-    Ids of sentinels that may be in the group are put on `own_ids`. Raises AnotherCapture, before a
-    member is removed, if another capture goes on.
+    Raises AnotherCapture, before a member is removed, if another capture goes on.
     """
     stopper = SentinelMember(member.protocol)
-    connections = yield from open_connections(2)
-    (stopper.member_id,) = yield from draw_ids(stopper, own_ids, 1)
-    member.member_id = yield from draw_id(SentinelMember(member.protocol), own_ids, group_size + 1)
-    contest = yield from begin_contest()
+    connections: Sequence[OpenConnection | None] = open_connections(own.channel, 2)
+    (stopper.member_id,) = own.draw_ids(stopper, 1)
+    member.member_id = own.draw_id(SentinelMember(member.protocol), group_size + 1)
+    contest = begin_contest(own)
     for left in reversed(range(STOP_TRIES)):
         try:
-            stopped = yield from until_all_stop(member, stopper, contest, own_ids, connections)
+            stopped = until_all_stop(contest, member, stopper, connections)
             break
         except AssignedAgain:
             if not left:
                 raise
-            connections = [None, None]  # there the second join may still be waiting
-    return (yield from take_lead(member, stopper, stopped, own_ids))
+            connections = (None, None)  # there the second join may still be waiting
+    return take_lead(own, member, stopper, stopped)
 
 
 class Stopped(NamedTuple):
@@ -81,21 +73,17 @@ class AssignedAgain(NotCaptured):
     """The leader assigned partitions before the group could be stopped; no member was removed."""
 
 
-def open_connections(count: int) -> RecipeGenerator[list[Any]]:
+def open_connections(channel: RecipeChannel, count: int) -> list[OpenConnection]:
     """Return what later requests can be sent after, each on a connection of its own."""
-    opened: list[Any] = []
-    while len(opened) < count:
-        opened += [(yield SendAhead(DescribeClassic()))]
-    return opened
+    return [channel.send_ahead(DescribeClassic()) for _ in range(count)]
 
 
 def until_all_stop(
+    contest: Contest,
     member: SentinelMember,
     stopper: SentinelMember,
-    contest: Contest,
-    own_ids: list[str],
-    connections: Sequence[Any] = (None, None),
-) -> RecipeGenerator[Stopped]:
+    connections: Sequence[OpenConnection | None] = (None, None),
+) -> Stopped:
     """
     Wait until all members of a group have joined a rebalance, and keep them from being assigned.
 
@@ -106,28 +94,29 @@ def until_all_stop(
     read on: raise AssignedAgain. After `STOP_WITHIN_S` members that have not joined are not waited
     for. `connections` are two that are open already.
     """
-    now: float = yield Sleep(0)
+    channel = contest.own.channel
+    now = channel.now()
     give_up_at = now + STOP_WITHIN_S
-    joining, looking, _ = yield SendInTurn(
-        (member.join_quietly(), DescribeClassic(), member.rejoin_quietly()), connections[0]
-    )
+    joining = channel.send_ahead(member.join_quietly(), after=connections[0])
+    looking = channel.send_ahead(DescribeClassic(), after=joining)
+    channel.send_ahead(member.rejoin_quietly(), after=looking)
     # The rebalance does not end before, so our second join is there when it does.
-    yield SendAhead(stopper.join_quietly(), connections[1])
+    channel.send_ahead(stopper.join_quietly(), after=connections[1])
     is_over, answered_at = False, math.inf
     while not is_over or (answered_at == math.inf and now < give_up_at):
-        is_over = yield from contest.look(member.member_id, own_ids)
-        now = yield Sleep(0)
-        if (yield IsAnswered(joining)):
+        is_over = contest.look(member.member_id)
+        now = channel.now()
+        if channel.is_answered(joining):
             answered_at = min(answered_at, now)
     if answered_at == math.inf:
         return Stopped(now - AT_ONCE_AFTER_S, all_joined=False, leader="")
-    joined: JoinResult = yield WaitFor(joining)
+    joined = channel.wait_for(joining)
     if joined.error:
         raise rejected(joined)
-    between: ClassicFacts = yield WaitFor(looking)
-    now_waiting: ClassicFacts = yield DescribeClassic()
+    between = channel.wait_for(looking)
+    now_waiting = channel.ask(DescribeClassic())
     was_first = between.state == GroupState.COMPLETING_REBALANCE
-    if not was_first or _was_assigned(now_waiting, own_ids):
+    if not was_first or _was_assigned(now_waiting, contest.own.ids):
         raise AssignedAgain(
             "the group assigned its partitions again before offsetbook could stop it; no member "
             "was evicted",
@@ -137,36 +126,38 @@ def until_all_stop(
 
 
 def take_lead(
+    own: OwnIds,
     member: SentinelMember,
     stopper: SentinelMember,
     stopped: Stopped,
-    own_ids: list[str],
     may_read: Collection[str] = (),
-) -> RecipeGenerator[JoinResult]:
+) -> JoinResult:
     """
     Join as the leader of a group that is stopped.
 
     Its leader is removed, and who would lead before sentinels, and they join again; all
     others too if some have not joined in time. Those that `may_read` are left where that can be.
     """
-    blocker = SentinelMember(member.protocol)
+    channel, blocker = own.channel, SentinelMember(member.protocol)
     # While an id is drawn with which no member has joined, the rebalance does not end.
-    (blocker.member_id,) = yield from draw_ids(blocker, own_ids, 1)
-    while (yield Sleep(LOOK_EVERY_S)) < stopped.at + AT_ONCE_AFTER_S:
+    (blocker.member_id,) = own.draw_ids(blocker, 1)
+    while channel.sleep(LOOK_EVERY_S) < stopped.at + AT_ONCE_AFTER_S:
         pass
-    listed = yield from waiting(member)
+    listed = waiting(channel, member)
     gone = {stopped.leader, stopper.member_id, *ahead_of(member, listed)}
     if not stopped.all_joined:
         gone = set(listed) - {member.member_id}
-    yield Leave(tuple(sorted(gone)))
-    own_ids.remove(stopper.member_id)
-    joining = yield SendAhead(member.join())
-    yield from until_back(len(listed) - 1, BACK_AFTER_S)
-    yield from _clear_first_places(member, {*own_ids, *may_read})
-    return (yield from let_it_end(joining, blocker))
+    channel.ask(Leave(tuple(sorted(gone))))
+    own.ids.remove(stopper.member_id)
+    joining = channel.send_ahead(member.join())
+    until_back(channel, len(listed) - 1, BACK_AFTER_S)
+    _clear_first_places(channel, member, {*own.ids, *may_read})
+    return let_it_end(channel, joining, blocker)
 
 
-def _clear_first_places(member: SentinelMember, stay: Collection[str]) -> RecipeGenerator[None]:
+def _clear_first_places(
+    channel: RecipeChannel, member: SentinelMember, stay: Collection[str]
+) -> None:
     """
     Remove who would lead before a second sentinel, and have them join under other ids.
 
@@ -175,12 +166,12 @@ def _clear_first_places(member: SentinelMember, stay: Collection[str]) -> Recipe
     `classic_assignment`.
     """
     for _ in range(PLACE_TRIES):
-        listed = yield from waiting(member)
+        listed = waiting(channel, member)
         first = [one for one in listed if one not in stay and stands_first(one, len(listed) + 1)]
         if not first:
             return
-        yield Leave(tuple(first))
-        yield from until_back(len(listed), BACK_AFTER_S)
+        channel.ask(Leave(tuple(first)))
+        until_back(channel, len(listed), BACK_AFTER_S)
 
 
 def _was_assigned(group: ClassicFacts, own_ids: Collection[str]) -> bool:
@@ -195,9 +186,9 @@ def _was_assigned(group: ClassicFacts, own_ids: Collection[str]) -> bool:
     return any(map(assignment_from_bytes, assignments))
 
 
-def waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
+def waiting(channel: RecipeChannel, member: SentinelMember) -> list[str]:
     """Return all who are in the rebalance that `member` waits in; no member is removed before."""
-    listed: ClassicFacts = yield DescribeClassic()
+    listed = channel.ask(DescribeClassic())
     ids = [one.member_id for one in listed.members]
     if listed.state != GroupState.PREPARING_REBALANCE or member.member_id not in ids:
         raise not_joined(listed)
@@ -209,10 +200,12 @@ def ahead_of(member: SentinelMember, listed: list[str]) -> list[str]:
     return listed[: listed.index(member.member_id)]
 
 
-def let_it_end(joining: Any, blocker: SentinelMember) -> RecipeGenerator[JoinResult]:
+def let_it_end(
+    channel: RecipeChannel, joining: PendingAnswer[JoinResult], blocker: SentinelMember
+) -> JoinResult:
     """End the rebalance; return the answer to the join that was sent ahead."""
-    yield Leave((blocker.member_id,))
-    joined: JoinResult = yield WaitFor(joining)
+    channel.ask(Leave((blocker.member_id,)))
+    joined = channel.wait_for(joining)
     if joined.error:
         raise rejected(joined)
     return joined
@@ -227,16 +220,22 @@ def rejected(joined: JoinResult) -> NotCaptured:
 
 
 def until_back(
-    members: int, patience_s: float, own_ids: Collection[SentinelMember] = ()
-) -> RecipeGenerator[None]:
-    """Wait until the group has as many members as before, for a while; sentinels stay members."""
-    now = yield Sleep(0)
+    channel: RecipeChannel,
+    members: int,
+    patience_s: float,
+    *,
+    staying: SentinelMember | None = None,
+) -> None:
+    """Wait until a group has as many members as before, for a while; a sentinel is `staying`."""
+    now = channel.now()
     give_up_at = now + patience_s
     found = 0
     while found < members and now < give_up_at:
-        now = yield Sleep(LOOK_EVERY_S)
-        beats = tuple(one.heartbeat() for one in own_ids)
-        listed, *_ = yield SendBatch((DescribeClassic(), *beats))
+        now = channel.sleep(LOOK_EVERY_S)
+        if staying:
+            listed, _ = ask_both(channel, DescribeClassic(), staying.heartbeat())
+        else:
+            listed = channel.ask(DescribeClassic())
         found = len(listed.members)
 
 

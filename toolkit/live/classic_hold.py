@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from toolkit.errors import HoldLost, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note, write_note
@@ -25,7 +25,6 @@ from toolkit.kafka_io.membership.classic import (
     Join,
     JoinResult,
     Leave,
-    SyncResult,
 )
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
 from toolkit.live.choose_capture import capture_lead, count_partitions, topics_of
@@ -36,10 +35,10 @@ from toolkit.live.classic_assignment import (
     is_sentinel,
 )
 from toolkit.live.classic_capture import check_capturable
-from toolkit.live.classic_member import SentinelMember, draw_id, leave
+from toolkit.live.classic_member import OwnIds, SentinelMember
 from toolkit.live.former_owners import FormerOwners
 from toolkit.live.leader_hold import BEAT_S, LeaderHold
-from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import (
     LOOK_TO_JOIN_S,
     AnotherCapture,
@@ -84,44 +83,44 @@ class ClassicHold(LeaderHold):
         self._count_at = 0.0
         self._due_at = math.inf  # when a second step is taken, should no member ask for it
 
-    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """Hold these too: all of them or none; returns when no member has one of them any more."""
         if partitions <= self.held:
             return
         before = self.held
-        own_ids: list[str] = []
+        own = OwnIds(channel)
         try:
             joined = None
             if self._member is None:
-                former, joined = yield from self._become_member(partitions, own_ids)
+                former, joined = self._become_member(own, partitions)
             else:
-                yield from refuse_what_others_hold(partitions, self._joined().member_id)
-                former = self._former_owners((yield DescribeClassic()), partitions - before)
+                refuse_what_others_hold(channel, partitions, self._joined().member_id)
+                former = self._former_owners(channel.ask(DescribeClassic()), partitions - before)
             self.held = before | partitions
-            yield from self._rebalance(joined)
-            yield from self._check_granted()
-            yield from self._until_released(former)
+            self._rebalance(channel, joined)
+            self._check_granted(channel)
+            self._until_released(channel, former)
         except BaseException as exc:
             self.held = before
             self._changed = True
-            if own_ids and not isinstance(exc, GeneratorExit):
+            if own.ids:
                 self._member = None
-                yield Leave(tuple(own_ids))
-            if own_ids and isinstance(exc, HoldLost):
+                channel.ask(Leave(tuple(own.ids)))
+            if own.ids and isinstance(exc, HoldLost):
                 raise NotCaptured(
                     f"capture failed: {exc.problem}", hint="run the command again"
                 ) from exc
             raise
 
-    def keep(self) -> RecipeGenerator[None]:
+    def keep(self, channel: RecipeChannel) -> None:
         """Stay a member; raises HoldLost also if the leader does not hold what is held any more."""
-        yield from super().keep()
+        super().keep(channel)
         if self._follows and self.held - self._granted:
-            yield from self._leave("the hold that leads the group does not hold it any more")
+            self._leave(channel, "the hold that leads the group does not hold it any more")
 
-    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Give these back; with the last of them our member leaves."""
-        yield from self._keep_only(self.held - some)
+        self._keep_only(channel, self.held - some)
 
     def state(self) -> dict[str, Any]:
         member = self._joined()
@@ -154,54 +153,52 @@ class ClassicHold(LeaderHold):
     # Joining: as the leader, or as a follower of a sentinel that leads.
 
     def _become_member(
-        self, partitions: frozenset[TopicPartition], own_ids: list[str]
-    ) -> RecipeGenerator[tuple[FormerOwners, JoinResult | None]]:
+        self, own: OwnIds, partitions: frozenset[TopicPartition]
+    ) -> tuple[FormerOwners, JoinResult | None]:
         """Become the leader, or follow a sentinel that leads and holds other partitions."""
         for left in reversed(range(CONTEST_TRIES)):
             try:
-                return (yield from self._contend(partitions, own_ids))
+                return self._contend(own, partitions)
             except GaveUp:  # so did we, if both took long to join
                 if not left:
                     raise
-                yield Sleep(random.uniform(0, LOOK_TO_JOIN_S))  # noqa: S311 - no secret
+                own.channel.sleep(random.uniform(0, LOOK_TO_JOIN_S))  # noqa: S311 - no secret
             except AnotherHold as exc:
                 if partitions & exc.paused:
                     raise
                 break
-        group = yield from self._begin_to_follow(own_ids)
+        group = self._begin_to_follow(own)
         return self._former_owners(group, partitions), None
 
     def _contend(
-        self, partitions: frozenset[TopicPartition], own_ids: list[str]
-    ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
+        self, own: OwnIds, partitions: frozenset[TopicPartition]
+    ) -> tuple[FormerOwners, JoinResult]:
         try:
-            return (yield from self._become_leader(partitions, own_ids))
+            return self._become_leader(own, partitions)
         except AnotherCapture:
-            yield from leave(tuple(own_ids), own_ids)
-            return (yield from refuse_another_hold())
+            own.leave(own.ids)
+            refuse_another_hold(own.channel)
 
     def _become_leader(
-        self, partitions: frozenset[TopicPartition], own_ids: list[str]
-    ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
+        self, own: OwnIds, partitions: frozenset[TopicPartition]
+    ) -> tuple[FormerOwners, JoinResult]:
         quietly = self.prefer is CaptureMode.QUIET
-        captured = yield from capture_lead(self.survives_s, own_ids, quietly=quietly)
+        captured = capture_lead(own, self.survives_s, quietly=quietly)
         self._member, self._follows = captured.member, False
         self._assignment = ClassicAssignment(counts=captured.counts)
         self._assignment.read(captured.group, "")
         self._assignment.compare(captured.group, captured.counts, self.held)
         return self._former_owners(captured.group, partitions), captured.joined
 
-    def _begin_to_follow(self, own_ids: list[str]) -> RecipeGenerator[ClassicFacts]:
+    def _begin_to_follow(self, own: OwnIds) -> ClassicFacts:
         """Get an id for a follower, and return the group as it is at rest."""
-        group = yield from until_at_rest()
+        group = until_at_rest(own.channel)
         check_capturable(group)
         protocol = protocol_named(group.protocol)
         member = SentinelMember(protocol, round(self.survives_s * 1000))
-        member.member_id = yield from draw_id(
-            SentinelMember(protocol), own_ids, len(group.members) + 1
-        )
+        member.member_id = own.draw_id(SentinelMember(protocol), len(group.members) + 1)
         self._member, self._follows = member, True
-        counts = yield from count_partitions(topics_of(group), {})
+        counts = count_partitions(own.channel, topics_of(group), {})
         self._assignment.read(group, "")
         self._assignment.compare(group, counts, self.held)
         return group
@@ -213,17 +210,17 @@ class ClassicHold(LeaderHold):
         former.add(group.members, self._assignment.owners(partitions))
         return former
 
-    def _check_granted(self) -> RecipeGenerator[None]:
+    def _check_granted(self, channel: RecipeChannel) -> None:
         """Raise NotCaptured unless the leader holds all of it, and this sentinel leads after it."""
         if not self._follows:
             return
         if missing := self.held - self._granted:
-            yield from refuse_what_others_hold(missing, self._joined().member_id)
+            refuse_what_others_hold(channel, missing, self._joined().member_id)
             raise NotCaptured(
                 "the hold that leads the group did not take these partitions as well",
                 hint=PAUSE_FROM_THERE,
             )
-        group: ClassicFacts = yield DescribeClassic()
+        group = channel.ask(DescribeClassic())
         listed = [one.member_id for one in group.members]  # in the order of that table
         if not all(map(is_sentinel, listed[: listed.index(self._joined().member_id)])):
             raise NotCaptured(
@@ -231,19 +228,19 @@ class ClassicHold(LeaderHold):
                 hint=PAUSE_FROM_THERE,
             )
 
-    def _until_released(self, former: FormerOwners) -> RecipeGenerator[None]:
+    def _until_released(self, channel: RecipeChannel, former: FormerOwners) -> None:
         """Wait until no member says that it owns what is held, nor may read it unheard of."""
-        now = yield Sleep(0)
+        now = channel.now()
         # No broker shows a classic member's session timeout.
         give_up_at, expired_at = now + LET_GO_WITHIN_S, now + SESSION_TIMEOUT_S
-        while self._unreleased or (now < expired_at and (yield from _are_missing(former))):
+        while self._unreleased or (now < expired_at and _are_missing(channel, former)):
             if self._unreleased and now > give_up_at:
                 raise NotCaptured(
                     "members do not revoke "
                     + ", ".join(f"{topic}:{number}" for topic, number in sorted(self._unreleased))
                 )
-            now = yield Sleep(BEAT_S)
-            yield from self.keep()
+            now = channel.sleep(BEAT_S)
+            self.keep(channel)
 
     # Each rebalance: lead it, or follow.
 
@@ -254,42 +251,41 @@ class ClassicHold(LeaderHold):
     def _heartbeat(self) -> ClassicHeartbeat:
         return self._joined().heartbeat()
 
-    def _is_due(self) -> RecipeGenerator[bool]:
+    def _is_due(self, channel: RecipeChannel) -> bool:
         """Return whether a second step is to be taken, or a topic has grown."""
         if self._follows:  # the leader does both
             return False
-        now = yield Sleep(0)
+        now = channel.now()
         grown = False
         if now >= self._count_at:
             self._count_at = now + COUNTS_EVERY_S
-            grown = yield from self._assignment.has_grown()
-        return grown or bool(now >= self._due_at)
+            grown = self._assignment.has_grown(channel)
+        return grown or now >= self._due_at
 
-    def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
+    def _lead(self, channel: RecipeChannel, joined: JoinResult) -> int:
         if not joined.leads:
-            return (yield from self._follow(joined))
+            return self._follow(channel, joined)
         self._follows = False
         member = self._joined()
         member.generation = joined.generation
         member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
-        assigned = yield from self._assignment.assign(joined, member, self.held, self._note_text())
+        assigned = self._assignment.assign(channel, joined, member, self.held, self._note_text())
         self._unreleased = assigned.unreleased
-        self._due_at = (yield Sleep(0)) + _patience_s(assigned)
-        synced: SyncResult = yield member.sync(assigned.assignments)
-        return int(synced.error)
+        self._due_at = channel.now() + _patience_s(assigned)
+        return channel.ask(member.sync(assigned.assignments)).error
 
-    def _follow(self, joined: JoinResult) -> RecipeGenerator[int]:
+    def _follow(self, channel: RecipeChannel, joined: JoinResult) -> int:
         """Take what the leader assigns; leave if it is no sentinel. Return the broker's code."""
         if not (self._follows and is_sentinel(joined.leader)):  # which may assign it a share
-            yield from self._leave("another member is the group leader, and assigns all partitions")
+            self._leave(channel, "another member is the group leader, and assigns all partitions")
         member = self._joined()
         member.generation = joined.generation
         member.protocol = protocol_named(joined.protocol)
-        synced: SyncResult = yield member.sync({})
+        synced = channel.ask(member.sync({}))
         if synced.error:
-            return int(synced.error)
+            return synced.error
         self._granted = frozenset(read_note(user_data_from_bytes(synced.assignment)).paused)
-        group: ClassicFacts = yield DescribeClassic()
+        group = channel.ask(DescribeClassic())
         is_stable = group.state == GroupState.STABLE  # or the next rebalance has begun
         if is_stable:
             self._assignment.read(group, member.member_id)
@@ -297,10 +293,10 @@ class ClassicHold(LeaderHold):
             self._unreleased = self.held & _owned(group) if is_stable else self.held
         return 0
 
-    def _leave(self, why: str) -> RecipeGenerator[None]:
+    def _leave(self, channel: RecipeChannel, why: str) -> NoReturn:
         member_id = self._joined().member_id
         self._forget_member()
-        yield Leave((member_id,))
+        channel.ask(Leave((member_id,)))
         raise HoldLost(why)
 
     def _joined(self) -> SentinelMember:
@@ -328,8 +324,8 @@ def _patience_s(assigned: Assignments) -> float:
     return SECOND_STEP_S if assigned.is_partial else math.inf
 
 
-def _are_missing(former: FormerOwners) -> RecipeGenerator[bool]:
-    group: ClassicFacts = yield DescribeClassic()
+def _are_missing(channel: RecipeChannel, former: FormerOwners) -> bool:
+    group = channel.ask(DescribeClassic())
     # In a rebalance members are listed that may never join it.
     return group.state != GroupState.STABLE or former.are_missing(group.members)
 

@@ -10,7 +10,7 @@ from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, Leave, Sync
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.live.leader_hold import REBALANCE_TIMEOUT_MS
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import Shares
 
@@ -72,47 +72,55 @@ class SentinelMember:
         return ClassicHeartbeat(self.member_id, self.generation)
 
 
-def draw_ids(member: SentinelMember, own_ids: list[str], count: int) -> RecipeGenerator[list[str]]:
+@dataclass(slots=True)
+class OwnIds:
     """
-    Return ids for members like one that has none; each is put on `own_ids`.
+    The ids of one capture's sentinels that may be in the group, and the way to its coordinator.
 
-    While an id is drawn with which no member has joined, no rebalance of the group ends.
+    Each is put on the list as soon as the coordinator has given it out, so that an interruption at
+    any step leaves none behind.
     """
-    answers = yield SendBatch((member.join_quietly(),) * count)
-    drawn = [answer.member_id for answer in answers if answer.error == ErrorCode.MEMBER_ID_REQUIRED]
-    own_ids += drawn
-    for answer in answers:
-        if answer.error == ErrorCode.NONE:  # a broker that asks for no id took us for a member
-            own_ids.append(answer.member_id)
-        if answer.error != ErrorCode.MEMBER_ID_REQUIRED:
-            raise NotCaptured(
-                f"the coordinator rejected a new member: {reason(answer.error, 'Read')}"
-            )
-    return drawn
 
+    channel: RecipeChannel
+    ids: list[str] = field(default_factory=list)
 
-def draw_id(
-    member: SentinelMember, own_ids: list[str], group_size: int, *, last: bool = False
-) -> RecipeGenerator[str]:
-    """
-    Return an id that comes before those of most others, or after them, in a table of members.
+    def draw_ids(self, member: SentinelMember, count: int) -> list[str]:
+        """
+        Return new ids for members like one that has none.
 
-    Coordinators keep members in one, and when a leader leaves, the first one there is the next.
-    """
-    drawn = yield from draw_ids(member, own_ids, DRAWN)
-    if not last and not any(stands_first(one, group_size + 1) for one in drawn):  # once in 60
-        drawn += yield from draw_ids(member, own_ids, DRAWN)
-    drawn.sort(key=lambda member_id: place_in_table(member_id, group_size + 1), reverse=last)
-    chosen, *others = drawn
-    yield from leave(others, own_ids)
-    return chosen
+        While an id is drawn with which no member has joined, no rebalance of the group ends.
+        """
+        answers = self.channel.ask_together([member.join_quietly()] * count)
+        drawn = [one.member_id for one in answers if one.error == ErrorCode.MEMBER_ID_REQUIRED]
+        self.ids += drawn
+        for answer in answers:
+            if answer.error == ErrorCode.NONE:  # a broker that asks for no id took us for a member
+                self.ids.append(answer.member_id)
+            if answer.error != ErrorCode.MEMBER_ID_REQUIRED:
+                raise NotCaptured(
+                    f"the coordinator rejected a new member: {reason(answer.error, 'Read')}"
+                )
+        return drawn
 
+    def draw_id(self, member: SentinelMember, group_size: int, *, last: bool = False) -> str:
+        """
+        Return an id that comes before those of most others, or after them, in a table of members.
 
-def leave(some: Collection[str], own_ids: list[str]) -> RecipeGenerator[None]:
-    """Have some of our members or ids leave, and take them off `own_ids`."""
-    if some:
-        yield Leave(tuple(some))
-    own_ids[:] = [member_id for member_id in own_ids if member_id not in some]
+        Coordinators keep members in one, and when a leader leaves, the first one there is the next.
+        """
+        drawn = self.draw_ids(member, DRAWN)
+        if not last and not any(stands_first(one, group_size + 1) for one in drawn):  # once in 60
+            drawn += self.draw_ids(member, DRAWN)
+        drawn.sort(key=lambda member_id: place_in_table(member_id, group_size + 1), reverse=last)
+        chosen, *others = drawn
+        self.leave(others)
+        return chosen
+
+    def leave(self, some: Collection[str]) -> None:
+        """Have some of the ids leave, and take them off the list."""
+        if some:
+            self.channel.ask(Leave(tuple(some)))
+        self.ids[:] = [member_id for member_id in self.ids if member_id not in some]
 
 
 def place_in_table(member_id: str, size: int) -> tuple[int, int]:
@@ -126,7 +134,7 @@ def place_in_table(member_id: str, size: int) -> tuple[int, int]:
 
 
 def stands_first(member_id: str, size: int) -> bool:
-    """Return whether a table of a size has a member where `draw_id` places a sentinel."""
+    """Return whether a table of a size has a member where `OwnIds.draw_id` places a sentinel."""
     place, _ = place_in_table(member_id, size)
     return place < _places(size) // SMALLEST_TABLE
 

@@ -20,18 +20,14 @@ from uuid import UUID
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
-from toolkit.kafka_io.membership.consumer import ConsumerFacts, DescribeConsumer
-from toolkit.kafka_io.membership.group_config import (
-    SESSION_TIMEOUT_MS,
-    ConfigFound,
-    FetchGroupConfig,
-)
+from toolkit.kafka_io.membership.consumer import DescribeConsumer
+from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, FetchGroupConfig
 from toolkit.live.capture_lossless import capture_fast, capture_lossless
 from toolkit.live.capture_quiet import capture_quiet
 from toolkit.live.former_owners import FormerOwners
 from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
-from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
@@ -83,7 +79,7 @@ class ConsumerHold:
         """What is withheld now."""
         return frozenset(self._holders)
 
-    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """
         Withhold these partitions, too.
 
@@ -93,17 +89,16 @@ class ConsumerHold:
         new = frozenset(partitions) - self.held
         if not new:
             return
-        pool = MemberPool(holders=list(self._holders.values()), run_id=self.note.run_id)
+        held = list(self._holders.values())
+        pool = MemberPool(channel, holders=held, run_id=self.note.run_id)
         try:
-            former, holders = yield from self._capture(new, pool)
+            former, holders = self._capture(new, pool)
             self._holders |= {holder.place: holder for holder in holders}
-            self._evict_at = (yield Sleep(0)) + self._patience_s
-            yield from self._until_known(former)
-        except GeneratorExit:
-            raise
+            self._evict_at = channel.now() + self._patience_s
+            self._until_known(channel, former)
         except BaseException as exc:
             self._holders = {p: one for p, one in self._holders.items() if p not in new}
-            yield from pool.leave_and_restore()
+            pool.leave_and_restore()
             if pool.cleanup_problems and isinstance(exc, ToolkitError):
                 raise NotCaptured(f"{exc.problem}; {pool.cleanup_problems}", hint=exc.hint) from exc
             if isinstance(exc, HoldLost):
@@ -112,54 +107,44 @@ class ConsumerHold:
 
     def _capture(
         self, partitions: frozenset[TopicPartition], pool: MemberPool
-    ) -> RecipeGenerator[tuple[FormerOwners, list[Holder]]]:
-        self.survives_s = yield from _session_s()
+    ) -> tuple[FormerOwners, list[Holder]]:
+        self.survives_s = _session_s(pool.channel)
         text = self._note_text()
         former = FormerOwners()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
         recipes, has_given_way = [capture_lossless, RECIPES[self.prefer]], False
         while recipes:
             recipe = recipes.pop()
-            view = yield from self._observe(partitions, pool)
+            view = _observe(partitions, pool)
             former.add(view.readers, {one.member_id for one in view.owners(partitions)})
             try:
-                holders = yield from recipe(view, partitions, pool, patience_s=self._patience_s)
+                holders = recipe(view, partitions, pool, patience_s=self._patience_s)
             except AnotherCapture:
                 if has_given_way:
                     raise
                 # Once the group shows what the other one holds, the rest can be captured.
                 has_given_way, holders = True, []
                 recipes.append(recipe)
-            keep_holders = pool.keep_holders(holders, assignor=view.assignor, rack_id=text)
-            if holders and (yield from keep_holders):
+            if holders and pool.keep_holders(holders, assignor=view.assignor, rack_id=text):
                 self._published = self._published or text
                 return former, holders
-            yield from pool.leave()
+            pool.leave()
         raise NotCaptured("other members interfered", hint=AGAIN)
 
-    def _until_known(self, former: FormerOwners) -> RecipeGenerator[None]:
+    def _until_known(self, channel: RecipeChannel, former: FormerOwners) -> None:
         """Hold until who was evicted is back, or its session has expired."""
-        now = yield Sleep(0)
+        now = channel.now()
         expired_at = now + (self.survives_s or SESSION_TIMEOUT_S)
         beat_at = now + self.beat_every_s
         while now < expired_at:
-            group: ConsumerFacts = yield DescribeConsumer()
-            if not former.are_missing(group.members):
+            if not former.are_missing(channel.ask(DescribeConsumer()).members):
                 return
-            now = yield Sleep(LOOK_EVERY_S)
+            now = channel.sleep(LOOK_EVERY_S)
             if now >= beat_at:
-                yield from self.keep()
+                self.keep(channel)
                 beat_at = now + self.beat_every_s
 
-    def _observe(
-        self, partitions: frozenset[TopicPartition], pool: MemberPool
-    ) -> RecipeGenerator[GroupView]:
-        yield from pool.heartbeat(())
-        view = yield from observe(partitions, frozenset(one.member_id for one in pool.holders))
-        yield from pool.heartbeat(())
-        return view
-
-    def keep(self) -> RecipeGenerator[None]:
+    def keep(self, channel: RecipeChannel) -> None:
         """
         Go on holding: one heartbeat of every sentinel.
 
@@ -170,7 +155,7 @@ class ConsumerHold:
         holders = list(self._holders.values())
         text = self._note_text()
         new_text = text if text != self._published else None
-        answers = yield from together([holder.heartbeat(new_text) for holder in holders])
+        answers = together(channel, [holder.heartbeat(new_text) for holder in holders])
         lost: dict[TopicPartition, str] = {}
         refused = ""
         for holder, answer in zip(holders, answers, strict=True):
@@ -181,7 +166,7 @@ class ConsumerHold:
             holder.update(answer)
         if lost:
             with suppress(ToolkitError):  # one that is only out of step would be waited for
-                yield from together([leave(member_id) for member_id in lost.values()])
+                together(channel, [leave(member_id) for member_id in lost.values()])
             raise HoldLost(
                 f"{_names(lost)} is no longer held: either it was resumed, or the keeper missed "
                 "its session timeout"
@@ -189,23 +174,23 @@ class ConsumerHold:
         if refused:
             raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")
         self._published = text
-        if (yield Sleep(0)) >= self._evict_at:
+        if channel.now() >= self._evict_at:
             self._evict_at = math.inf
-            yield from self._evict_late()
+            self._evict_late(channel)
 
-    def _evict_late(self) -> RecipeGenerator[None]:
+    def _evict_late(self, channel: RecipeChannel) -> None:
         """
         Evict members that are busy since the capture, and keep others from what those should have.
 
         When our other members left, partitions were shared out again, also what a busy one has.
         """
-        facts: ConsumerFacts = yield DescribeConsumer()
-        yield from together([leave(member_id) for member_id in late_members(facts)])
+        late = late_members(channel.ask(DescribeConsumer()))
+        together(channel, [leave(member_id) for member_id in late])
 
-    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Give partitions back; their members get them with their next heartbeat."""
         places = sorted(frozenset(some) & self.held)
-        yield from together([leave(self._holders[place].member_id) for place in places])
+        together(channel, [leave(self._holders[place].member_id) for place in places])
         for place in places:
             del self._holders[place]
 
@@ -242,9 +227,16 @@ class ConsumerHold:
         return write_note(replace(self.note, survives_s=self.survives_s))
 
 
-def _session_s() -> RecipeGenerator[float | None]:
+def _observe(partitions: frozenset[TopicPartition], pool: MemberPool) -> GroupView:
+    pool.heartbeat(())
+    view = observe(pool.channel, partitions, frozenset(one.member_id for one in pool.holders))
+    pool.heartbeat(())
+    return view
+
+
+def _session_s(channel: RecipeChannel) -> float | None:
     try:
-        found: ConfigFound = yield FetchGroupConfig((SESSION_TIMEOUT_MS,))
+        found = channel.ask(FetchGroupConfig((SESSION_TIMEOUT_MS,)))
     except BrokerRefused:  # an older broker, which has no settings of groups
         return None
     value = found.values.get(SESSION_TIMEOUT_MS, "")

@@ -20,7 +20,7 @@ from toolkit.kafka_io.membership.consumer import (
     IdPartition,
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
-from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import AnotherHold
 from toolkit.model import HOLDER_CLIENT_ID, GroupState, Member, Subscription, TopicPartition
 
@@ -61,16 +61,16 @@ class GroupView:
 
 
 def observe(
-    partitions: frozenset[TopicPartition], own_ids: frozenset[str]
-) -> RecipeGenerator[GroupView]:
+    channel: RecipeChannel, partitions: frozenset[TopicPartition], own_ids: frozenset[str]
+) -> GroupView:
     """
     Return what a capture has to know; raises NotCaptured for what cannot or must not be captured.
 
     A group that is changing is waited for; `own_ids` are the member ids of the running hold.
     """
-    facts = yield from _settled_facts(partitions, own_ids)
+    facts = _settled_facts(channel, partitions, own_ids)
     names = tuple(sorted({place.topic for place in partitions}))
-    topics = (yield FetchTopics(names)).topics
+    topics = channel.ask(FetchTopics(names)).topics
     missing = [
         f"{place.topic}-{place.partition}"
         for place in sorted(partitions)
@@ -86,16 +86,16 @@ def observe(
 
 
 def _settled_facts(
-    partitions: frozenset[TopicPartition], own_ids: frozenset[str]
-) -> RecipeGenerator[ConsumerFacts]:
-    give_up_at = (yield Sleep(0)) + SETTLE_S
+    channel: RecipeChannel, partitions: frozenset[TopicPartition], own_ids: frozenset[str]
+) -> ConsumerFacts:
+    give_up_at = channel.now() + SETTLE_S
     while True:
-        facts: ConsumerFacts = yield DescribeConsumer()
+        facts = channel.ask(DescribeConsumer())
         _refuse(facts, partitions, own_ids)
         changing = unsettled_reason(facts, own_ids)
         if not changing:
             return facts
-        if (yield Sleep(LOOK_EVERY_S)) >= give_up_at:
+        if channel.sleep(LOOK_EVERY_S) >= give_up_at:
             raise NotCaptured(
                 f"the group does not become Stable: {changing}",
                 hint="run the command again when it is Stable",

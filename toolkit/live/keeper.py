@@ -21,7 +21,8 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +43,7 @@ from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.hold_end_record import record_end
 from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket
-from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
+from toolkit.live.recipe_steps import CheckedChannel, RecipeChannel
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import CaptureMode, GroupType, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
@@ -70,7 +71,6 @@ class Hold(Protocol):
     was held before; `keep` raises HoldLost where the broker no longer knows the sentinels.
     """
 
-    note: HoldNote
     beat_every_s: float
 
     @property
@@ -81,13 +81,13 @@ class Hold(Protocol):
     def survives_s(self) -> float | None:
         """How long they are when no keeper keeps the hold; None where that is not known."""
 
-    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """Hold these too: all of them or none."""
 
-    def keep(self) -> RecipeGenerator[None]:
+    def keep(self, channel: RecipeChannel) -> None:
         """Say to the broker that the hold goes on, and do what it asks for."""
 
-    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Give some or all of them back."""
 
     def state(self) -> dict[str, Any]:
@@ -188,7 +188,8 @@ class Keeper:
             self.note(socket=str(self.control.path), pid=os.getpid())
             try:
                 if missing := frozenset(self.record.wanted) - self.hold.held:
-                    self.do(self.hold.capture(missing))
+                    with self.recipe() as channel:
+                        self.hold.capture(channel, missing)
                     self.standby.ensure()
                 self.note_held("held")
                 self.keep()
@@ -199,10 +200,11 @@ class Keeper:
             except ToolkitError as exc:
                 self.end(str(exc))
 
-    def do(self, recipe: RecipeGenerator[None]) -> None:
-        """Carry a recipe out, and note what has changed by it, also where it fails."""
+    @contextmanager
+    def recipe(self) -> Iterator[RecipeChannel]:
+        """Yield the channel of one recipe, and note what it has changed, also where it fails."""
         try:
-            run_recipe(recipe, self.channel, check=self.check)
+            yield CheckedChannel(self.channel, self.check)
         except HoldLost:
             raise
         except BaseException:
@@ -222,7 +224,8 @@ class Keeper:
             held = self.hold.held
             try:
                 if held:
-                    self.do(self.hold.keep())
+                    with self.recipe() as channel:
+                        self.hold.keep(channel)
                     self.heard_at = time.monotonic()
                     self.note_held("held")
                     self.standby.ensure()  # not before: what ends this one might end it, too
@@ -293,7 +296,8 @@ class Keeper:
                 case "status":
                     pass
                 case "add":
-                    self.do(self.hold.capture(some - self.hold.held))
+                    with self.recipe() as channel:
+                        self.hold.capture(channel, some - self.hold.held)
                     self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
                     self.note_held("held")
                 case "release":
@@ -311,7 +315,8 @@ class Keeper:
         is_last = self.hold.held <= some
         self.is_ending = self.is_ending or is_last  # what lets all go is not interrupted
         try:
-            self.do(self.hold.release(some & self.hold.held))
+            with self.recipe() as channel:
+                self.hold.release(channel, some & self.hold.held)
         except ToolkitError:
             self.is_ending = False  # it goes on, and the request may come again
             raise
@@ -323,7 +328,8 @@ class Keeper:
         self.is_ending = True
         try:
             if self.hold.held:
-                self.do(self.hold.release(self.hold.held))
+                with self.recipe() as channel:
+                    self.hold.release(channel, self.hold.held)
         except ToolkitError as exc:
             words = (
                 f"{words}; could not leave the group, so its members leave at the session "

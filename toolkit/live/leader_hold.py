@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from toolkit.errors import BrokerRefused, HoldLost
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, JoinResult, Leave
-from toolkit.live.recipe_steps import RecipeGenerator
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 
@@ -37,42 +37,42 @@ class LeaderHold(ABC):
         self._unreleased: frozenset[TopicPartition] = frozenset()  # held, and still with a member
         self._changed = False  # what is held has changed, and the members do not know it yet
 
-    def keep(self) -> RecipeGenerator[None]:
+    def keep(self, channel: RecipeChannel) -> None:
         """Stay the leader, and say who has what again when members come and go, or topics grow."""
-        answer = yield self._heartbeat()
+        answer = channel.ask(self._heartbeat())
         if answer.error == ErrorCode.UNKNOWN_MEMBER_ID:
             raise self._lost(FORGOTTEN)
         if answer.error not in {ErrorCode.NONE, *COME_AGAIN}:
             raise BrokerRefused(
                 f"the coordinator rejected the heartbeat of a hold: {reason(answer.error, 'Read')}"
             )
-        if self._changed or answer.error in COME_AGAIN or (yield from self._is_due()):
-            yield from self._rebalance()
+        if self._changed or answer.error in COME_AGAIN or self._is_due(channel):
+            self._rebalance(channel)
 
-    def _rebalance(self, joined: JoinResult | None = None) -> RecipeGenerator[None]:
+    def _rebalance(self, channel: RecipeChannel, joined: JoinResult | None = None) -> None:
         """Say as the leader who gets what, until a rebalance is over; join before, if not yet."""
         code: int = ErrorCode.REBALANCE_IN_PROGRESS
         while code in COME_AGAIN:
-            answer: JoinResult = joined or (yield self._join())
+            answer = joined or channel.ask(self._join())
             joined = None
             code = answer.error
             if code == ErrorCode.NONE:
-                code = yield from self._lead(answer)
+                code = self._lead(channel, answer)
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             raise self._lost(FORGOTTEN)
         if code != ErrorCode.NONE:
             raise HoldLost(f"no longer group leader: {reason(code, 'Read')}")
         self._changed = False
 
-    def _keep_only(self, left: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def _keep_only(self, channel: RecipeChannel, left: frozenset[TopicPartition]) -> None:
         """Give all but these back; if none is left, our member leaves."""
         heartbeat = self._heartbeat()
         if left:
             self.held = left
             self._changed = True  # should the broker not hear of it now, `keep` tells it
-            yield from self._rebalance()
+            self._rebalance(channel)
             return
-        yield Leave((heartbeat.member_id,))
+        channel.ask(Leave((heartbeat.member_id,)))
         # Not before: one that could not leave still holds everything.
         self.held = left
         self._forget_member()
@@ -91,11 +91,11 @@ class LeaderHold(ABC):
         """Return the request by which our member joins once more."""
 
     @abstractmethod
-    def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
+    def _lead(self, channel: RecipeChannel, joined: JoinResult) -> int:
         """Say who gets what, and return the broker's code."""
 
     @abstractmethod
-    def _is_due(self) -> RecipeGenerator[bool]:
+    def _is_due(self, channel: RecipeChannel) -> bool:
         """Return whether a rebalance is due although no member asks for one."""
 
     @abstractmethod

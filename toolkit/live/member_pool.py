@@ -23,8 +23,8 @@ from toolkit.kafka_io.membership.consumer import (
     IdPartition,
     StaticHeartbeat,
 )
-from toolkit.kafka_io.membership.group_config import ChangeConfig, ConfigChanged
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch
+from toolkit.kafka_io.membership.group_config import ChangeConfig
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import TopicPartition
 
 MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
@@ -98,6 +98,7 @@ class Holder:
 class MemberPool:
     """All sentinels that one capture needs, and what else it has to restore."""
 
+    channel: RecipeChannel
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[ChangeConfig] = field(default_factory=list)
     holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
@@ -109,21 +110,19 @@ class MemberPool:
         names = [f"!{number:05d}-{self.run_id}-{uuid4()}" for number in range(count)]
         return [Sentinel(name, name if static else None) for name in names]
 
-    def join(
-        self, new: Iterable[tuple[Sentinel, Sequence[str]]], assignor: str | None
-    ) -> RecipeGenerator[None]:
+    def join(self, new: Iterable[tuple[Sentinel, Sequence[str]]], assignor: str | None) -> None:
         """Have members join, each with what it subscribes to."""
         new = list(new)
         self.members.update((one.member_id, one) for one, _ in new)
-        answers = yield from together([one.join(topics, assignor) for one, topics in new])
+        answers = together(self.channel, [one.join(topics, assignor) for one, topics in new])
         for (one, _), answer in zip(new, answers, strict=True):
             one.update(answer)
 
-    def heartbeat(self, some: Iterable[Sentinel]) -> RecipeGenerator[None]:
+    def heartbeat(self, some: Iterable[Sentinel]) -> None:
         """Have members say that they are there, and those that hold already."""
         some = list(some)
         held = [holder.heartbeat() for holder in self.holders]
-        answers = yield from together([*(one.heartbeat() for one in some), *held])
+        answers = together(self.channel, [*(one.heartbeat() for one in some), *held])
         for one, answer in zip(some, answers, strict=False):
             one.update(answer)
         for holder, answer in zip(self.holders, answers[len(some) :], strict=True):
@@ -135,18 +134,16 @@ class MemberPool:
         *,
         assignor: str | None = None,
         before: Sequence[ConsumerHeartbeat] = (),
-    ) -> RecipeGenerator[None]:
+    ) -> None:
         """Have members ask for topics, in the same go as the requests that come just `before`."""
         subscribing = [
             one.heartbeat(topics=tuple(topics), assignor=assignor) for one, topics in some
         ]
-        answers = yield from together([*before, *subscribing])
+        answers = together(self.channel, [*before, *subscribing])
         for (one, _), answer in zip(some, answers[len(before) :], strict=True):
             one.update(answer)
 
-    def keep_holders(
-        self, holders: Sequence[Holder], *, assignor: str, rack_id: str
-    ) -> RecipeGenerator[bool]:
+    def keep_holders(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> bool:
         """
         Make holders drop their subscription and keep their partitions, and the others leave.
 
@@ -162,26 +159,25 @@ class MemberPool:
         stay = [h.heartbeat(rack_id, topics=(), assignor=assignor) for h in holders]
         go = [leave(member_id) for member_id in self.members if member_id not in staying]
         if len(stay) == 1 and len(go) <= MAX_LEAVERS_FOR_LATE_HEARTBEAT:
-            answers = (yield from together([*go, *stay]))[len(go) :]
+            answers = together(self.channel, [*go, *stay])[len(go) :]
         else:
-            answers = yield from together([*stay, *go])
+            answers = together(self.channel, [*stay, *go])
         for holder, answer in zip(holders, answers, strict=False):
             self.members[holder.member_id].update(answer)
             holder.update(answer)
         return not any(map(Holder.has_extra_partitions, holders, answers))
 
-    def leave(self) -> RecipeGenerator[None]:
-        yield from together([leave(member_id) for member_id in self.members])
+    def leave(self) -> None:
+        together(self.channel, [leave(member_id) for member_id in self.members])
         self.members.clear()
 
-    def leave_and_restore(self) -> RecipeGenerator[None]:
+    def leave_and_restore(self) -> None:
         """Make all members leave and restore changed group settings, even if interrupted again."""
         for _ in range(LEAVE_TRIES):
             try:
-                yield from self.leave()
+                self.leave()
                 while self.owed:
-                    changed: ConfigChanged = yield self.owed[0]
-                    if changed.error:
+                    if self.channel.ask(self.owed[0]).error:
                         return
                     self.owed.pop(0)
             except (KeyboardInterrupt, Interrupted):
@@ -208,10 +204,10 @@ def leave(member_id: str) -> ConsumerHeartbeat:
 
 
 def together(
-    requests: Sequence[ConsumerHeartbeat],
-) -> RecipeGenerator[list[ConsumerHeartbeatResult]]:
+    channel: RecipeChannel, requests: Sequence[ConsumerHeartbeat]
+) -> list[ConsumerHeartbeatResult]:
     """Send heartbeats in as few goes as the connection takes; return the answers in order."""
     answers: list[ConsumerHeartbeatResult] = []
     for some in in_chunks(requests, MAX_IN_FLIGHT):
-        answers += yield SendBatch(tuple(some))
+        answers += channel.ask_together(some)
     return answers

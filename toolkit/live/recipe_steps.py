@@ -1,143 +1,110 @@
 """
-Define recipes: generators that yield requests and receive responses.
+Carry out recipes: functions that ask a group's coordinator over a channel, and put things in order.
 
-So a recipe reads from top to bottom, is tested without a broker by handing it answers, and can be
-interrupted at every single step. `run_recipe` is the one place where its requests are really sent.
+So a recipe reads from top to bottom, is tested without a broker over a scripted channel, and can be
+interrupted at every single step.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
-from toolkit.kafka_io.membership.request import MemberRequest
+from toolkit.kafka_io.membership.channel import PendingAnswer
+from toolkit.kafka_io.membership.request import AnswerT, MemberRequest, MemberResponse
 
-
-@dataclass(frozen=True, slots=True)
-class SendBatch:
-    """Requests that go to the coordinator in one go; the answer is a tuple in their order."""
-
-    requests: tuple[MemberRequest, ...]
+OtherT = TypeVar("OtherT", bound=MemberResponse)
 
 
-@dataclass(frozen=True, slots=True)
-class SendAhead:
-    """
-    A request sent on a separate connection; the answer is what `WaitFor` takes.
+class RecipeChannel(Protocol):
+    """What carries out the steps of recipes: a `GroupChannel`, or what stands before one."""
 
-    The connection is a new one, or that of a request that was sent ahead before, `after`.
-    """
+    def ask(self, request: MemberRequest[AnswerT]) -> AnswerT:
+        """Send a request and return its answer."""
+        (answer,) = self.ask_together([request])
+        return answer
 
-    request: MemberRequest
-    after: Any = None
+    def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
+        """Return the answers to some requests, in their order; of none, nothing is sent."""
 
+    def send_ahead(
+        self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None
+    ) -> PendingAnswer[AnswerT]:
+        """
+        Send a request, and return what `wait_for` takes.
 
-@dataclass(frozen=True, slots=True)
-class SendInTurn:
-    """
-    Requests sent ahead on one separate connection; the answer is a tuple of what `WaitFor` takes.
+        It goes over a connection of its own, or over that of a request that was sent ahead before:
+        a broker takes it up `after` it has answered that one.
+        """
 
-    A broker takes each of them up as soon as it has answered the one before. The connection is a
-    new one, or that of a request that was sent ahead before, `after`.
-    """
-
-    requests: tuple[MemberRequest, ...]
-    after: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class WaitFor:
-    """Wait for the answer to a request that was sent ahead."""
-
-    sent: Any
-
-
-@dataclass(frozen=True, slots=True)
-class IsAnswered:
-    """Whether `WaitFor` would return at once for a request that was sent ahead."""
-
-    sent: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    """Let time pass; the answer is the monotonic clock in seconds, also of `Sleep(0)`."""
-
-    seconds: float
-
-
-T = TypeVar("T")
-Yielded: TypeAlias = (
-    MemberRequest | SendBatch | SendAhead | SendInTurn | WaitFor | IsAnswered | Sleep
-)
-RecipeGenerator: TypeAlias = Generator[Yielded, Any, T]
-
-
-class RequestChannel(Protocol):
-    """What a recipe's requests are sent through."""
-
-    def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
-        """Return the answers to some requests, in their order."""
-
-    def send_ahead(self, *requests: MemberRequest, after: Any = None) -> tuple[Any, ...]:
-        """Send requests on one connection, and return what `wait_for` takes of each."""
-
-    def wait_for(self, pending: Any) -> Any:
+    def wait_for(self, pending: PendingAnswer[AnswerT]) -> AnswerT:
         """Return the answer to a request that was sent."""
 
-    def is_answered(self, pending: Any) -> bool:
+    def is_answered(self, pending: PendingAnswer[Any]) -> bool:
         """Return whether a request that was sent need not be waited for."""
 
+    def sleep(self, seconds: float) -> float:
+        """Let time pass, and return `now`."""
 
-def run_recipe(
-    recipe: RecipeGenerator[T],
-    channel: RequestChannel,
-    *,
-    check: Callable[[], None] = lambda: None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> T:
+    def now(self) -> float:
+        """Return the monotonic clock in seconds."""
+
+
+class CheckedChannel(RecipeChannel):
     """
-    Carry a recipe out and return what it returns.
+    The channel of one recipe, which calls `check` before every step.
 
-    `check` is called before every step; what it raises, and what sending raises, is raised inside
-    the recipe, once. From then on the recipe puts things in order and is not checked any more.
+    What `check` or a step raises is raised inside the recipe. From then on the recipe puts things
+    in order and is not checked any more.
     """
-    answer: Any = None
-    error: BaseException | None = None
-    orderly = True
-    while True:
+
+    def __init__(self, channel: RecipeChannel, check: Callable[[], None]) -> None:
+        """Take the steps over another channel."""
+        self._channel = channel
+        self._check = check
+        self._is_orderly = True
+
+    def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
+        with self._step():
+            return self._channel.ask_together(requests)
+
+    def send_ahead(
+        self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None
+    ) -> PendingAnswer[AnswerT]:
+        with self._step():
+            return self._channel.send_ahead(request, after=after)
+
+    def wait_for(self, pending: PendingAnswer[AnswerT]) -> AnswerT:
+        with self._step():
+            return self._channel.wait_for(pending)
+
+    def is_answered(self, pending: PendingAnswer[Any]) -> bool:
+        with self._step():
+            return self._channel.is_answered(pending)
+
+    def sleep(self, seconds: float) -> float:
+        with self._step():
+            return self._channel.sleep(seconds)
+
+    def now(self) -> float:
+        return self._channel.now()
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
         try:
-            step = recipe.throw(error) if error else recipe.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        answer, error = None, None
-        try:
-            if orderly:
-                check()
-            answer = _take(step, channel, sleep)
-        except BaseException as exc:  # noqa: BLE001 - raised in the recipe, which leaves no member
-            orderly, error = False, exc
+            if self._is_orderly:
+                self._check()
+            yield
+        except BaseException:
+            self._is_orderly = False
+            raise
 
 
-def _take(step: Yielded, channel: RequestChannel, sleep: Callable[[float], None]) -> Any:
-    answer: Any
-    match step:
-        case Sleep(seconds):
-            sleep(seconds)
-            answer = time.monotonic()
-        case SendAhead(request, after):
-            (answer,) = channel.send_ahead(request, after=after)
-        case SendInTurn(requests, after):
-            answer = channel.send_ahead(*requests, after=after)
-        case WaitFor(sent):
-            answer = channel.wait_for(sent)
-        case IsAnswered(sent):
-            answer = channel.is_answered(sent)
-        case SendBatch(requests):
-            answer = channel.ask_together(requests) if requests else ()
-        case request:
-            (answer,) = channel.ask_together((request,))
-    return answer
+def ask_both(
+    channel: RecipeChannel, first: MemberRequest[AnswerT], second: MemberRequest[OtherT]
+) -> tuple[AnswerT, OtherT]:
+    """Send two requests of different kinds in one go, and return the answer to each."""
+    requests: tuple[MemberRequest[Any], ...] = (first, second)
+    answer, other = channel.ask_together(requests)
+    return answer, other

@@ -12,7 +12,7 @@ say.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from toolkit.errors import NotCaptured
@@ -23,7 +23,8 @@ from toolkit.kafka_io.membership.classic import (
     DescribeClassic,
     DescribedClassicMember,
 )
-from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.classic_member import OwnIds
+from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import HOLDER_CLIENT_ID, Member, Subscription, TopicPartition
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 
@@ -34,13 +35,11 @@ AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and some room
 AGAIN = "run the command again"
 NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
 
+Look = Callable[[RecipeChannel], ClassicFacts]
 
-Look = Callable[[], RecipeGenerator[ClassicFacts]]
 
-
-def _look() -> RecipeGenerator[ClassicFacts]:
-    group: ClassicFacts = yield DescribeClassic()
-    return group
+def _look(channel: RecipeChannel) -> ClassicFacts:
+    return channel.ask(DescribeClassic())
 
 
 class AnotherCapture(NotCaptured):
@@ -67,9 +66,10 @@ class AnotherHold(NotCaptured):
 
 
 class Contest:
-    """One capture among others; `looked_at` is when no other one was in the group."""
+    """One capture, of `own` ids, among others; at `looked_at` no other one was in the group."""
 
-    def __init__(self, looked_at: float) -> None:
+    def __init__(self, own: OwnIds, looked_at: float) -> None:
+        self.own = own
         self.looked_at = looked_at
         self._joined_at = math.inf
 
@@ -78,60 +78,61 @@ class Contest:
         """Whether our member was seen in the group."""
         return self._joined_at < math.inf
 
-    def look(self, member_id: str, own_ids: Collection[str]) -> RecipeGenerator[bool]:
+    def look(self, member_id: str) -> bool:
         """
         Look once, after a while, and return whether our member has outlasted all others.
 
-        `own_ids` are the ids of all our members. Raises AnotherCapture if they have to give way,
-        and NotCaptured if the one is not in the group.
+        Raises AnotherCapture if all of ours have to give way, and NotCaptured if the one is not in
+        the group.
         """
-        began = yield Sleep(LOOK_EVERY_S)
-        group: ClassicFacts = yield DescribeClassic()
+        channel = self.own.channel
+        began = channel.sleep(LOOK_EVERY_S)
+        group = channel.ask(DescribeClassic())
         listed = {one.member_id for one in group.members}
         if member_id not in listed:
             if not self.has_joined and began < self.looked_at + JOINED_WITHIN_S:
                 return False
             raise not_joined(group)
         if not self.has_joined:
-            self._joined_at = yield Sleep(0)
+            self._joined_at = channel.now()
         is_late = self._joined_at - self.looked_at >= LOOK_TO_JOIN_S
-        others = {one.member_id for one in holders(group)}.difference(own_ids)
-        if others and (is_late or min(others) < min(listed.intersection(own_ids))):
+        others = {one.member_id for one in holders(group)}.difference(self.own.ids)
+        if others and (is_late or min(others) < min(listed.intersection(self.own.ids))):
             raise AnotherCapture("another hold of the group is being captured")
-        return bool(began >= self._joined_at + LOOK_TO_JOIN_S)
+        return began >= self._joined_at + LOOK_TO_JOIN_S
 
 
-def look_for_others() -> RecipeGenerator[ClassicFacts]:
+def look_for_others(channel: RecipeChannel) -> ClassicFacts:
     """
     Return the group as it is without another hold, once it is not in a rebalance.
 
     Raises NotCaptured that says who holds what. A rebalance may be the beginning of a capture, and
     is waited for. Nothing is sent that could disturb the group.
     """
-    return (yield from until_at_rest(_without_others))
+    return until_at_rest(channel, _without_others)
 
 
-def until_at_rest(look: Look = _look) -> RecipeGenerator[ClassicFacts]:
+def until_at_rest(channel: RecipeChannel, look: Look = _look) -> ClassicFacts:
     """Return the group as it is once it is not in a rebalance, or after a while."""
-    give_up_at = (yield Sleep(0)) + AT_REST_WITHIN_S
+    give_up_at = channel.now() + AT_REST_WITHIN_S
     while True:
-        group = yield from look()
-        if not group.state.endswith("Rebalance") or (yield Sleep(0)) >= give_up_at:
+        group = look(channel)
+        if not group.state.endswith("Rebalance") or channel.now() >= give_up_at:
             return group
-        yield Sleep(LOOK_EVERY_S)
+        channel.sleep(LOOK_EVERY_S)
 
 
-def begin_contest() -> RecipeGenerator[Contest]:
+def begin_contest(own: OwnIds) -> Contest:
     """Look for others once more, when all is there to join at once; raises NotCaptured."""
-    looked_at = yield Sleep(0)
-    yield from _without_others()
-    return Contest(looked_at)
+    looked_at = own.channel.now()
+    _without_others(own.channel)
+    return Contest(own, looked_at)
 
 
-def _without_others() -> RecipeGenerator[ClassicFacts]:
-    group = yield from _look()
+def _without_others(channel: RecipeChannel) -> ClassicFacts:
+    group = _look(channel)
     if holders(group):
-        yield from refuse_another_hold()
+        refuse_another_hold(channel)
     return group
 
 
@@ -148,28 +149,28 @@ def holders(group: ClassicFacts) -> list[DescribedClassicMember]:
     return [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]
 
 
-def refuse_another_hold() -> RecipeGenerator[NoReturn]:
+def refuse_another_hold(channel: RecipeChannel) -> NoReturn:
     """Raise AnotherHold, which says who holds what, as soon as the group shows it; or GaveUp."""
-    give_up_at = (yield Sleep(0)) + NOTE_WITHIN_S
+    give_up_at = channel.now() + NOTE_WITHIN_S
     while True:
-        group: ClassicFacts = yield DescribeClassic()
+        group = channel.ask(DescribeClassic())
         others = [_as_member(one) for one in holders(group)]
         named = [one for one in others if one.hold_note and one.hold_note.who]
         if named:
             raise AnotherHold(named)
         if not others:
             raise GaveUp("another hold of the group was being captured", hint=AGAIN)
-        if (yield Sleep(LOOK_EVERY_S)) >= give_up_at:
+        if channel.sleep(LOOK_EVERY_S) >= give_up_at:
             raise NotCaptured(
                 f"another hold of the group exists, from {others[0].host}", hint=AGAIN
             )
 
 
 def refuse_what_others_hold(
-    partitions: frozenset[TopicPartition], mine: str
-) -> RecipeGenerator[None]:
+    channel: RecipeChannel, partitions: frozenset[TopicPartition], mine: str
+) -> None:
     """Raise AnotherHold if another sentinel than this one holds any of the partitions."""
-    group: ClassicFacts = yield DescribeClassic()
+    group = channel.ask(DescribeClassic())
     others = [_as_member(one) for one in holders(group) if one.member_id != mine]
     if taken := [one for one in others if partitions.intersection(one.holds)]:
         raise AnotherHold(taken)

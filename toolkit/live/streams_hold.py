@@ -22,12 +22,11 @@ from toolkit.kafka_io.membership.classic import (
     Join,
     JoinResult,
     Leave,
-    LeaveResult,
     Sync,
 )
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
 from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, LeaderHold
-from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep
+from toolkit.live.recipe_steps import RecipeChannel, ask_both
 from toolkit.live.rival_captures import holders, refuse_another_hold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
 from toolkit.model import HoldNote, TopicPartition
@@ -53,37 +52,37 @@ class StreamsHold(LeaderHold):
         self._tasks: StreamsTasks | None = None
         self._comes_back = False  # whether threads were evicted that are about to be back
 
-    def capture(self, partitions: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """Hold these too: all of them or none; returns when no thread has one of them any more."""
         before, is_new = self.held, not self._member_id
         own_ids: list[str] = []
         try:
             if is_new:
-                joined = yield from self._become_leader(partitions, own_ids)
+                joined = self._become_leader(channel, partitions, own_ids)
             else:
                 self._leading().check(before | partitions)
                 joined = None
             self.held = before | partitions
-            yield from self._rebalance(joined)
-            yield from self._until_back()
-        except BaseException as exc:
+            self._rebalance(channel, joined)
+            self._until_back(channel)
+        except BaseException:
             self.held = before if self._member_id else frozenset()
             self._comes_back = False
             self._changed = True
             if is_new:
                 self._member_id = ""
-                if own_ids and not isinstance(exc, GeneratorExit):
-                    yield Leave(tuple(own_ids))
+                if own_ids:
+                    channel.ask(Leave(tuple(own_ids)))
             raise
 
-    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+    def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Give these back; with the last of them our member leaves."""
         left = self.held - some
         try:
             self._leading().check(left)
         except NotCaptured as exc:
             raise Blocked(f"nothing was resumed: {exc.problem}", hint=exc.hint) from exc
-        yield from self._keep_only(left)
+        self._keep_only(channel, left)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -110,18 +109,18 @@ class StreamsHold(LeaderHold):
         return self._tasks
 
     def _become_leader(
-        self, partitions: frozenset[TopicPartition], own_ids: list[str]
-    ) -> RecipeGenerator[JoinResult]:
+        self, channel: RecipeChannel, partitions: frozenset[TopicPartition], own_ids: list[str]
+    ) -> JoinResult:
         """Evict all threads while the sentinel waits to join, so that it is first, and leads."""
-        group: ClassicFacts = yield DescribeClassic()
+        group = channel.ask(DescribeClassic())
         if holders(group):
-            yield from refuse_another_hold()
+            refuse_another_hold(channel)
         _check_capturable(group)
         tasks = StreamsTasks.read(group.members)
         tasks.check(partitions)
         self._subscription = group.members[0].subscription
         draw = self._join(CAPTURE_SESSION_S)  # without an id it is answered with one
-        drawn: tuple[JoinResult, ...] = yield SendBatch((draw, draw))
+        drawn = channel.ask_together((draw, draw))
         own_ids += [one.member_id for one in drawn if one.member_id]
         for one in drawn:
             if one.error != ErrorCode.MEMBER_ID_REQUIRED:
@@ -131,26 +130,25 @@ class StreamsHold(LeaderHold):
         self._tasks, self._member_id = tasks, drawn[0].member_id
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
         # rebalance ends before the second sentinel joins, or is gone.
-        yield SendAhead(self._join(CAPTURE_SESSION_S))
-        yield from self._until_listed(1, LISTED_WITHIN_S)
+        channel.send_ahead(self._join(CAPTURE_SESSION_S))
+        self._until_listed(channel, 1, LISTED_WITHIN_S)
         self._comes_back = True
-        left: LeaveResult = yield Leave(tuple(one.member_id for one in group.members))
+        left = channel.ask(Leave(tuple(one.member_id for one in group.members)))
         if left.error:
             raise NotCaptured(f"its members could not be evicted: {reason(left.error, 'Read')}")
         # Those that come later would have to wait until the others notice it.
-        yield from self._until_listed(1 + len(group.members), BACK_AT_ONCE_S)
-        joined: JoinResult
-        _, joined = yield SendBatch((Leave((drawn[1].member_id,)), self._join()))
+        self._until_listed(channel, 1 + len(group.members), BACK_AT_ONCE_S)
+        _, joined = ask_both(channel, Leave((drawn[1].member_id,)), self._join())
         return joined
 
-    def _until_listed(self, count: int, within_s: float) -> RecipeGenerator[None]:
+    def _until_listed(self, channel: RecipeChannel, count: int, within_s: float) -> None:
         """Wait until our join, which went over another connection, is there, and so many others."""
-        now = yield Sleep(0)
+        now = channel.now()
         give_up_at = now + within_s
         listed: set[str] = set()
         while now < give_up_at and not (self._member_id in listed and len(listed) >= count):
-            now = yield Sleep(LOOK_EVERY_S)
-            group: ClassicFacts = yield DescribeClassic()
+            now = channel.sleep(LOOK_EVERY_S)
+            group = channel.ask(DescribeClassic())
             listed = {one.member_id for one in group.members}
         if self._member_id not in listed:
             raise NotCaptured("offsetbook could not join the group", hint="run the command again")
@@ -164,22 +162,21 @@ class StreamsHold(LeaderHold):
         timeout_ms = round((session_timeout_s or self.survives_s) * 1000)
         return Join(self._member_id, protocols, timeout_ms, REBALANCE_TIMEOUT_MS)
 
-    def _is_due(self) -> RecipeGenerator[bool]:
-        yield from ()
+    def _is_due(self, _channel: RecipeChannel) -> bool:
         return False
 
-    def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
+    def _lead(self, channel: RecipeChannel, joined: JoinResult) -> int:
         """Say who gets what, and return the broker's code."""
         self._generation = joined.generation
         try:
             shares = self._assign_partitions(joined)
         except CannotLead as exc:
-            yield Leave((self._member_id,))
+            channel.ask(Leave((self._member_id,)))
             raise self._lost(f"the hold was given up, the application continues: {exc}") from exc
         # Where a thread has its tasks, the sentinel has its note.
         shares[self._member_id] = assignment_with_note(write_note(self.note, self.held))
-        synced = yield Sync(self._member_id, self._generation, STREAMS_PROTOCOL, shares)
-        return int(synced.error)
+        sync = Sync(self._member_id, self._generation, STREAMS_PROTOCOL, shares)
+        return channel.ask(sync).error
 
     def _assign_partitions(self, joined: JoinResult) -> dict[str, bytes]:
         if not joined.leads:
@@ -188,15 +185,15 @@ class StreamsHold(LeaderHold):
         self._unreleased = self.held & owned(others)
         return self._leading().share_out(others, held=self.held, keep_absent=self._comes_back)
 
-    def _until_back(self) -> RecipeGenerator[None]:
+    def _until_back(self, channel: RecipeChannel) -> None:
         """Wait until all threads are back, and none says that it still has what is held."""
-        give_up_at = (yield Sleep(0)) + BACK_WITHIN_S
+        give_up_at = channel.now() + BACK_WITHIN_S
         tasks = self._leading()
         while tasks.absent or self._unreleased:
-            now = yield Sleep(BEAT_S)
+            now = channel.sleep(BEAT_S)
             if now > give_up_at:
                 break
-            yield from self.keep()
+            self.keep(channel)
         if late := self._unreleased | (tasks.has(tasks.absent) & self.held):
             words = ", ".join(f"{topic}:{number}" for topic, number in sorted(late))
             raise NotCaptured(f"a thread does not revoke {words} within {BACK_WITHIN_S:g} s")

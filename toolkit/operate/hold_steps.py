@@ -24,7 +24,6 @@ from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS, ChangeCon
 from toolkit.kafka_io.membership.streams import LeaveStreams
 from toolkit.live.application_hold import TOLD_WITHIN_S, until_resumed
 from toolkit.live.keeper_socket import ask_keeper
-from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import (
     CaptureMode,
     Cluster,
@@ -354,5 +353,5 @@ def _from_streams(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
         return
     answers = channel.ask_together([LeaveStreams(one) for one in holders])
     yield from (answer.why for answer in answers if answer.error not in LEFT)
-    if why := run_recipe(until_resumed(RESUMED_WITHIN_S), channel):
+    if why := until_resumed(channel, RESUMED_WITHIN_S):
         yield why

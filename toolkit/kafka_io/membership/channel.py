@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, wait_for
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Join
-from toolkit.kafka_io.membership.request import MemberRequest
+from toolkit.kafka_io.membership.request import AnswerT, MemberRequest, MemberResponse
 from toolkit.model import HOLDER_CLIENT_ID, Cluster
 from toolkit.model.names import shown_name
 
@@ -32,10 +32,10 @@ REBALANCE_OVER = frozenset({"CompletingRebalance", "Stable"})
 
 
 @dataclass(frozen=True, slots=True)
-class PendingAnswer:
+class PendingAnswer(Generic[AnswerT]):
     """A request that was sent, what will be its response, and over which connection it went."""
 
-    request: MemberRequest
+    request: MemberRequest[AnswerT]
     response: Future[Any]
     connection: Connection
     connections: ExitStack  # all that were open then
@@ -74,12 +74,12 @@ class GroupChannel:
         self._open = ExitStack()
         self._talk = self._join = self._coordinator = None
 
-    def ask(self, request: MemberRequest) -> Any:
+    def ask(self, request: MemberRequest[AnswerT]) -> AnswerT:
         """Send a request and return its answer, as `request.read` gives it."""
         (answer,) = self.ask_together([request])
         return answer
 
-    def ask_together(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
+    def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
         """
         Send requests in one go and return their answers in order.
 
@@ -87,6 +87,8 @@ class GroupChannel:
         `GIVE_UP_AFTER_S`; then ClusterUnreachable or BrokerRefused is raised. All of them are sent
         again then: saying the same once more does no harm to any request of a member.
         """
+        if not requests:
+            return ()
         give_up_at = time.monotonic() + GIVE_UP_AFTER_S
         while True:
             late = time.monotonic() >= give_up_at
@@ -103,25 +105,22 @@ class GroupChannel:
             time.sleep(PAUSE_S)
 
     def send_ahead(
-        self, *requests: MemberRequest, after: PendingAnswer | None = None
-    ) -> tuple[PendingAnswer, ...]:
+        self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None
+    ) -> PendingAnswer[AnswerT]:
         """
-        Send requests on a connection of their own, and do not wait for their answers yet.
+        Send a request on a connection of its own, and do not wait for its answer yet.
 
-        Or on that of a request that was sent ahead before, unless it is closed by now.
+        Or on that of a request that was sent ahead before, unless it is closed by now: a broker
+        takes it up as soon as it has answered the one before.
         """
         is_open = after is not None and after.connections is self._open
         connection = after.connection if after and is_open else self._connect()
         to = self._find(connection)
+        message = request.build(self.group_id)
+        response = connection.send_ahead(message, to=to, timeout_s=LONGEST_WAIT_S)
+        return PendingAnswer(request, response, connection, self._open)
 
-        def send(request: MemberRequest) -> PendingAnswer:
-            message = request.build(self.group_id)
-            response = connection.send_ahead(message, to=to, timeout_s=LONGEST_WAIT_S)
-            return PendingAnswer(request, response, connection, self._open)
-
-        return tuple(map(send, requests))
-
-    def wait_for(self, pending: PendingAnswer) -> Any:
+    def wait_for(self, pending: PendingAnswer[AnswerT]) -> AnswerT:
         """
         Return the answer to a request that was sent ahead.
 
@@ -137,11 +136,20 @@ class GroupChannel:
         answer = pending.request.read(pending.response.result())
         return self.ask(pending.request) if answer.error in ASK_AGAIN else answer
 
-    def is_answered(self, pending: PendingAnswer) -> bool:
+    def is_answered(self, pending: PendingAnswer[Any]) -> bool:
         """Return whether there is an answer, or none can come any more."""
         return pending.response.done() or pending.connections is not self._open
 
-    def _ask_once(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
+    def sleep(self, seconds: float) -> float:
+        """Let time pass, and return `now`."""
+        time.sleep(seconds)
+        return self.now()
+
+    def now(self) -> float:
+        """Return the monotonic clock in seconds."""
+        return time.monotonic()
+
+    def _ask_once(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
         waits = any(request.waits for request in requests)
         connection = self._connection(waits=waits)
         if all(request.to_any for request in requests):
@@ -161,7 +169,9 @@ class GroupChannel:
             raise
         return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
 
-    def _while_waiting(self, requests: Sequence[MemberRequest]) -> Callable[[], None]:
+    def _while_waiting(
+        self, requests: Sequence[MemberRequest[MemberResponse]]
+    ) -> Callable[[], None]:
         """Return what is called now and then while the answers to some requests are waited for."""
         if not any(isinstance(request, Join) for request in requests):
             return self.check

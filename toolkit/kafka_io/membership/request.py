@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 
@@ -16,7 +16,11 @@ class MemberResponse(Protocol):
         """The broker's error code."""
 
 
-class MemberRequest(Protocol):
+AnswerT = TypeVar("AnswerT", bound=MemberResponse)
+AnswerT_co = TypeVar("AnswerT_co", bound=MemberResponse, covariant=True)
+
+
+class MemberRequest(Protocol[AnswerT_co]):
     """One request to a group's coordinator, or, where `to_any`, to any broker."""
 
     to_any: ClassVar[bool]
@@ -25,7 +29,7 @@ class MemberRequest(Protocol):
     def build(self, group_id: str) -> Any:
         """Return the protocol message."""
 
-    def read(self, response: Any) -> MemberResponse:
+    def read(self, response: Any) -> AnswerT_co:
         """Return what the broker's answer says."""
 
 

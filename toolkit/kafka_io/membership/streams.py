@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.groups.streams_tasks import read_by, source_topics
-from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from toolkit.model import TopicPartition
 
@@ -130,10 +129,7 @@ class StreamsHeartbeat:
         )
 
     def read(self, response: Any) -> StreamsHeartbeatResult:
-        code = response.error_code
-        if code != ErrorCode.NONE:
-            return StreamsHeartbeatResult(code, reason(code, "Read", response.error_message))
-        return StreamsHeartbeatResult(code, epoch=response.member_epoch)
+        return _heartbeat_result(response)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +149,15 @@ class LeaveStreams:
             endpoint_information_epoch=-1,
         )
 
-    def read(self, response: Any) -> ErrorCodeResult:
-        return ErrorCodeResult(response.error_code)
+    def read(self, response: Any) -> StreamsHeartbeatResult:
+        return _heartbeat_result(response)
+
+
+def _heartbeat_result(response: Any) -> StreamsHeartbeatResult:
+    code = response.error_code
+    if code != ErrorCode.NONE:
+        return StreamsHeartbeatResult(code, reason(code, "Read", response.error_message))
+    return StreamsHeartbeatResult(code, epoch=response.member_epoch)
 
 
 def possible_topologies(described: Any) -> Iterator[Any]:

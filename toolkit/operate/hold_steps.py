@@ -181,7 +181,7 @@ class HoldExecutor:
         # ids; elsewhere a keeper that has ended has left, and what is there is not its own.
         new = {member for member in self.holders(step.group_id) if member.member_id not in there}
         if step.type is GroupType.CONSUMER:
-            left = {m.member_id for m in new if record.run_id in m.member_id}
+            left = {m.member_id for m in new if record.note.run_id in m.member_id}
         elif record.status is HoldStatus.ENDED:
             left = set()
         else:

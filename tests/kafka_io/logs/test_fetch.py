@@ -12,12 +12,12 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs import fetch
 from toolkit.kafka_io.logs.bulk_records import committed_records
 from toolkit.kafka_io.logs.fetch import (
-    READ_COMMITTED,
     Fetched,
     LogReading,
     NotFetched,
     fetch_each,
 )
+from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED
 from toolkit.model import TopicPartition
 
 

@@ -16,13 +16,12 @@ from offsets_records import AT_MS
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.bulk_records import committed_records
 from toolkit.kafka_io.logs.fetch import (
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
     CorruptBatch,
     fetch_batches,
     split_batches,
 )
 from toolkit.kafka_io.logs.few_records import committed_one_by_one
+from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED, READ_UNCOMMITTED
 from toolkit.kafka_io.logs.record_batches import (
     FEW,
     LOG_APPEND_TIME,

@@ -8,12 +8,12 @@ from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.byte_columns import flags
 from toolkit.kafka_io.logs.fetch import (
-    READ_COMMITTED,
     Fetched,
     corrupt_refused,
     fetch_batches,
     reading,
 )
+from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED
 from toolkit.kafka_io.logs.record_batches import Batches, Records, batches_of, records_of
 from toolkit.model import Cluster, TopicPartition
 

@@ -30,7 +30,8 @@ FETCH_BYTES = 4 * 2**20
 WAIT_MS = 500
 RETRY_PAUSE_S = 0.2
 BY_NAME_VERSION = 12  # from 13 on, a fetch names topics by id
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+# Where one record is enough: brokers send whole batches.
+ONE_BATCH_BYTES = 65_536
 # Of a batch: the format is at the same place in all formats, as the length is.
 HEADER_BYTES, FORMAT_AT, CURRENT_FORMAT = 61, 16, 2
 LENGTH_FROM = 12  # the length does not count itself and what is before it
@@ -171,7 +172,7 @@ class LogReading:
         return failed
 
     def _ask(self) -> None:
-        """Ask each leader that owes no response for the partitions that it leads."""
+        """Send each leader without a pending request a Fetch for its partitions."""
         lost = [place for place in self.next if place not in self.leaders]
         if lost and time.monotonic() >= self.look_up_at:
             self.look_up_at = time.monotonic() + RETRY_PAUSE_S
@@ -262,7 +263,7 @@ class LogReading:
                 yield self._not_fetched(place, text)
 
     def _not_fetched(self, place: TopicPartition, why: str) -> NotFetched:
-        self.next.pop(place, None)
+        self.skip(place)
         doing = reading(self.connection.cluster, place)
         return NotFetched(place, why.removeprefix(": "), BrokerRefused(f"{doing}{why}"))
 

@@ -22,7 +22,6 @@ from toolkit.kafka_io.logs.fetch import (
     are_aborted,
 )
 
-GZIP = 1
 ATTRIBUTES = slice(21, 23)  # of a batch
 
 
@@ -78,7 +77,7 @@ def _batches(found: BatchBytes, *, check_crc: bool = False) -> Iterator[Any]:
 
 
 def _decompressed(data: bytes, batch: Any) -> Any:
-    if batch.compression_type in {0, GZIP}:
+    if batch.compression_type in {DefaultRecordBatch.CODEC_NONE, DefaultRecordBatch.CODEC_GZIP}:
         return batch
     from toolkit.kafka_io.logs.decompression import decompress  # noqa: PLC0415 - loads Arrow
 

@@ -15,14 +15,13 @@ from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.fetch import (
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
+    ONE_BATCH_BYTES,
     CorruptBatch,
     Fetched,
     LogReading,
     NotFetched,
 )
-from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED, READ_UNCOMMITTED, read_log_offsets
 from toolkit.kafka_io.logs.record_batches import batches_of, records_of
 from toolkit.kafka_io.logs.time_lookup_search import BEGINNING
 from toolkit.model import Cluster, LogOffsets, TopicPartition
@@ -33,8 +32,6 @@ RecordPosition = tuple[TopicPartition, int]
 MOST = 500
 # A broker looks at all partitions of a fetch for each answer, though one large batch may fill it.
 PARTITIONS_AT_ONCE = 100
-# One record of each partition is enough, but brokers send whole batches.
-BATCH_BYTES = 65_536
 
 
 class _FoundRecord(NamedTuple):
@@ -129,7 +126,7 @@ def _first_of_each(
     found: dict[TopicPartition, _FoundRecord | None] = {
         partition: None for partition, span in spans.items() if not span
     }
-    reading = LogReading(connection, spans, isolation, at_most_bytes=BATCH_BYTES)
+    reading = LogReading(connection, spans, isolation, at_most_bytes=ONE_BATCH_BYTES)
     for fetched in reading.found():
         partition = fetched.partition
         if isinstance(fetched, NotFetched):

@@ -16,14 +16,14 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.fetch import (
-    READ_UNCOMMITTED,
+    ONE_BATCH_BYTES,
     CorruptBatch,
     Fetched,
     LogReading,
     NotFetched,
 )
 from toolkit.kafka_io.logs.few_records import every_record
-from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_offsets import READ_UNCOMMITTED, read_log_offsets
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition, Unread
 from toolkit.model.records import Excerpt, Header, Record, RecordsAround
 
@@ -36,7 +36,6 @@ MOST_HEADERS = 50
 # Offsets without a record, such as the markers that end transactions, lie between records.
 GAPS = 4
 
-BATCH_BYTES = 65_536
 NO_TIME, LOG_APPEND_TIME = -1, 1
 
 
@@ -157,7 +156,7 @@ class _FetchedRecords:
 def _read(connection: Connection, reading: _FetchedRecords) -> None:
     """Read until every partition is complete, or no record comes any more."""
     spans = {p: range(window.start, window.end) for p, window in reading.windows.items()}
-    logs = LogReading(connection, spans, READ_UNCOMMITTED, at_most_bytes=BATCH_BYTES)
+    logs = LogReading(connection, spans, READ_UNCOMMITTED, at_most_bytes=ONE_BATCH_BYTES)
     stop_at = time.monotonic() + IN_ALL_S
     for found in logs.found():
         if isinstance(found, NotFetched):

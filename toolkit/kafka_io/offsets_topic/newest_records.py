@@ -16,13 +16,13 @@ from typing import NamedTuple
 from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.fetch import (
-    READ_COMMITTED,
     Fetched,
     NotFetched,
     corrupt_refused,
     fetch_each,
 )
 from toolkit.kafka_io.logs.few_records import committed_one_by_one
+from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection

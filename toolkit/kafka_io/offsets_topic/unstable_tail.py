@@ -20,12 +20,12 @@ from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.bulk_records import records_within
 from toolkit.kafka_io.logs.fetch import (
-    READ_UNCOMMITTED,
     corrupt_refused,
     fetch_batches,
     reading,
     split_batches,
 )
+from toolkit.kafka_io.logs.log_offsets import READ_UNCOMMITTED
 from toolkit.kafka_io.logs.record_batches import (
     CONTROL,
     TRANSACTIONAL,

@@ -75,7 +75,7 @@ def test_of_two_pauses_of_a_partition_at_once_one_wins(shared_holding: MakeHoldi
         both[first].resume()
         one.live.applications.until_delivered(one.live.places)
 
-    together(is_so, CLASSIC)
+    together(is_so, (*CLASSIC, "librdkafka-consumer"))
 
 
 @pytest.mark.parametrize(("at_once", "kinds"), [(True, CLASSIC), (False, CLASSIC[:1])])

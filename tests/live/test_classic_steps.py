@@ -86,6 +86,7 @@ class Coordinator(ScriptedChannel):
     taken: bool = True  # whether members take what they are given
     stays_away: str = ""  # who does not come back when it was removed
     polls_seldom: bool = False  # whether a member does not join in time
+    is_old: bool = False  # a broker before 4.0, of which ours ask between two joins
     faster: int = 0  # how often the leader assigns again before ours can stop it
     unseen: int = 0  # how often it does so just after the look
     believes: bool = True  # whether the leader leaves to ours what they say they own
@@ -119,18 +120,29 @@ class Coordinator(ScriptedChannel):
         return not self.polls_seldom
 
     def answer_ahead(self, sent: SentAhead) -> Any:
-        """Answer a join as any other; a look has gone between two joins, on their connection."""
+        """Answer a join as any other; what was sent behind it, on its connection, comes then."""
+        behind = next((one for one in self.steps if getattr(one, "after", None) is sent), None)
         if not isinstance(sent.request, DescribeClassic):
-            return super().answer_ahead(sent)
-        (behind,) = (one for one in self.steps if getattr(one, "after", None) is sent)
+            answer = super().answer_ahead(sent)
+            if behind and isinstance(behind.request, Join):
+                assert not self.is_old
+                self.join_again()
+            return answer
+        assert self.is_old
         assert sent.after
+        assert behind
         assert [Join, Join] == [type(one.request) for one in (sent.after, behind)]
+        is_late = self.join_again()
+        return ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
+
+    def join_again(self) -> bool:
+        """Begin the next rebalance, and return whether the leader was faster, as can be seen."""
         self.faster, is_late = max(0, self.faster - 1), self.faster > 0
         self.unseen, is_unseen = max(0, self.unseen - 1), self.unseen > 0
         self.stopped = not (is_late or is_unseen)
         self.shares = self.shares if self.stopped else self.shares_before or self.shares
-        self.state = "PreparingRebalance"  # by the join that was sent behind it
-        return ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
+        self.state = "PreparingRebalance"
+        return is_late
 
     def revoke(self, join: Join) -> None:
         """Have the members let go of what a member of ours says it owns."""
@@ -148,7 +160,8 @@ class Coordinator(ScriptedChannel):
         match request:
             case DescribeClassic():
                 members = tuple(map(self.described, self.ids))
-                answer = ClassicFacts(0, "", self.state, "consumer", self.protocol, members)
+                shows = not self.is_old
+                answer = ClassicFacts(0, "", self.state, "consumer", self.protocol, members, shows)
             case FetchTopics(names):
                 topic = Topic(uuid.UUID(int=1), self.counts)
                 answer = TopicsFound(0, dict.fromkeys(names, topic))
@@ -353,11 +366,15 @@ def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
     refused(QUIET, "orders:4", 4, taken=False)
 
 
-@pytest.mark.parametrize("when", ["faster", "unseen"])
-def test_an_eager_group_is_stopped_again_if_its_leader_was_faster(when: str) -> None:
+@pytest.mark.parametrize(
+    ("when", "is_old"), [("faster", False), ("faster", True), ("unseen", True)]
+)
+def test_an_eager_group_is_stopped_again_if_its_leader_was_faster(
+    when: str, *, is_old: bool
+) -> None:
     """Then members own something again; after some tries nobody is removed."""
-    _, once = captured(EAGER, 1, **{when: 1})
-    always = refused(EAGER, "no member was evicted", **{when: 9})
+    _, once = captured(EAGER, 1, is_old=is_old, **{when: 1})
+    always = refused(EAGER, "no member was evicted", is_old=is_old, **{when: 9})
 
     assert {"a-2", "b-1"} == once.shares.keys()
     assert not always.evicted
@@ -627,8 +644,14 @@ def test_a_claim_that_comes_too_late_is_made_again() -> None:
 
 @pytest.mark.parametrize(
     "about",
-    [{"believes": False}, {"faster": 3}, {"unseen": 3}, {"subscribes": "other"}],
-    ids=["claims are not believed", "faster", "unseen", "other subscriptions"],
+    [
+        {"believes": False},
+        {"faster": 3},
+        {"faster": 3, "is_old": True},
+        {"unseen": 3, "is_old": True},
+        {"subscribes": "other"},
+    ],
+    ids=["claims are not believed", "faster", "faster, old", "unseen, old", "other subscriptions"],
 )
 def test_a_cooperative_group_that_does_not_let_go_is_captured_after_a_commit(
     about: dict[str, Any],

@@ -35,6 +35,7 @@ PLACE_TRIES = 3  # one in 16 of those that come back has to come back once more
 BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
 AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most
 LOOK_EVERY_S = 0.05
+REJOINED_WITHIN_S = 2.0  # our second join has been sent by then
 
 OpenConnection: TypeAlias = PendingAnswer[ClassicFacts]  # by the request it was opened with
 
@@ -91,15 +92,17 @@ def until_all_stop(
     it and however seldom they poll. Our next join is on the same connection, so it is there before
     the leader can have assigned partitions: all have to join once more, with what they had.
     `stopper` does not join that rebalance, so it does not end. If the leader was faster, all
-    read on: raise AssignedAgain. After `STOP_WITHIN_S` members that have not joined are not waited
-    for. `connections` are two that are open already.
+    read on: raise AssignedAgain. Brokers before 4.0 tell that only between the two joins, where a
+    look gives the leader more time. After `STOP_WITHIN_S` members that have not joined are not
+    waited for. `connections` are two that are open already.
     """
     channel = contest.own.channel
+    tells_later = channel.ask(DescribeClassic()).shows_assignments
     now = channel.now()
     give_up_at = now + STOP_WITHIN_S
     joining = channel.send_ahead(member.join_quietly(), after=connections[0])
-    looking = channel.send_ahead(DescribeClassic(), after=joining)
-    channel.send_ahead(member.rejoin_quietly(), after=looking)
+    looking = None if tells_later else channel.send_ahead(DescribeClassic(), after=joining)
+    channel.send_ahead(member.rejoin_quietly(), after=looking or joining)
     # The rebalance does not end before, so our second join is there when it does.
     channel.send_ahead(stopper.join_quietly(), after=connections[1])
     is_over, answered_at = False, math.inf
@@ -113,10 +116,8 @@ def until_all_stop(
     joined = channel.wait_for(joining)
     if joined.error:
         raise rejected(joined)
-    between = channel.wait_for(looking)
-    now_waiting = channel.ask(DescribeClassic())
-    was_first = between.state == GroupState.COMPLETING_REBALANCE
-    if not was_first or _was_assigned(now_waiting, contest.own.ids):
+    was_first = not looking or (channel.wait_for(looking).state == GroupState.COMPLETING_REBALANCE)
+    if not was_first or _was_assigned(_rejoined(channel), contest.own.ids):
         raise AssignedAgain(
             "the group assigned its partitions again before offsetbook could stop it; no member "
             "was evicted",
@@ -174,13 +175,23 @@ def _clear_first_places(
         until_back(channel, len(listed), BACK_AFTER_S)
 
 
+def _rejoined(channel: RecipeChannel) -> ClassicFacts:
+    """Return the group when it rebalances again, or after a while: no look before says enough."""
+    group = channel.ask(DescribeClassic())
+    give_up_at = channel.now() + REJOINED_WITHIN_S
+    while group.state != GroupState.PREPARING_REBALANCE and channel.now() < give_up_at:
+        channel.sleep(LOOK_EVERY_S)
+        group = channel.ask(DescribeClassic())
+    return group
+
+
 def _was_assigned(group: ClassicFacts, own_ids: Collection[str]) -> bool:
     """
     Whether members have been assigned something that they read until they hear of the rebalance.
 
-    The leader may have been faster than our second join, though not than the look before it. A
-    rebalance that begins before the leader has assigned anything takes away all assignments. Only
-    brokers from 4.0 on tell them in a rebalance.
+    The leader may have been faster than our second join. A rebalance that begins before the leader
+    has assigned anything takes away all assignments. Only brokers from 4.0 on tell them in a
+    rebalance.
     """
     assignments = (one.assignment for one in group.members if one.member_id not in own_ids)
     return any(map(assignment_from_bytes, assignments))

@@ -19,6 +19,7 @@ from toolkit.kafka_io.membership.request import ErrorCodeResult
 
 CONSUMER = "consumer"  # the protocol type of consumers
 MEMBERS_VERSION = 3  # of LeaveGroup: earlier ones have no result for each member
+SHOWING_VERSION = 6  # of DescribeGroups: brokers from 4.0 on have it
 REASON = "offsetbook holds partitions of this group"  # brokers write it into their log
 
 
@@ -193,6 +194,7 @@ class ClassicFacts:
     protocol_type: str = ""
     protocol: str = ""
     members: tuple[DescribedClassicMember, ...] = ()
+    shows_assignments: bool = False  # also in a rebalance, as brokers from 4.0 on do
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,4 +227,5 @@ class DescribeClassic:
                 )
                 for member in group.members
             ),
+            shows_assignments=response.version >= SHOWING_VERSION,
         )

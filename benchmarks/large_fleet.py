@@ -37,9 +37,7 @@ from reading import say
 from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.logs.fetch import (
-    fetch_batches,
-)
+from toolkit.kafka_io.logs.fetch import fetch_batches
 from toolkit.kafka_io.logs.log_offsets import READ_UNCOMMITTED
 from toolkit.kafka_io.logs.record_batches import batches_of
 from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions

@@ -66,10 +66,11 @@ class AnotherHold(NotCaptured):
 
 
 class Contest:
-    """One capture, of `own` ids, among others; at `looked_at` no other one was in the group."""
+    """One capture, of `own` ids, among others; at `looked_at` no other was in the `group`."""
 
-    def __init__(self, own: OwnIds, looked_at: float) -> None:
+    def __init__(self, own: OwnIds, looked_at: float, group: ClassicFacts) -> None:
         self.own = own
+        self.group = group
         self.looked_at = looked_at
         self._joined_at = math.inf
 
@@ -125,8 +126,7 @@ def until_at_rest(channel: RecipeChannel, look: Look = _look) -> ClassicFacts:
 def begin_contest(own: OwnIds) -> Contest:
     """Look for others once more, when all is there to join at once; raises NotCaptured."""
     looked_at = own.channel.now()
-    _without_others(own.channel)
-    return Contest(own, looked_at)
+    return Contest(own, looked_at, _without_others(own.channel))
 
 
 def _without_others(channel: RecipeChannel) -> ClassicFacts:

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 from fresh_runs import Steps, main, peak_mib
 
-from toolkit.planning.expiry.with_expiry import with_expiry
+from toolkit.planning.expiry.expiry_forecast import with_expiry
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.status import with_status
 

@@ -40,8 +40,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.fetch import fetch_batches
 from toolkit.kafka_io.logs.log_offsets import READ_UNCOMMITTED
 from toolkit.kafka_io.logs.record_batches import batches_of
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, offsets_partitions
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark.fleet_lag import fleet_lag

@@ -31,8 +31,7 @@ from toolkit.model import (
 )
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ShiftBy
-from toolkit.planning.frames.plan_frames import review_frame
-from toolkit.planning.frames.plan_summary import summary
+from toolkit.planning.frames.plan_frames import review_frame, summary
 
 TIMED = 500  # records of which the time is read
 PARTITIONS_PER_TOPIC, COMMITS_PER_GROUP, TOPICS = 100, 1_000, 100

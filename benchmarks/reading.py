@@ -36,8 +36,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.offsets_topic.partitions import (
+    OFFSETS_TOPIC,
+    offsets_partitions,
+    partition_of,
+)
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker

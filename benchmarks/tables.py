@@ -28,8 +28,7 @@ from small_options import parse_options
 
 from toolkit.cli.output import printable
 from toolkit.cli.terminal_table import terminal_table
-from toolkit.report.cell_text import cell_texts
-from toolkit.report.frame_cells import cell_values, column_kind, rows_of
+from toolkit.report.cell_text import cell_texts, cell_values, column_kind, rows_of
 
 
 def main() -> None:

@@ -18,8 +18,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, GroupState, TopicPartition
 from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
-from toolkit.sandbox.raw_connection import RawConnection
-from toolkit.sandbox.raw_members import StreamsInstance
+from toolkit.sandbox.raw_members import RawConnection, StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
 
 NONE, GROUP_SUBSCRIBED_TO_TOPIC = 0, 86

@@ -31,12 +31,11 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.model.names import shown_name
 from toolkit.report.change_cards import show_newest_run, show_notices
 from toolkit.report.display import display_output, is_headless, show_frames_letter_by_letter
-from toolkit.report.nothing_selected import nothing_selected
+from toolkit.report.notices import nothing_selected
 from toolkit.report.plan_inputs import NotebookParameters
 from toolkit.report.safe_names import in_html, sentence
 from toolkit.storage.audit import newest_run
-from toolkit.storage.operator import Operator
-from toolkit.storage.state_folder import state_dir
+from toolkit.storage.state_folder import Operator, state_dir
 from toolkit.storage.undo_records import read_undo_record
 
 if TYPE_CHECKING:

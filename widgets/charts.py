@@ -13,8 +13,8 @@ import pandas as pd
 from toolkit.model.names import shown_name
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.report.display import capture_outputs, letter_by_letter
-from toolkit.report.expiry_chart import show_expiry_timeline
-from toolkit.report.lag_charts import show_lag_chart, show_partition_lag_chart
+from toolkit.report.fleet_charts import show_expiry_timeline
+from toolkit.report.lag_report import show_lag_chart, show_partition_lag_chart
 from toolkit.report.safe_names import visible
 from widgets.fragments import in_html, sheet
 from widgets.live_or_static import LiveOrStatic

@@ -7,8 +7,8 @@ from functools import cached_property
 import ipywidgets
 import pandas as pd
 
-from toolkit.report.frame_text import frame_text
-from toolkit.report.table_columns import table_columns
+from toolkit.report.cell_text import frame_text
+from toolkit.report.tables import table_columns
 from widgets.fragments import sheet, table
 from widgets.live_or_static import LiveOrStatic
 

@@ -12,8 +12,7 @@ from toolkit.report.browser_libraries import style
 from toolkit.report.display import capture_outputs
 from toolkit.report.notices import NoticeTone, show_error, show_notice
 from toolkit.report.safe_names import in_html
-from toolkit.report.table_columns import TableColumns, table_columns
-from toolkit.report.tables import table_bundle
+from toolkit.report.tables import TableColumns, table_bundle, table_columns
 
 __all__ = ["NoticeTone", "error_notice", "in_html", "notice", "sheet", "table"]
 

@@ -17,7 +17,6 @@ from uuid import uuid4
 import ipywidgets
 from traitlets import HasTraits
 
-from toolkit.report.command_block import copy_script
 from toolkit.report.display import (
     ROLE_KEY,
     OutputRole,
@@ -25,6 +24,7 @@ from toolkit.report.display import (
     is_headless,
     letter_by_letter,
 )
+from toolkit.report.run_command import copy_script
 from toolkit.report.safe_names import visible_lines
 from widgets.fragments import error_notice, sheet
 

@@ -14,7 +14,7 @@ from traitlets import Any as AnyTrait
 
 from toolkit.model import TopicPartition
 from toolkit.model.plurals import counted
-from toolkit.planning.holds.paused_frames import LAGGING_FROM, TileState
+from toolkit.planning.holds.paused_partitions import LAGGING_FROM, TileState
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.display import is_headless
 from toolkit.report.safe_names import visible

@@ -16,8 +16,12 @@ from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.plan import Action, ChangeStatus, Finding, Outcome, Plan
 from toolkit.plan.approvals import is_reason
-from toolkit.planning.frames.plan_frames import outcome_frame, outcome_reasons, review_frame
-from toolkit.planning.frames.plan_summary import summary
+from toolkit.planning.frames.plan_frames import (
+    outcome_frame,
+    outcome_reasons,
+    review_frame,
+    summary,
+)
 from toolkit.planning.guardrails.registry import blocking
 from toolkit.report.safe_names import sentence, visible
 from widgets.background import FAILED, RUNNING, BackgroundRun, RunningJob

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ipywidgets
 
-from toolkit.report.command_block import command_block
+from toolkit.report.run_command import command_block
 from widgets.fragments import NoticeTone, notice, sheet
 from widgets.live_or_static import LiveOrStatic
 

@@ -15,8 +15,7 @@ import click
 import toolkit
 from toolkit import errors
 from toolkit.cli import COMMANDS, cli
-from toolkit.model.cluster import DEFAULT_TIMEOUT_S, Policy
-from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS
+from toolkit.model.cluster import CHOICES, DEFAULT_TIMEOUT_S, SECRET_SETTINGS, SETTINGS, Policy
 from toolkit.planning.guardrails.registry import NOTES, RULES
 from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.parameters import read_parameters

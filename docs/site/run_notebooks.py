@@ -18,7 +18,7 @@ from pathlib import Path
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 # The tour is last: it solves what the others find.
 RUNS: dict[str, dict[str, object]] = {

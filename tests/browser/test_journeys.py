@@ -413,7 +413,7 @@ sys.path.insert(0, {facts!r})
 from datetime import timedelta
 from expiry_facts import CLASSIC, EMPTY, T0, frame
 from toolkit.planning.expiry.expiry_forecast import select_expiring
-from toolkit.planning.expiry.with_expiry import with_expiry
+from toolkit.planning.expiry.expiry_forecast import with_expiry
 import widgets
 names, now = ["nightly-export", {name!r}], T0 + timedelta(hours=1)
 rows = [dict(CLASSIC | EMPTY, group=name, empty_since=3600) for name in names]

@@ -15,7 +15,7 @@ RECORDS = f"""\
 from datetime import UTC, datetime
 from toolkit.model import TopicPartition
 from toolkit.model.records import Excerpt, Header, Record
-from toolkit.report.record_cards import show_record_cards
+from toolkit.report.peek_report import show_record_cards
 from toolkit.report.next_step_list import ShownStep, show_steps
 hostile = {HOSTILE!r}
 place, at = TopicPartition("orders.created", 3), datetime(2026, 3, 1, tzinfo=UTC)

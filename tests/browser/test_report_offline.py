@@ -7,8 +7,7 @@ from playwright.sync_api import expect
 from small_notebooks import write_notebook
 from watched_pages import DARK, HOSTILE, PHONE, WITHOUT_SCRIPTS, Watched
 
-from toolkit.report.table_columns import table_columns
-from toolkit.report.tables import table_bundle
+from toolkit.report.tables import table_bundle, table_columns
 from toolkit.runner.run_notebook import run_notebook
 
 pytestmark = pytest.mark.browser("a report")

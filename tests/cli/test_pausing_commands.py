@@ -29,7 +29,7 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.model import Cluster, Group, HoldNote
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 pytestmark = pytest.mark.live("consumers and keepers run")
 

@@ -21,7 +21,7 @@ from toolkit.cli.output import broken_at_spaces, printable, write_frame
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.cli.terminal_table import Screen, terminal_table
 from toolkit.model.names import shown_name
-from toolkit.report.frame_cells import rows_of
+from toolkit.report.cell_text import rows_of
 
 OnTerminal = Callable[..., None]
 

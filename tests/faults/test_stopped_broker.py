@@ -19,8 +19,7 @@ from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.logs.bulk_records import read_records
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, offsets_partitions
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.jars import VERSION
 

@@ -21,8 +21,7 @@ from toolkit.journeys.doctor import doctor
 from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus
 from toolkit.journeys.doctor.cluster_checks import check_cluster, permission_rows
 from toolkit.journeys.doctor.this_machine import machine_rows
-from toolkit.kafka_io.cluster.broker_versions import release_of
-from toolkit.kafka_io.cluster.permissions import MAX_NAMES, AclOperation, Permissions
+from toolkit.kafka_io.cluster_facts import MAX_NAMES, AclOperation, Permissions, release_of
 from toolkit.model import Cluster, Policy
 from toolkit.sandbox.jars import VERSION
 from toolkit.sandbox.roles import ROLES

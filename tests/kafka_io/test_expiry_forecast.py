@@ -31,19 +31,18 @@ from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key
-from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
-from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.latest_tables import decode_commits, decode_groups
 from toolkit.kafka_io.offsets_topic.partitions import (
     OFFSETS_TOPIC,
+    offsets_partitions,
     partition_of,
 )
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
+from toolkit.planning.expiry.expiry_forecast import with_expiry
 from toolkit.planning.expiry.expiry_rules import ExpiryRule
-from toolkit.planning.expiry.with_expiry import with_expiry
-from toolkit.planning.unsubscribed.group_facts import group_facts
+from toolkit.planning.unsubscribed.group_activity import group_facts
 
 pytestmark = [pytest.mark.slow("waits for offsets to expire"), pytest.mark.starts("a broker")]
 

@@ -15,7 +15,7 @@ from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.kafka_io.logs.records_around import read_records_around
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot, select_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import (

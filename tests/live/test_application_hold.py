@@ -24,8 +24,8 @@ from toolkit.kafka_io.membership.group_config import (
     FetchGroupConfig,
 )
 from toolkit.kafka_io.membership.streams import LeaveStreams
-from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.latest_tables import decode_groups
+from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.live import application_hold
 from toolkit.live.recipe_steps import CheckedChannel

@@ -26,7 +26,7 @@ from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_da
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic, JoinResult
 from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, FetchGroupConfig
-from toolkit.live import capture_by_claims
+from toolkit.live import cooperative_captures
 from toolkit.live.classic_assignment import Assignments, ClassicAssignment
 from toolkit.live.classic_capture import AssignedAgain
 from toolkit.live.classic_member import CAPTURE_SESSION_MS, OwnIds
@@ -225,7 +225,7 @@ def test_members_that_stand_before_ours_lead_before_they_are_removed(
     group = held(COOPERATIVE)
     monkeypatch.setattr(OwnIds, "draw_id", partialmethod(OwnIds.draw_id, last=True))
     # The leader may be faster than ours, on a busy machine several times.
-    monkeypatch.setattr(capture_by_claims, "CLAIM_TRIES", 20)
+    monkeypatch.setattr(cooperative_captures, "CLAIM_TRIES", 20)
 
     group.capture(*group.live.places_of(1))
     group.until_others_are_read(MORE)

@@ -31,8 +31,7 @@ from toolkit.plan import Action, Change, ChangeStatus, Outcome, Position, Step, 
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.targets import ToOffset
-from toolkit.sandbox.raw_connection import RawConnection, RawRequestRefused
-from toolkit.sandbox.raw_members import StreamsInstance
+from toolkit.sandbox.raw_members import RawConnection, RawRequestRefused, StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
 from toolkit.storage.undo_records import read_undo_record
 

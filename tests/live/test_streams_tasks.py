@@ -32,8 +32,7 @@ from toolkit.kafka_io.wire.fields import (
     strings,
 )
 from toolkit.live.leader_hold import BEAT_S
-from toolkit.live.streams_hold import StreamsHold
-from toolkit.live.streams_tasks import CannotLead, StreamsTasks, StreamsThread
+from toolkit.live.streams_hold import CannotLead, StreamsHold, StreamsTasks, StreamsThread
 from toolkit.model import HoldNote, TopicPartition
 
 TOPICS = ("bills", "orders")

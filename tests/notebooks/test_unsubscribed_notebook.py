@@ -8,7 +8,7 @@ import pytest
 from workspaces import NotebookOutcome, Workspace
 
 from toolkit.model import GroupState, TopicPartition
-from toolkit.storage.sightings import unsubscribed_topics
+from toolkit.storage.sightings import unsubscribed_since
 
 STANDING = {"dry_run": False, "approve": "within limits", "reason": "weekly"}
 LIMITS = ["max_groups=1", "max_partitions=1"]
@@ -50,7 +50,7 @@ class Leftover:
     def seen(self) -> int:
         """How many runs in a row have seen its leftover, by the state folder."""
         cluster_id = self.workspace.operator.facts(self.name).cluster_id
-        series = unsubscribed_topics.since(self.workspace.operator.state, cluster_id)
+        series = unsubscribed_since(self.workspace.operator.state, cluster_id)
         found = series.get((self.name, self.left))
         return found.seen if found else 0
 

@@ -18,7 +18,7 @@ from toolkit.plan import ChangeStatus
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 READ = {
     "group.consumer.heartbeat.interval.ms": "5000",

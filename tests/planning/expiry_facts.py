@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 from frame_rows import ROW, TIMES, typed_frame
 
-from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, select_expiring
-from toolkit.planning.expiry.with_expiry import with_expiry
+from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, select_expiring, with_expiry
 
 HOUR_S = 3600
 T0 = datetime(2026, 3, 1, tzinfo=UTC)

@@ -17,7 +17,6 @@ from facts import idle, live, member, snapshot
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Plan
-from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
     ShiftBy,
@@ -26,6 +25,7 @@ from toolkit.planning.changes.targets import (
     ToEarliest,
     ToLatest,
     ToOffset,
+    from_offsets,
 )
 
 EMPTY = idle()

@@ -10,8 +10,8 @@ import pytest
 
 from toolkit.journeys.open_next_step import open_or_show
 from toolkit.planning.frames.fleet_frames import FleetFrames
-from toolkit.report.colours import BAD, CAUTION, GOOD, SERIES, UNKNOWN, UNUSED, series_colours
 from toolkit.report.display import HEADLESS_VARIABLE, ROLE_KEY, TONE_KEY
+from toolkit.report.figures import BAD, CAUTION, GOOD, SERIES, UNKNOWN, UNUSED, series_colours
 from toolkit.report.fleet_charts import (
     show_lag_heat_map,
     show_lag_history,
@@ -19,7 +19,7 @@ from toolkit.report.fleet_charts import (
     show_time_lag_chart,
 )
 from toolkit.report.fleet_report import FleetReport
-from toolkit.report.lag_charts import (
+from toolkit.report.lag_report import (
     show_lag_chart,
     show_partition_lag_chart,
     show_unsubscribed_lag_chart,

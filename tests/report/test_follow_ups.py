@@ -12,7 +12,7 @@ from workspaces import parameters_of
 
 from toolkit.model import TopicPartition
 from toolkit.plan import Intent
-from toolkit.report.follow_ups import follow_ups
+from toolkit.report.next_step_list import follow_ups
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import check_parameters, read_parameters
 

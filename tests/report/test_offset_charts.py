@@ -12,9 +12,9 @@ from guardrail_cases import change, plan, step
 
 from toolkit.model import Snapshot, TopicPartition
 from toolkit.plan import Plan
-from toolkit.report.expiry_chart import show_expiry_timeline
+from toolkit.report.change_cards import show_plan_chart
+from toolkit.report.fleet_charts import show_expiry_timeline
 from toolkit.report.notices import NoticeTone, show_notice
-from toolkit.report.plan_chart import show_plan_chart
 
 HOSTILE = "<a href='http://evil.invalid'>orders</a>"
 ESCAPED = "&lt;a href='http://evil.invalid'&gt;orders&lt;/a&gt;"

@@ -10,7 +10,7 @@ import pytest
 from toolkit.model import TopicPartition
 from toolkit.model.records import Excerpt, Header, Record
 from toolkit.report.next_step_list import ShownStep, show_steps
-from toolkit.report.record_cards import show_record_cards
+from toolkit.report.peek_report import show_record_cards
 
 PARTITION = TopicPartition("orders", 3)
 AT = datetime(2026, 3, 1, 10, 30, tzinfo=UTC)

@@ -24,8 +24,7 @@ from toolkit.report.next_step_list import ShownStep
 from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import in_html, visible
-from toolkit.report.table_columns import table_columns
-from toolkit.report.tables import ROW_CAP, show_problems, show_table
+from toolkit.report.tables import ROW_CAP, show_problems, show_table, table_columns
 from toolkit.runner.parameters import parse_parameters, read_parameters
 from toolkit.session import connect
 

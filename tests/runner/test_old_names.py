@@ -16,8 +16,12 @@ from toolkit.cli.notebooks.run import command
 from toolkit.errors import ParameterError, UsageError
 from toolkit.runbooks.runbook_page import read_runbook
 from toolkit.runner.notebooks import find_notebook
-from toolkit.runner.old_names import renamed_in_kernel, with_new_names
-from toolkit.runner.parameters import parse_parameters, read_parameters
+from toolkit.runner.parameters import (
+    parse_parameters,
+    read_parameters,
+    renamed_in_kernel,
+    with_new_names,
+)
 
 KNOWN = ("groups", "clusters", "topics")
 NOW = "parameter group is now called groups, a list of names; the old name is accepted until"

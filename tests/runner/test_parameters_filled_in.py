@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from toolkit.errors import StateFileError
 from toolkit.runner.parameters import ValueType, read_parameters, read_type
 from toolkit.templates import NOTEBOOKS
-from toolkit.templates.filled_copies import name_of_copy, write_filled_copy
+from toolkit.templates.working_copies import name_of_copy, write_filled_copy
 
 NAMES = st.text(st.characters(exclude_characters=",", exclude_categories=["Cs"]), min_size=1)
 VALUES = {

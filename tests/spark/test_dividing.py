@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from toolkit.model import Cluster, LogOffsets
 from toolkit.spark.judge import COMMITS_AT_ONCE, _slices
-from toolkit.spark.read_plan import ReadPlan
+from toolkit.spark.read_state import ReadPlan
 from toolkit.spark.read_tasks import (
     RECORDS_A_JUDGING_TASK,
     RECORDS_A_TASK,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.spark.read_plan import (
+from toolkit.spark.read_state import (
     OffsetsLog,
     OffsetsTopicNow,
     ReadPlan,

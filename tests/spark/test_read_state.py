@@ -25,8 +25,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST, merge_latest
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.sandbox.broker import start_broker
@@ -34,8 +33,15 @@ from toolkit.spark import history as history_module
 from toolkit.spark import read_state
 from toolkit.spark.arrow import Row, unpack
 from toolkit.spark.history import STATE_TABLE, History, RunFiles, paths_in
-from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ReadPlan, plan_reads
-from toolkit.spark.read_state import ReadState, load_state, state_rows
+from toolkit.spark.read_state import (
+    OffsetsLog,
+    OffsetsTopicNow,
+    ReadPlan,
+    ReadState,
+    load_state,
+    plan_reads,
+    state_rows,
+)
 from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo, StoredPartitions
 
 pytestmark = [

@@ -23,16 +23,20 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.logs.offset_time_lookup import TimeLookup, read_log_times
-from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
-from toolkit.kafka_io.offsets_topic.group_rows import GROUPS, decode_groups
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.latest_tables import (
+    COMMITS,
+    GROUPS,
+    decode_commits,
+    decode_groups,
+)
+from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster, Group, TopicPartition
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.status import StatusRules, with_status
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.planning.lag.trend import look_back_s
-from toolkit.planning.unsubscribed.group_facts import group_facts
+from toolkit.planning.unsubscribed.group_activity import group_facts
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.fleet_lag import fleet_lag

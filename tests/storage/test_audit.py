@@ -24,7 +24,7 @@ from toolkit.storage import audit
 from toolkit.storage.audit import AuditChange, AuditEntry, AuditStep, Event, RunInfo
 from toolkit.storage.formats import file_lock
 from toolkit.storage.formats.file_lock import exclusively, undisturbed
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 BILLS = Step("bills", Action.DELETE_GROUP, (), GroupType.CLASSIC, GroupState.EMPTY)
 PLAN = replace(DETAILED_PLAN, steps=(*DETAILED_PLAN.steps, BILLS))

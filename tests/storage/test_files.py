@@ -32,7 +32,7 @@ from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.hold_files import hold_path, keeper_lock, write_hold
 from toolkit.storage.offsets_files import read_offsets
 from toolkit.storage.plan_files import read_plan
-from toolkit.storage.sightings import empty_groups
+from toolkit.storage.sightings import record_empty
 from toolkit.storage.state_folder import locked, open_to_others
 from toolkit.storage.undo_records import write_undo_record
 
@@ -56,7 +56,7 @@ def use(state: Path) -> set[int]:
         write_undo_record(state, "run", PLAN)
         audit.append(state, intent)
         write_hold(path, hold_record())
-        empty_groups.record(state, Snapshot("eu", "id", NOON, (), (), {}))
+        record_empty(state, Snapshot("eu", "id", NOON, (), (), {}))
         with keeper_lock(path):
             pass
     return {stat.S_IMODE(found.stat().st_mode) for found in (state, *state.rglob("*"))}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
-from toolkit.model.connection_settings import SETTINGS
+from toolkit.model.cluster import SETTINGS
 from toolkit.storage.fleet_file import (
     FOR_ONE,
     LIMITS,

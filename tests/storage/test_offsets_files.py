@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Position
-from toolkit.storage.offsets_csv import csv_text
 from toolkit.storage.offsets_files import (
     SavedOffsets,
+    csv_text,
     read_offsets,
     saved_offsets,
     write_csv,

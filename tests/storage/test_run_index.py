@@ -27,7 +27,7 @@ from toolkit.plan import (
 )
 from toolkit.storage import audit
 from toolkit.storage.audit import AuditEntry, RunInfo
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLACE = TopicPartition("orders", 0)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from toolkit.errors import UsageError
-from toolkit.report.command_block import command_block
+from toolkit.report.run_command import command_block
 from widgets.background import BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
 from widgets.record_saver import RecordSaver

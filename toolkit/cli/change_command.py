@@ -25,7 +25,7 @@ from toolkit.cli.options import (
     one_group_option,
     with_options,
 )
-from toolkit.cli.output_file import FORCE, check_output_file, output_path
+from toolkit.cli.output import FORCE, check_output_file, output_path
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange

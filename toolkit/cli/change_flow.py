@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.command_target import is_watched
-from toolkit.cli.output import after_a_change, printable, printable_name, write_frame
-from toolkit.cli.output_file import STDOUT, name_of, write_output_file
+from toolkit.cli.output import (
+    STDOUT,
+    after_a_change,
+    name_of,
+    printable,
+    printable_name,
+    write_frame,
+    write_output_file,
+)
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import Blocked, UsageError
 
@@ -240,7 +247,7 @@ def has_terminal() -> bool:
 
 def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
-    from toolkit.storage.plan_text import plan_text
+    from toolkit.storage.plan_files import plan_text
 
     print_notices(change.notices)
     print_findings(change, command)

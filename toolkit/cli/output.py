@@ -1,7 +1,8 @@
 """
-Write rows to stdout as a table, JSON or CSV; words go to stderr.
+Write rows to stdout as a table, JSON or CSV, or to a file of the user; words go to stderr.
 
-On a terminal they are broken at spaces: it would itself break them inside words.
+On a terminal they are broken at spaces: it would itself break them inside words. A file is replaced
+only if the user confirms it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from toolkit.cli.options import Option
+from toolkit.errors import UsageError
 from toolkit.model import Unread
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
@@ -77,7 +81,7 @@ def write_frame(
     frame: pd.DataFrame, output: str, *, important: Sequence[str] = (), is_whole: bool = False
 ) -> None:
     """Write a frame as `write_rows` writes rows."""
-    from toolkit.report.frame_cells import rows_of
+    from toolkit.report.cell_text import rows_of
 
     if output == "json":
         # Numbers with decimals as pandas writes them.
@@ -348,3 +352,42 @@ def broken_at_spaces(line: str, width: int) -> str:
         else:
             lines.append(indent + word)
     return "\n".join(lines)
+
+
+STDOUT = Path("-")
+FORCE: Option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+
+
+def output_path() -> click.Path:
+    """Return the type of an option or argument that names an output file; - is stdout."""
+    return click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+
+
+def check_output_file(out: Path, *, force: bool) -> None:
+    """
+    Refuse, before any work, a file that would be replaced; raises UsageError.
+
+    StateFileError where something is there that is no regular file: --force does not replace that.
+    """
+    from toolkit.storage.formats.atomic_files import check_regular
+
+    if out == STDOUT:
+        return
+    if check_regular(out) and not force:
+        raise UsageError(f"{out} exists", hint="use another name, or --force to replace it")
+
+
+def name_of(out: Path) -> str:
+    """Return what a message calls the file."""
+    return "stdout" if out == STDOUT else str(out)
+
+
+def write_output_file(out: Path, text: str, *, errors: str = "strict") -> None:
+    """Write a text to the file, in one piece, or to stdout; raises StateFileError."""
+    from toolkit.cli.output import echo_data
+    from toolkit.storage.formats.atomic_files import write_whole
+
+    if out == STDOUT:
+        echo_data(text.encode("utf-8", errors).decode())
+    else:
+        write_whole(out, text, errors=errors)

@@ -19,7 +19,7 @@ import click
 from toolkit.model.names import MISSING
 from toolkit.model.rows import WORDS, Kind, Rows, in_columns
 from toolkit.report.cell_text import cell_texts, heading
-from toolkit.report.colours import BAD, CAUTION, GOOD, PAUSED, UNUSED, status_colour
+from toolkit.report.figures import BAD, CAUTION, GOOD, PAUSED, UNUSED, status_colour
 
 GAP = "  "
 # Characters: what is longer than a phrase may be wrapped, a sentence not as narrow as a phrase; a

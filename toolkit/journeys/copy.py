@@ -15,13 +15,14 @@ from toolkit.kafka_io.logs.log_offsets import read_offsets_at
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.model import Snapshot
 from toolkit.model.names import ExactName, named
-from toolkit.planning.changes.copy import plan_copy, plan_rename
-from toolkit.planning.changes.copy_to_mirror import (
+from toolkit.planning.changes.copy import (
     ByOffset,
     ByTime,
     MirrorPair,
     instants,
+    plan_copy,
     plan_copy_between,
+    plan_rename,
     records_to_date,
 )
 from toolkit.planning.selection.partition_selection import parse_topics

@@ -11,7 +11,7 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model.times import parse_duration
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.report.run_command import NotebookCall
-from toolkit.storage.sightings import empty_groups
+from toolkit.storage.sightings import empty_since, record_empty
 
 
 def delete_groups(
@@ -29,13 +29,13 @@ def delete_groups(
     age = parse_duration(empty_for) if empty_for else None
     facts = read_topics(access, () if age else choice.to_read)
     if age:
-        empty_groups.record(access.state, facts)
+        record_empty(access.state, facts)
     chosen = choice.narrow(facts)
     plan = plan_delete_groups(
         chosen.facts,
         groups=chosen.names,
         empty_for=age,
-        sightings=empty_groups.empty_since(access.state, facts.cluster_id),
+        sightings=empty_since(access.state, facts.cluster_id),
         protected=access.under_policy(facts.cluster_id).policy.protected_groups,
     )
     call = NotebookCall("61_delete_groups", {"groups": choice.names, "empty_for": empty_for})

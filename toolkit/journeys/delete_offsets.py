@@ -14,7 +14,7 @@ from toolkit.model.times import parse_duration
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
 from toolkit.planning.unsubscribed.unsubscribed_offsets import unsubscribed_topics_by_group
 from toolkit.report.run_command import NotebookCall
-from toolkit.storage.sightings import unsubscribed_topics
+from toolkit.storage.sightings import record_unsubscribed, unsubscribed_since
 
 NOTEBOOK = "60_delete_offsets"
 
@@ -67,13 +67,13 @@ def delete_offsets(
     facts = read_facts(access, choice.to_read, topics=which.topics)
     chosen = choice.narrow(facts)
     if which.unsubscribed:
-        unsubscribed_topics.record(access.state, facts, unsubscribed_topics_by_group(facts))
+        record_unsubscribed(access.state, facts, unsubscribed_topics_by_group(facts))
         plan = plan_delete_unsubscribed(
             chosen.facts,
             groups=chosen.names,
             left_for=length,
             in_runs=which.seen_in_runs,
-            sightings=unsubscribed_topics.since(access.state, facts.cluster_id),
+            sightings=unsubscribed_since(access.state, facts.cluster_id),
         )
     else:
         plan = plan_delete_offsets(

@@ -9,7 +9,7 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
 from toolkit.model.rows import Rows
-from toolkit.planning.frames.group_rows import group_list
+from toolkit.planning.frames.snapshot_frames import group_list
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.report.display import is_headless
 from toolkit.report.next_step_list import ShownStep, show_steps
-from toolkit.templates.filled_copies import write_filled_copy
+from toolkit.templates.working_copies import write_filled_copy
 
 if TYPE_CHECKING:
     from toolkit.report.peek_report import PeekReport

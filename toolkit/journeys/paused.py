@@ -11,7 +11,7 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model.names import ExactName
 from toolkit.planning.frames.snapshot_frames import offsets_frame
-from toolkit.planning.holds.paused_frames import tiles_frame
+from toolkit.planning.holds.paused_partitions import tiles_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.report.paused_report import PausedReport, find_paused
 from toolkit.report.plan_inputs import end_plans

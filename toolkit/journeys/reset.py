@@ -16,9 +16,14 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot, TopicPartition
 from toolkit.model.names import ExactName, shown_name
 from toolkit.plan import Position
-from toolkit.planning.changes.offsets_target import FromOffsets, from_offsets
 from toolkit.planning.changes.reset import plan_reset, skip_unused_topics
-from toolkit.planning.changes.targets import PastEnd, Target, parse_target
+from toolkit.planning.changes.targets import (
+    FromOffsets,
+    PastEnd,
+    Target,
+    from_offsets,
+    parse_target,
+)
 from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.offsets_files import read_offsets

@@ -13,7 +13,7 @@ from toolkit.model.names import ExactName
 from toolkit.planning.changes.pause import plan_resume
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.run_command import NotebookCall
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 
 def resume(access: ClusterAccess, group: str, topics: Sequence[str] = ()) -> PlannedChange:

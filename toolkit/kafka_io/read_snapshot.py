@@ -15,8 +15,7 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
 from toolkit.kafka_io.groups.describe_groups import commits_without, describe_groups, without_ended
 from toolkit.kafka_io.groups.earlier_topics import commits_of_earlier_topics
-from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
-from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.groups.listing import find_hidden, list_groups
 from toolkit.kafka_io.logs.log_offsets import existing_topics, read_log_offsets
 from toolkit.model import (
     Cluster,

@@ -14,8 +14,6 @@ from toolkit.kafka_io.membership.classic import (
 )
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics
-from toolkit.live.capture_after_commit import lead_after_commit
-from toolkit.live.capture_by_claims import NotClaimed, lead_by_claims
 from toolkit.live.classic_capture import (
     AssignedAgain,
     check_capturable,
@@ -23,6 +21,7 @@ from toolkit.live.classic_capture import (
     open_connections,
 )
 from toolkit.live.classic_member import OwnIds, SentinelMember
+from toolkit.live.cooperative_captures import NotClaimed, lead_after_commit, lead_by_claims
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import look_for_others
 from toolkit.model import TopicPartition

@@ -7,8 +7,7 @@ Members of eager protocols do that before they join a rebalance. So we open a re
 one at the instant at which all have joined, before anybody is given anything. The leader is
 removed then, which costs it nothing, and joins again after us.
 
-Members of cooperative protocols read on while they wait: see `capture_by_claims`, and
-`capture_after_commit` for groups where that cannot be done.
+Members of cooperative protocols read on while they wait: see `cooperative_captures`.
 """
 
 from __future__ import annotations

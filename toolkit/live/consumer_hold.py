@@ -22,8 +22,7 @@ from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.consumer import DescribeConsumer
 from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, FetchGroupConfig
-from toolkit.live.capture_lossless import capture_fast, capture_lossless
-from toolkit.live.capture_quiet import capture_quiet
+from toolkit.live.consumer_captures import capture_fast, capture_lossless, capture_quiet
 from toolkit.live.former_owners import FormerOwners
 from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together

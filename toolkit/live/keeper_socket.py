@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 
 from toolkit.errors import HoldLost, PrerequisiteMissing
 from toolkit.model import TopicPartition
-from toolkit.storage.formats.private_files import folder_for_sockets
+from toolkit.storage.formats.atomic_files import folder_for_sockets
 
 LONGEST_LINE = 1_000_000
 PATIENCE_S = 2.0  # for one request: heartbeats wait meanwhile

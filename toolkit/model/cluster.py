@@ -8,6 +8,71 @@ from typing import Literal
 
 from toolkit.model.names import matches
 
+PROTOCOL = "security.protocol"
+PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+WITH_PASSWORD = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
+MECHANISMS = WITH_PASSWORD | {"OAUTHBEARER", "GSSAPI"}
+
+SECRET_SETTINGS = frozenset(
+    {"sasl.oauthbearer.client.secret", "sasl.password", "ssl.key.password", "ssl.key.pem"}
+)
+OWN_SETTINGS = frozenset({"sasl.oauthbearer.token.command"})  # prints an access token
+SETTINGS = (
+    SECRET_SETTINGS
+    | OWN_SETTINGS
+    | {
+        "client.id",
+        "https.ca.location",
+        "sasl.kerberos.service.name",
+        "sasl.mechanism",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.username",
+        "security.protocol",
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.certificate.pem",
+        "ssl.key.location",
+    }
+)
+# A misspelled protocol would otherwise mean plaintext.
+CHOICES = {PROTOCOL: PROTOCOLS, "sasl.mechanism": MECHANISMS}
+# The same thing as a file and as text.
+FILE_OR_TEXT = tuple(
+    (f"ssl.{what}.location", f"ssl.{what}.pem") for what in ("ca", "certificate", "key")
+)
+
+
+def normal_value(name: str, value: str) -> str:
+    """Return a value as the client takes it: Kafka reads a protocol without regard to case."""
+    return value.upper() if name == PROTOCOL and value.upper() in PROTOCOLS else value
+
+
+def wrong_together(settings: Mapping[str, str]) -> tuple[str, str] | None:
+    """
+    Return what settings contradict each other, and what to do; None where they do not.
+
+    A login or a certificate that the protocol does not use is a mistake in the protocol: the
+    connection would be in plaintext, without a word.
+    """
+    protocol = settings.get(PROTOCOL, "PLAINTEXT")
+    for prefix, uses_it, what in (
+        ("sasl.", protocol.startswith("SASL"), "does not log in"),
+        ("ssl.", protocol.endswith("SSL"), "does not use TLS"),
+    ):
+        idle = sorted(name for name in settings if name.startswith(prefix))
+        if idle and not uses_it:
+            fitting = ("SASL_SSL", "SASL_PLAINTEXT") if prefix == "sasl." else ("SSL", "SASL_SSL")
+            hint = f"set {PROTOCOL} to {' or '.join(fitting)}, or remove {', '.join(idle)}"
+            return f"{idle[0]} is set, but {PROTOCOL} is {protocol}, which {what}", hint
+    for pair in FILE_OR_TEXT:
+        if settings.keys() >= set(pair):
+            return f"{' and '.join(pair)} exclude each other", "keep one of them"
+    return None
+
+
 DEFAULT_TIMEOUT_S = 15.0
 
 

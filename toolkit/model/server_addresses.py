@@ -7,7 +7,7 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
 from toolkit.errors import UsageError
-from toolkit.model.connection_settings import PROTOCOLS
+from toolkit.model.cluster import PROTOCOLS
 
 # A listener's name before the address says nothing to a client.
 ADDRESS = re.compile(

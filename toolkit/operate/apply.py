@@ -73,9 +73,8 @@ from toolkit.planning.guardrails.registry import (
     check_standing,
 )
 from toolkit.storage import audit
-from toolkit.storage.operator import Operator
-from toolkit.storage.sightings import empty_groups, unsubscribed_topics
-from toolkit.storage.state_folder import locked
+from toolkit.storage.sightings import empty_since, unsubscribed_since
+from toolkit.storage.state_folder import Operator, locked
 from toolkit.storage.undo_records import new_run_id, write_undo_record
 
 SHOWN_FINDINGS = 5
@@ -320,6 +319,6 @@ def seen_before(cluster_id: str, limits: Limits | None, state: Path) -> EarlierS
     by_age = limits.empty_for_days is not None
     by_topic = (limits.unsubscribed_for_days, limits.unsubscribed_in_runs) != (None, None)
     return EarlierSightings(
-        empty=empty_groups.empty_since(state, cluster_id) if by_age else {},
-        unsubscribed=unsubscribed_topics.since(state, cluster_id) if by_topic else {},
+        empty=empty_since(state, cluster_id) if by_age else {},
+        unsubscribed=unsubscribed_since(state, cluster_id) if by_topic else {},
     )

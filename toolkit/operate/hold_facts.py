@@ -17,7 +17,7 @@ from toolkit.model import CaptureMode, Cluster, Group, GroupType
 from toolkit.operate.first_records import first_unread
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings
 from toolkit.planning.holds.recipes import EAGER
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 APART_S = 2.0  # two samples give the production rate
 MS = 1000

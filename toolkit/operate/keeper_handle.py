@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.errors import NotCaptured, StateFileError
-from toolkit.storage.formats.atomic_files import not_written
-from toolkit.storage.formats.private_files import open_private
+from toolkit.storage.formats.atomic_files import not_written, open_private
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,

@@ -24,8 +24,7 @@ from toolkit.model.names import shown_name
 from toolkit.plan import Action, ChangeStatus, Intent, Outcome, Plan, Position, Result, StepOutcome
 from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
-from toolkit.storage.operator import Operator
-from toolkit.storage.state_folder import locked
+from toolkit.storage.state_folder import Operator, locked
 
 HOLDING = frozenset({Action.HOLD, Action.RELEASE})
 UNAFFECTED = frozenset({Intent.UNDO, Intent.PAUSE, Intent.RESUME})

@@ -6,7 +6,6 @@ committed offset is before and after. Its `fingerprint` identifies exactly these
 approval names it. Findings are the checks on a plan, an `Outcome` is the result of applying it.
 """
 
-from toolkit.plan.outcomes import ChangeStatus, ConclusionStatus, Outcome, Result, StepOutcome
 from toolkit.plan.plans import (
     HOLD_ACTIONS,
     HOLD_INTENTS,
@@ -16,12 +15,17 @@ from toolkit.plan.plans import (
     ON_LIVE_GROUPS,
     Action,
     Change,
+    ChangeStatus,
+    ConclusionStatus,
     Finding,
     Intent,
+    Outcome,
     Plan,
     Position,
+    Result,
     Severity,
     Step,
+    StepOutcome,
     same_fingerprint,
 )
 

@@ -1,15 +1,20 @@
-"""Values as people read them: the same in a terminal, in a notebook and in a report."""
+"""Values and frames as people read them: the same in a terminal, in a notebook and in a report."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from numbers import Number
+from typing import TYPE_CHECKING, Any
 
 from toolkit.model.names import MISSING, shown_name
-from toolkit.model.rows import Kind
+from toolkit.model.rows import Kind, Rows
 from toolkit.model.times import format_duration
+from toolkit.report.safe_names import visible_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def heading(name: object, kind: Kind) -> str:
@@ -50,7 +55,7 @@ def cell_text(value: Any, kind: Kind) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is None or NaN; `frame_cells` has turned other missing values to None."""
+    """Whether a value is None or NaN; `cell_values` has turned other missing values to None."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -75,3 +80,70 @@ def _text(value: object) -> str:
         items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
         return ", ".join(str(item) for item in items) or MISSING
     return str(value)
+
+
+OF_GROUPS = "group"  # the column of names that may be empty
+# By the letter that numpy and pandas give to a kind of column; what has no letter here is objects.
+KINDS: dict[str, Kind] = {"b": "text", "M": "time", "m": "duration"}
+NUMBERS = "iufc"
+
+
+def rows_of(frame: pd.DataFrame) -> Rows:
+    """Return a frame as plain rows, without its index."""
+    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+    kinds = {str(column.name): column_kind(column) for column in columns}
+    values = [cell_values(column) for column in columns]
+    return Rows(kinds, list(zip(*values, strict=True)) if columns else [])
+
+
+def column_kind(column: pd.Series[Any]) -> Kind:
+    """
+    Return what a column holds; numbers named `..._s` are durations in seconds.
+
+    A column of whole numbers or durations with None has objects, so its values decide.
+    """
+    if column.name == OF_GROUPS:
+        return "name"
+    letter = column.dtype.kind
+    if letter in KINDS:
+        return KINDS[letter]
+    if letter in NUMBERS or _all_are(column, _is_number):
+        return "duration" if is_in_seconds(column.name) else "number"
+    return "duration" if _all_are(column, lambda value: isinstance(value, timedelta)) else "text"
+
+
+def cell_values(column: pd.Series[Any]) -> list[Any]:
+    """Return the values of a column, None where one is missing."""
+    import numpy as np  # noqa: PLC0415 - who has no frame does not come here
+
+    return [
+        None if is_missing else bool(value) if isinstance(value, np.bool_) else value
+        for value, is_missing in zip(column.astype(object), column.isna(), strict=True)
+    ]
+
+
+def _all_are(column: pd.Series[Any], fits: Callable[[Any], bool]) -> bool:
+    """Whether there are values, and all of them fit."""
+    cells = zip(column, column.isna(), strict=True)
+    known = (value for value, is_missing in cells if not is_missing)
+    first = next(known, None)
+    return first is not None and fits(first) and all(map(fits, known))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Number) and not isinstance(value, bool)
+
+
+def frame_text(frame: pd.DataFrame, *, max_rows: int | None = None) -> str:
+    """Return a frame as text without its index; no name looks like a missing value."""
+    words = {
+        str(column.name): cell_texts(cell_values(column), kind)
+        for _, column in frame.items()
+        if (kind := column_kind(column)) in {"name", "text"} and column.dtype != bool
+    }
+    return frame.assign(**words).to_string(index=False, max_rows=max_rows)
+
+
+def report_text(summary: str, rows: pd.DataFrame) -> str:
+    """Return a finding and its first rows as text for a prompt, whatever the names hold."""
+    return visible_lines(f"{summary}\n{frame_text(rows, max_rows=20)}")

@@ -6,7 +6,7 @@ from collections import Counter
 
 from toolkit.errors import UsageError
 from toolkit.plan import ChangeStatus, ConclusionStatus, Outcome, Plan
-from toolkit.planning.frames.plan_summary import summary as plan_summary
+from toolkit.planning.frames.plan_frames import summary as plan_summary
 from toolkit.report.display import display_output
 from toolkit.report.safe_names import in_html, sentence, visible
 from toolkit.storage.conclusion_file import COUNTS, Conclusion, write_conclusion

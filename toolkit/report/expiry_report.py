@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from toolkit.model.names import ExactName, shown_name
 from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group
+from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
-from toolkit.report.expiry_chart import show_expiry_timeline
+from toolkit.report.fleet_charts import show_expiry_timeline
 from toolkit.report.fleet_report import FleetReport
-from toolkit.report.frame_text import report_text
 from toolkit.report.next_step_list import ShownStep, shown_step
 from toolkit.report.run_command import NotebookCall
 from toolkit.report.tables import show_table

@@ -13,6 +13,7 @@ from toolkit.model.plurals import counted
 from toolkit.planning.frames.fleet_frames import FleetFrames
 from toolkit.planning.lag.group_summary import worst_first
 from toolkit.planning.lag.status_rules import ERR, WARN
+from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
 from toolkit.report.display import is_headless
 from toolkit.report.fleet_charts import (
@@ -21,9 +22,8 @@ from toolkit.report.fleet_charts import (
     show_status_chart,
     show_time_lag_chart,
 )
-from toolkit.report.frame_text import report_text
 from toolkit.report.headline import show_headline
-from toolkit.report.lag_charts import show_lag_chart
+from toolkit.report.lag_report import show_lag_chart
 from toolkit.report.next_step_list import OpenSteps, ShownStep, show_steps, shown_step
 from toolkit.report.notices import NoticeTone
 from toolkit.report.run_command import NotebookCall

@@ -16,14 +16,13 @@ from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import groups_with_lag
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.peek_places import PeekRequest, peek_places
+from toolkit.report.cell_text import frame_text, report_text
 from toolkit.report.conclusion import conclude
-from toolkit.report.frame_text import frame_text, report_text
 from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import OpenSteps, ShownStep, shown_step
-from toolkit.report.notices import NoticeTone
+from toolkit.report.notices import NoticeTone, show_read_errors
 from toolkit.report.paused_report import find_paused, show_paused
 from toolkit.report.peek_report import PeekReport
-from toolkit.report.read_errors import show_read_errors
 from toolkit.report.run_command import NotebookCall
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_empty, show_table

@@ -10,8 +10,8 @@ from toolkit.model import Snapshot
 from toolkit.model.rows import Rows
 from toolkit.planning.diagnosis.group_health import Health
 from toolkit.planning.frames.frame_of import frame_of
-from toolkit.report.frame_text import report_text
-from toolkit.report.read_errors import show_read_errors
+from toolkit.report.cell_text import report_text
+from toolkit.report.notices import show_read_errors
 from toolkit.report.tables import show_table
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from toolkit.report.browser_libraries import style
-from toolkit.report.command_block import copy_script
 from toolkit.report.display import capture_outputs, display_output, is_headless
+from toolkit.report.run_command import copy_script
 
 SORT = '<script type="module">window.offsetbookSortTables?.("");</script>'
 

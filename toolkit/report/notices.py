@@ -1,15 +1,19 @@
-"""Show a prominent notice with a decision and the next command."""
+"""Prominent notices: a decision and the next command, what a cell needs, and what was not read."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import ToolkitError, UsageError
+from toolkit.model import Snapshot
+from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report.browser_libraries import style
-from toolkit.report.command_block import command_block, copy_script
-from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.display import OutputRole, display_output, is_headless, running_cell
+from toolkit.report.run_command import command_block, copy_script
 from toolkit.report.safe_names import in_html, sentence, visible
+from toolkit.report.tables import show_problems
 
 
 class NoticeTone(StrEnum):
@@ -43,3 +47,33 @@ def show_error(error: Exception) -> None:
         show_notice(sentence(error.problem), [hint], tone=NoticeTone.BAD)
     else:
         show_notice(f"{type(error).__name__}: {error}", tone=NoticeTone.BAD)
+
+
+# Run All leaves the page at the last cell, far below the list. A page that is loaded again later
+# stays where it is.
+SHOW_LIST = """<span id="{name}"></span><script>(async () => {{
+  for (let turn = 0; turn < 50 && Math.abs(Date.now() - {now}) < 60000; turn++) {{
+    const here = document.getElementById("{name}");
+    const above = [...(here?.closest(".jp-Notebook")?.querySelectorAll(".ow-card") ?? [])]
+      .filter((card) => card.querySelector(".ow-list") && card.compareDocumentPosition(here) & 4);
+    if (above.length) {{
+      above.pop().scrollIntoView({{ block: "center" }});
+      return;
+    }}
+    await new Promise((go) => setTimeout(go, 100));
+  }}
+}})()</script>"""
+
+
+def nothing_selected(problem: str, *, hint: str) -> UsageError:
+    """Return the error to raise; in JupyterLab the list above comes into sight."""
+    cell, run = running_cell()
+    if cell and not is_headless():
+        html = SHOW_LIST.format(name=f"ob-{run}", now=int(time.time() * 1000))
+        display_output({"text/html": html, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+    return UsageError(problem, hint=hint)
+
+
+def show_read_errors(facts: Snapshot) -> None:
+    """Show what a snapshot could not read, see `show_problems`."""
+    show_problems(problems_frame(facts.problems, cluster=facts.cluster))

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from toolkit.model import Snapshot
 from toolkit.model.rows import Rows
-from toolkit.planning.holds.paused_frames import paused_frame
-from toolkit.planning.holds.paused_rows import paused_rows
-from toolkit.report.frame_text import frame_text
-from toolkit.report.read_errors import show_read_errors
+from toolkit.planning.holds.paused_partitions import paused_frame, paused_rows
+from toolkit.report.cell_text import frame_text
+from toolkit.report.notices import show_read_errors
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_table
 from toolkit.storage.hold_files import has_live_keeper, hold_path
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,12 @@ from toolkit.model.names import ExactName
 from toolkit.model.plurals import counted
 from toolkit.model.rows import concatenated
 from toolkit.planning.unsubscribed.unsubscribed_offsets import Unsubscribed, find_unsubscribed
+from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
-from toolkit.report.frame_text import report_text
 from toolkit.report.headline import show_headline
-from toolkit.report.lag_charts import show_unsubscribed_lag_chart
+from toolkit.report.lag_report import show_unsubscribed_lag_chart
 from toolkit.report.next_step_list import OpenSteps, ShownStep, show_steps, shown_step
-from toolkit.report.notices import NoticeTone
-from toolkit.report.read_errors import show_read_errors
+from toolkit.report.notices import NoticeTone, show_read_errors
 from toolkit.report.run_command import NotebookCall
 from toolkit.report.tables import show_problems, show_table
 

@@ -23,8 +23,7 @@ from typing import Any, Self
 from toolkit.errors import ToolkitError
 from toolkit.runner.run_notebook import RunTerms, run_notebook
 from toolkit.runner.time_limits import TimeLimits
-from toolkit.storage.operator import Operator
-from toolkit.storage.state_folder import locked_run, state_dir
+from toolkit.storage.state_folder import Operator, locked_run, state_dir
 
 
 @dataclass(frozen=True, slots=True)

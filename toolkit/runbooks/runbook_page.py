@@ -38,8 +38,7 @@ from toolkit.model.secrets import REFERENCE
 from toolkit.model.times import parse_duration
 from toolkit.plan.approvals import Limits
 from toolkit.runner.notebooks import find_notebook
-from toolkit.runner.old_names import new_name
-from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
+from toolkit.runner.parameters import Parameter, new_name, parse_parameters, read_parameters
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 

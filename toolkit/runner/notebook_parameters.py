@@ -13,8 +13,14 @@ from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_inputs import NotebookParameters, end_plans
 from toolkit.report.safe_names import sentence
 from toolkit.runner.notebooks import find_notebook
-from toolkit.runner.old_names import rename_notices, renamed_in_kernel
-from toolkit.runner.parameters import ONE_NAME, Parameter, check_parameters, read_parameters
+from toolkit.runner.parameters import (
+    ONE_NAME,
+    Parameter,
+    check_parameters,
+    read_parameters,
+    rename_notices,
+    renamed_in_kernel,
+)
 
 
 def parameters(notebook: str, kernel: MutableMapping[str, Any]) -> NotebookParameters:

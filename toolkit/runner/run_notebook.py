@@ -14,19 +14,20 @@ from toolkit.errors import ToolkitError, UsageError
 from toolkit.model import Cluster
 from toolkit.report.display import HEADLESS_VARIABLE
 from toolkit.runner.execution import CellStep, NotebookJob, RunEnd, execute
-from toolkit.runner.old_names import rename_notices, with_new_names
 from toolkit.runner.parameters import (
     Parameter,
     check_parameters,
     read_parameters,
+    rename_notices,
     saved_approval,
+    with_new_names,
 )
 from toolkit.runner.result import RunResult, RunStatus, StepFailed
 from toolkit.runner.run_log import RunLog, run_log
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.conclusion_file import FILE_VARIABLE, Conclusion, read_conclusion
 from toolkit.storage.fleet_file import load_fleet
-from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import Operator
 
 REPORT_NAME = "report.html"
 _LONGEST_LABEL = 40

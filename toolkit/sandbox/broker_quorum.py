@@ -18,13 +18,13 @@ from toolkit.sandbox.broker import (
     START_TIMEOUT_S,
     Broker,
     find_broker,
+    format_data,
     free_ports,
     is_free,
     live_brokers,
     reserve_ports,
     start_broker,
 )
-from toolkit.sandbox.data import format_data
 from toolkit.sandbox.jars import VERSION, kafka_jars
 
 ALL_THAT_CAN_BE = (1, 3, 5)  # of an even number no more may be lost than of one less

@@ -14,7 +14,7 @@ from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchResponse
 
 from toolkit.model import GroupState, TopicPartition
-from toolkit.sandbox.raw_connection import (
+from toolkit.sandbox.raw_members import (
     EARLIEST,
     NOT_COORDINATOR,
     Brokers,

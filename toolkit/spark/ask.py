@@ -21,8 +21,7 @@ from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER_TOPIC
 from toolkit.kafka_io.groups.earlier_topics import is_of_earlier_topic, read_topic_ids
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
-from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
-from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.groups.listing import find_hidden, list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.logs.offset_time_lookup import (
     LogTime,

@@ -20,14 +20,11 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import commits_without, describe_groups, without_ended
-from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
-from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.groups.listing import find_hidden, list_groups
 from toolkit.kafka_io.logs.log_offsets import existing_topics
-from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
-from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST, merge_latest
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import partition_of
+from toolkit.kafka_io.offsets_topic.latest_tables import decode_commits, decode_groups
+from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions, partition_of
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log, with_unstable_tail
 from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail
 from toolkit.model import Cluster, Commit, Group, LogOffsets, Policy, Problem

@@ -27,14 +27,17 @@ from toolkit.kafka_io.offsets_topic.removals import REMOVALS
 from toolkit.model import Cluster, Unread
 from toolkit.model.names import shown_name
 from toolkit.model.snapshot import MISSING_LOG
-from toolkit.planning.expiry.with_expiry import with_expiry
+from toolkit.planning.expiry.expiry_forecast import with_expiry
 from toolkit.planning.lag.group_summary import group_summary
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.status import with_status
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.lag.trend import look_back_s
-from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds
-from toolkit.planning.unsubscribed.group_facts import group_facts
+from toolkit.planning.unsubscribed.group_activity import (
+    activity_by_group,
+    group_facts,
+    with_removal_kinds,
+)
 from toolkit.planning.unsubscribed.unused_offsets import find_unused_offsets
 from toolkit.spark.arrow import Row, as_frame, as_table, pack, rows_of, unpack
 from toolkit.spark.ask import ClusterGroups, HoldsRead, ask_groups, ask_holds, ask_logs

@@ -25,18 +25,17 @@ from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.offsets_topic.latest_records import merge_latest
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
 from toolkit.model import Cluster, LogOffsets
 from toolkit.spark.arrow import Row, pack
-from toolkit.spark.read_plan import (
+from toolkit.spark.read_state import (
     OffsetsLog,
     OffsetsTopicNow,
     ReadPlan,
+    StoredPartition,
     plan_reads,
 )
-from toolkit.spark.read_state import StoredPartition
 from toolkit.spark.schemas import READ_BLOCKS, WHOLE, as_spark
 
 CLUSTERS_AT_ONCE = 8

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from toolkit.kafka_io.offsets_topic import commit_rows, group_rows
+from toolkit.kafka_io.offsets_topic import latest_tables
 
 # Spark knows microseconds only; Kafka and the readers work with milliseconds.
 TIME = pa.timestamp("us", tz="UTC")
@@ -63,13 +63,13 @@ READ_TO = [
 # A commit in the offsets topic; the Admin protocol has fewer fields.
 COMMITS = [
     *_text("cluster"),
-    *_declared_fields(by=commit_rows.COMMITS, but={"record_offset"}),
+    *_declared_fields(by=latest_tables.COMMITS, but={"record_offset"}),
     *_flag("pending"),  # an open transaction will commit a new offset; null if unknown
     *_text("source"),  # FROM_LOG, PAST_STABLE or FROM_ADMIN
     *_time("read_at"),  # up to when commits are known
 ]
 # A group from its own records, or from its coordinator.
-GROUPS = [*_text("cluster"), *_declared_fields(by=group_rows.GROUPS)]
+GROUPS = [*_text("cluster"), *_declared_fields(by=latest_tables.GROUPS)]
 LOG_FIELDS = [
     *_whole("log_start", "log_end", "last_stable"),
     *_text("log_problem"),  # why the three are null; "" where they are not

@@ -54,8 +54,14 @@ import yaml
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
 from toolkit.model.client_properties import REQUEST_TIMEOUT, read_client_properties
-from toolkit.model.cluster import DEFAULT_TIMEOUT_S, Origin
-from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS, normal_value
+from toolkit.model.cluster import (
+    CHOICES,
+    DEFAULT_TIMEOUT_S,
+    SECRET_SETTINGS,
+    SETTINGS,
+    Origin,
+    normal_value,
+)
 from toolkit.model.secrets import REFERENCE
 from toolkit.model.times import parse_duration
 from toolkit.storage.formats.user_folders import config_folder, expanded

@@ -1,23 +1,53 @@
-"""Locate the state directory and lock a cluster for changes."""
+"""The state directory, the lock of a cluster for changes, and the operator who is named in both."""
 
 from __future__ import annotations
 
 import json
 import os
+import pwd
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple, Self
 
 from toolkit.errors import Blocked, FleetFileError, UsageError
 from toolkit.storage.fleet_file import find_fleet_file, state_entry
-from toolkit.storage.formats.atomic_files import file_name, not_written
+from toolkit.storage.formats.atomic_files import file_name, not_written, open_to_everybody
 from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
-from toolkit.storage.formats.private_files import open_to_everybody
 from toolkit.storage.formats.user_folders import expanded, state_folder
+
+
+class Operator(NamedTuple):
+    """A user on a host."""
+
+    who: str
+    host: str
+
+    @classmethod
+    def here(cls) -> Self:
+        """Return the user and host of this process, and who it was before sudo."""
+        who = _name(os.getuid())
+        if before := os.environ.get("SUDO_UID", ""):
+            who += f" (sudo by {_name(int(before)) if before.isdecimal() else before})"
+        return cls(who, socket.gethostname())
+
+    @property
+    def at_host(self) -> str:
+        """The operator as one text: `ana@host`."""
+        return f"{self.who}@{self.host}"
+
+
+def _name(number: int) -> str:
+    # Not $LOGNAME or $USER, which the user may set at will.
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container that runs under a bare number
+        return str(number)
+
 
 VARIABLE = "OFFSETBOOK_STATE"
 MOST_COUNTED = 1000  # every plan looks; a state directory may have very many runs

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from toolkit.errors import NotFound, StateFileError, UsageError
 from toolkit.plan import Plan
-from toolkit.storage.formats.atomic_files import make_folder, not_written, sync_folder
-from toolkit.storage.formats.private_files import make_private
+from toolkit.storage.formats.atomic_files import make_folder, make_private, not_written, sync_folder
 from toolkit.storage.plan_files import EVERY_VERSION, read_plan, write_plan
 
 FILE_NAME = "plan.json"

@@ -10,8 +10,7 @@ import pytest
 from toolkit.cli.consumer_groups.flags import FITTING, OPTIONS, check_flags
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
-from toolkit.sandbox.raw_connection import RawConnection
-from toolkit.sandbox.raw_members import ShareConsumer, StreamsInstance
+from toolkit.sandbox.raw_members import RawConnection, ShareConsumer, StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
 
 # Refused by the real tool too, unless it says otherwise. R45 to R48 are in tests/differential.

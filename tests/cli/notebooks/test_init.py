@@ -15,8 +15,15 @@ from toolkit.cli.notebooks.init import command
 from toolkit.errors import UsageError
 from toolkit.storage.fleet_file import load_fleet
 from toolkit.templates import NOTEBOOKS, RUNBOOKS
-from toolkit.templates.kernel_metadata import kernel_metadata, notebook_text, with_kernel
-from toolkit.templates.working_copies import COPIED, CopiedFile, CopyStatus, copy_templates
+from toolkit.templates.working_copies import (
+    COPIED,
+    CopiedFile,
+    CopyStatus,
+    copy_templates,
+    kernel_metadata,
+    notebook_text,
+    with_kernel,
+)
 
 RESET = Path("notebooks/50_reset_offsets.ipynb")
 

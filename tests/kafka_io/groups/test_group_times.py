@@ -12,12 +12,11 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
 from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times, with_commit_times
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_partition
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Commit, Group, GroupState, TopicPartition
-from toolkit.sandbox.raw_connection import RawConnection
-from toolkit.sandbox.raw_members import StreamsInstance
+from toolkit.sandbox.raw_members import RawConnection, StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import OffsetFetchResponse
 
 from toolkit.kafka_io.wire.fields import MalformedMessage
-from toolkit.kafka_io.wire.offset_fetch import OffsetFetchColumns
+from toolkit.kafka_io.wire.offset_messages import OffsetFetchColumns
 
 Group = OffsetFetchResponse.OffsetFetchResponseGroup
 Topic = Group.OffsetFetchResponseTopics

@@ -7,8 +7,7 @@ from applications import Applications, eventually
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Member, TopicPartition
-from toolkit.sandbox.raw_connection import RawConnection
-from toolkit.sandbox.raw_members import StreamsInstance
+from toolkit.sandbox.raw_members import RawConnection, StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
 
 pytestmark = [pytest.mark.starts("a broker"), pytest.mark.since("4.2")]

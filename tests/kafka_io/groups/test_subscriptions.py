@@ -22,15 +22,18 @@ from toolkit.kafka_io.groups.subscriptions import (
 )
 from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.offsets_topic.group_records import decode_group_key, decode_resolved_pattern
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.offsets_topic.partitions import (
+    OFFSETS_TOPIC,
+    offsets_partitions,
+    partition_of,
+)
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.kafka_io.wire.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 from toolkit.model import Cluster, HoldNote, Subscription, TopicPartition
-from toolkit.sandbox.raw_connection import RawConnection
+from toolkit.sandbox.raw_members import RawConnection
 
 PREFIX = "re2"
 TOPICS = (

@@ -23,8 +23,8 @@ from toolkit.kafka_io.offsets_topic.commit_records import (
     commit_time,
     decode_commit_value,
 )
-from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of
+from toolkit.kafka_io.offsets_topic.latest_tables import COMMITS, decode_commits
 from toolkit.kafka_io.wire.fields import MalformedMessage
 
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

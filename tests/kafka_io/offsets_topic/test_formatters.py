@@ -21,7 +21,6 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key, decode_commit_value
-from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_records import (
     ClassicGroup,
     ClassicMemberRecord,
@@ -31,11 +30,11 @@ from toolkit.kafka_io.offsets_topic.group_records import (
     Topology,
     decode_group_key,
 )
-from toolkit.kafka_io.offsets_topic.group_rows import DECODERS
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.latest_tables import DECODERS, decode_commits
 from toolkit.kafka_io.offsets_topic.partitions import (
     OFFSETS_TOPIC,
+    offsets_partitions,
 )
 from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.model import Cluster, TopicPartition

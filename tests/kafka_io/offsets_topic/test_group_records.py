@@ -39,8 +39,8 @@ from toolkit.kafka_io.offsets_topic.group_records import (
     decode_topology,
     generation_of,
 )
-from toolkit.kafka_io.offsets_topic.group_rows import DAMAGED, DECODERS, GROUPS, decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import latest_of
+from toolkit.kafka_io.offsets_topic.latest_tables import DAMAGED, DECODERS, GROUPS, decode_groups
 from toolkit.kafka_io.wire.fields import MalformedMessage
 
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

@@ -10,10 +10,9 @@ from repeating import repeating
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.latest_records import merge_latest
-from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
-from toolkit.kafka_io.offsets_topic.partitions import partition_of
+from toolkit.kafka_io.offsets_topic.latest_tables import decode_commits
+from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions, partition_of
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log, read_offsets_partition
 from toolkit.model import TopicPartition
 

@@ -16,7 +16,7 @@ from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.kafka_io.wire.messages import DeleteGroupsResponse
-from toolkit.kafka_io.wire.offset_commit import CommitOfIdleGroup, OffsetCommitColumns
+from toolkit.kafka_io.wire.offset_messages import CommitOfIdleGroup, OffsetCommitColumns
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult, _deletion
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position

@@ -16,8 +16,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.kafka_io.writes import retention_rejoin
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Group, GroupState, GroupType, TopicPartition
-from toolkit.sandbox.raw_connection import RawConnection
-from toolkit.sandbox.raw_members import ConnectWorker
+from toolkit.sandbox.raw_members import ConnectWorker, RawConnection
 from toolkit.sandbox.seed import SeededGroup
 
 PATIENCE_S = 600  # for what a busy machine does; nothing here waits for it to be over

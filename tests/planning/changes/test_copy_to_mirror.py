@@ -22,7 +22,7 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import Plan, Position
-from toolkit.planning.changes.copy_to_mirror import (
+from toolkit.planning.changes.copy import (
     ByOffset,
     ByTime,
     MirrorPair,

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TimedOffset, TopicPartition
 from toolkit.plan import Action, Intent, Plan, Position
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move, saved_move
-from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.targets import (
     PastEnd,
     ShiftBy,
     Target,
     ToDatetime,
     ToOffset,
+    from_offsets,
     parse_target,
 )
 

@@ -27,7 +27,6 @@ from toolkit.model import (
     Unread,
 )
 from toolkit.plan import NEW_TOPICS, Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
     ClearMetadata,
@@ -39,6 +38,7 @@ from toolkit.planning.changes.targets import (
     ToEarliest,
     ToLatest,
     ToOffset,
+    from_offsets,
 )
 
 ORDERS = TopicPartition("orders", 0)

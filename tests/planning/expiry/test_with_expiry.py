@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import UNPARSED
+from toolkit.planning.expiry.expiry_forecast import with_expiry
 from toolkit.planning.expiry.expiry_rules import Confidence, ExpiryRule
-from toolkit.planning.expiry.with_expiry import with_expiry
 
 GRAIN_S = 0.1  # of the clocks with which the cases were measured
 ADDED = [

@@ -33,8 +33,8 @@ from toolkit.planning.frames.plan_frames import (
     outcome_frame,
     review_columns,
     review_frame,
+    summary,
 )
-from toolkit.planning.frames.plan_summary import summary
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
 from toolkit.planning.lag.lag_rows import partition_rows
 

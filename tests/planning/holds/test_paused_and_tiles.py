@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import HoldNote
-from toolkit.planning.holds.paused_frames import (
+from toolkit.planning.holds.paused_partitions import (
     LAGGING_FROM,
+    PAUSED_COLUMNS,
     TILE_COLUMNS,
     TileState,
     paused_frame,
     tiles_frame,
 )
-from toolkit.planning.holds.paused_rows import PAUSED_COLUMNS
 
 HOUR = timedelta(hours=1)
 ABOUT = facts(

@@ -26,7 +26,7 @@ from toolkit.planning.lag.lag import (
     with_lag,
 )
 from toolkit.planning.lag.lag_rows import group_rows, partition_rows, with_changes
-from toolkit.report.frame_cells import rows_of
+from toolkit.report.cell_text import rows_of
 
 OFFSETS = ["committed", "log_start", "log_end", "last_stable"]
 offset = st.one_of(st.none(), st.integers(0, 9), st.integers(0, 2**62))

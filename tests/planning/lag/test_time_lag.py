@@ -11,15 +11,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolkit.kafka_io.logs.offset_time_lookup import LogTime, points_around
-from toolkit.kafka_io.logs.time_lookup_search import (
+from toolkit.kafka_io.logs.offset_time_lookup import (
     FAR,
     NO_OFFSET,
     NOTHING,
     YOUNGEST,
+    LogTime,
     TimeGrid,
     TimeLookupResult,
     TimeSearch,
+    points_around,
 )
 from toolkit.planning.lag.time_lag import (
     BY_HISTORY,

@@ -16,9 +16,9 @@ from toolkit.planning.unsubscribed.group_activity import (
     EXPIRED,
     REMOVED,
     activity_by_group,
+    group_facts,
     with_removal_kinds,
 )
-from toolkit.planning.unsubscribed.group_facts import group_facts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -22,8 +22,7 @@ STATES = [state.value for state in GroupState if state is not GroupState.NOT_REA
 def run(given: dict[str, Any]) -> int:
     """List the groups and return the exit code: 4 where some could not be listed."""
     from toolkit.kafka_io.client.shared_connections import connected
-    from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
-    from toolkit.kafka_io.groups.listing import list_groups
+    from toolkit.kafka_io.groups.listing import find_hidden, list_groups
 
     states = _chosen("state", given["state"], STATES) or {*STATES}
     types = _chosen("type", given["type_"], [*TYPES, *MORE_TYPES]) or {*TYPES}

@@ -79,7 +79,7 @@ class _NewOffsets:
         self._write_csv(outcome, with_group=True)
 
     def _write_csv(self, outcome: Outcome | None, *, with_group: bool) -> None:
-        from toolkit.storage.offsets_csv import csv_text
+        from toolkit.storage.offsets_files import csv_text
 
         rows = self._offsets(outcome).items()
         commits = [Commit(group, *at, offset) for (group, at), offset in rows if offset is not None]

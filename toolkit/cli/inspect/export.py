@@ -10,7 +10,7 @@ import click
 
 from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
-from toolkit.cli.output_file import (
+from toolkit.cli.output import (
     FORCE,
     check_output_file,
     name_of,
@@ -44,8 +44,7 @@ def command(*, form: str, out: Path, force: bool, **given: Any) -> None:
     from toolkit.cli.command_target import opened, required_groups
     from toolkit.cli.output import write_problems
     from toolkit.journeys.restore import export
-    from toolkit.storage.offsets_csv import csv_text
-    from toolkit.storage.offsets_files import json_text
+    from toolkit.storage.offsets_files import csv_text, json_text
 
     command = CommandTarget(output="table", **given)
     check_output_file(out, force=force)

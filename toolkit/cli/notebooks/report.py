@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from toolkit.cli.options import OUTPUT_FLAGS
-from toolkit.cli.output_file import (
+from toolkit.cli.output import (
     FORCE,
     STDOUT,
     check_output_file,

@@ -11,8 +11,7 @@ from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Snapshot, Unread
 from toolkit.model.names import ExactName
 from toolkit.plan import Plan
-from toolkit.planning.changes.offsets_target import FromOffsets
-from toolkit.planning.changes.targets import Target, ToDatetime
+from toolkit.planning.changes.targets import FromOffsets, Target, ToDatetime
 from toolkit.planning.selection.partition_selection import parse_topics
 
 

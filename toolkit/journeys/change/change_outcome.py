@@ -16,15 +16,15 @@ from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
 from toolkit.planning.frames.plan_frames import outcome_frame
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.report import change_cards as cards
-from toolkit.report.audit_rows import runs_frame
+from toolkit.report.audit_report import runs_frame
 from toolkit.report.conclusion import (
     applied_conclusion,
     show_conclusion,
     unapplied_conclusion,
 )
 from toolkit.report.display import display_widget, is_headless
-from toolkit.report.follow_ups import follow_ups, resume_call, undo_call
 from toolkit.report.live_output import LiveOutputs
+from toolkit.report.next_step_list import follow_ups, resume_call, undo_call
 from toolkit.report.notices import show_error
 from toolkit.report.run_command import run_command
 from toolkit.storage.audit import read

@@ -14,8 +14,7 @@ from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition, Unr
 from toolkit.operate.first_records import with_first_records
 from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
-from toolkit.planning.frames.plan_frames import review_columns, review_frame
-from toolkit.planning.frames.plan_summary import summary
+from toolkit.planning.frames.plan_frames import review_columns, review_frame, summary
 from toolkit.planning.frames.snapshot_frames import problems_of_clusters
 from toolkit.planning.guardrails.registry import CheckContext, check
 from toolkit.report.plan_inputs import PlanInputs

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import Group, Snapshot, select_groups
 from toolkit.model.names import ExactName, named, shown_name
-from toolkit.report.nothing_selected import nothing_selected
+from toolkit.report.notices import nothing_selected
 
 
 def one_group(groups: str | Sequence[str], what: str) -> str:

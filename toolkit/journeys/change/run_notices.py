@@ -10,7 +10,7 @@ from toolkit.model import Cluster
 from toolkit.operate.orphaned_holds import find_orphaned_holds
 from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_runs
 from toolkit.plan import Intent
-from toolkit.report.follow_ups import undo_call
+from toolkit.report.next_step_list import undo_call
 from toolkit.report.run_command import run_command
 from toolkit.storage.state_folder import open_to_others
 

@@ -21,18 +21,19 @@ from urllib.parse import urlsplit
 from toolkit.errors import BrokerRefused, ToolkitError, UsageError
 from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus, error, ok, unknown, warn
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.cluster.broker_versions import BrokerVersion, read_broker_versions
-from toolkit.kafka_io.cluster.controller_clock import read_clock_difference
-from toolkit.kafka_io.cluster.permissions import (
+from toolkit.kafka_io.cluster_facts import (
     MAX_NAMES,
     AclOperation,
+    BrokerVersion,
     Operations,
     Permissions,
+    read_broker_versions,
+    read_clock_difference,
     read_permissions,
 )
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, secrets
-from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS
+from toolkit.model.cluster import CHOICES, SECRET_SETTINGS
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.model.server_addresses import read_servers

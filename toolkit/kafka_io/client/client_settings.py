@@ -18,7 +18,7 @@ from typing import Any
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.kafka_io.client.login_settings import admin_login, check_login
 from toolkit.model import Cluster, secrets
-from toolkit.model.connection_settings import (
+from toolkit.model.cluster import (
     PROTOCOL,
     PROTOCOLS,
     SECRET_SETTINGS,

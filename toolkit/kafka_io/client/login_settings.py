@@ -29,7 +29,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from toolkit.errors import ClusterUnreachable, FleetFileError
 from toolkit.model import Cluster
-from toolkit.model.connection_settings import MECHANISMS, WITH_PASSWORD
+from toolkit.model.cluster import MECHANISMS, WITH_PASSWORD
 
 MECHANISM, USERNAME, PASSWORD = "sasl.mechanism", "sasl.username", "sasl.password"
 SERVICE = "sasl.kerberos.service.name"

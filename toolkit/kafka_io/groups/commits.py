@@ -12,7 +12,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import GroupEnded, GroupEntry, ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.kafka_io.wire.offset_fetch import (
+from toolkit.kafka_io.wire.offset_messages import (
     VERSION,
     FetchedGroup,
     FetchedTopic,

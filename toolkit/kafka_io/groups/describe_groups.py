@@ -13,13 +13,14 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import GroupEnded, ask_coordinators
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.listing import group_state, list_groups
-from toolkit.kafka_io.groups.streams_tasks import read_by, source_topics
 from toolkit.kafka_io.groups.subscriptions import (
     ExistingTopics,
     LookUpTopics,
     assignment_from_bytes,
     from_classic_metadata,
     from_names,
+    read_by,
+    source_topics,
     user_data_from_bytes,
 )
 from toolkit.kafka_io.logs.log_offsets import existing_topics

@@ -15,7 +15,6 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.timestamps import LAST_MS, from_ms
 from toolkit.kafka_io.offsets_topic.commit_records import commit_time, decode_commit_key
 from toolkit.kafka_io.offsets_topic.group_records import decode_classic_group
-from toolkit.kafka_io.offsets_topic.log_ends import OffsetsTopic, offsets_partitions
 from toolkit.kafka_io.offsets_topic.newest_records import (
     GroupMetadataRecord,
     NewestRecords,
@@ -29,6 +28,8 @@ from toolkit.kafka_io.offsets_topic.partitions import (
     SHARE_MEMBER,
     STREAMS_MEMBER,
     TYPE_OF_GROUP,
+    OffsetsTopic,
+    offsets_partitions,
     partition_of,
 )
 from toolkit.kafka_io.wire.fields import MalformedMessage

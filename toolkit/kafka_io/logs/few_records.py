@@ -79,7 +79,7 @@ def _batches(found: BatchBytes, *, check_crc: bool = False) -> Iterator[Any]:
 def _decompressed(data: bytes, batch: Any) -> Any:
     if batch.compression_type in {DefaultRecordBatch.CODEC_NONE, DefaultRecordBatch.CODEC_GZIP}:
         return batch
-    from toolkit.kafka_io.logs.decompression import decompress  # noqa: PLC0415 - loads Arrow
+    from toolkit.kafka_io.logs.record_batches import decompress  # noqa: PLC0415 - loads Arrow
 
     plain = bytearray(data[:HEADER_BYTES])
     plain[ATTRIBUTES] = (batch.attributes & ~DefaultRecordBatch.CODEC_MASK).to_bytes(2, "big")

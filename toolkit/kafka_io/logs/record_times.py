@@ -22,8 +22,8 @@ from toolkit.kafka_io.logs.fetch import (
     NotFetched,
 )
 from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED, READ_UNCOMMITTED, read_log_offsets
+from toolkit.kafka_io.logs.offset_time_lookup import BEGINNING
 from toolkit.kafka_io.logs.record_batches import batches_of, records_of
-from toolkit.kafka_io.logs.time_lookup_search import BEGINNING
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.model.records import FirstRecord
 

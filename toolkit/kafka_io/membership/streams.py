@@ -14,7 +14,7 @@ from itertools import islice, permutations, product
 from typing import Any, ClassVar
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.kafka_io.groups.streams_tasks import read_by, source_topics
+from toolkit.kafka_io.groups.subscriptions import read_by, source_topics
 from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from toolkit.model import TopicPartition
 

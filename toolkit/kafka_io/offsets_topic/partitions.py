@@ -10,6 +10,14 @@ upgrade left behind.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from toolkit.errors import BrokerRefused
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
+from toolkit.model import LogOffsets, TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -43,3 +51,44 @@ def partition_of(group_id: str, partitions: int) -> int:
     signed = code - 2**32 if code >= 2**31 else code
     # Java's abs of the smallest integer is negative, which Kafka turns into 0.
     return (0 if signed == -(2**31) else abs(signed)) % partitions
+
+
+class OffsetsTopic(NamedTuple):
+    """The current state of the offsets topic."""
+
+    partitions: int  # how many it has; 0: a cluster that never had a group has no such topic
+    logs: dict[int, LogOffsets]  # of those that are not empty: where to start and end reading
+
+
+def offsets_partitions(connection: Connection) -> OffsetsTopic:
+    """
+    Return the offsets topic's partitions with where to start and end reading.
+
+    Raises BrokerRefused where the topic may not be described or a partition has no leader.
+    """
+    numbers = partition_numbers(connection, OFFSETS_TOPIC)
+    partitions = [TopicPartition(OFFSETS_TOPIC, number) for number in numbers]
+    logs, problems = read_log_offsets(connection, partitions)
+    if problems:
+        raise BrokerRefused(
+            f"reading {OFFSETS_TOPIC} of cluster {connection.cluster.name}: "
+            f"partition {problems[0].partition}: {problems[0].why}"
+        )
+    filled = {p.partition: log for p, log in logs.items() if log.log_start != log.log_end}
+    return OffsetsTopic(len(numbers), filled | _stable_by_now(connection, filled))
+
+
+def _stable_by_now(connection: Connection, logs: Mapping[int, LogOffsets]) -> dict[int, LogOffsets]:
+    """
+    Return the logs whose end was not stable, with their current last stable offset.
+
+    The two ends are read one after the other: records written in between are not held back.
+    """
+    behind = [number for number, log in logs.items() if log.last_stable != log.log_end]
+    again, _ = read_log_offsets(connection, [TopicPartition(OFFSETS_TOPIC, n) for n in behind])
+    found = {}
+    for (_, number), now in again.items():
+        log = logs[number]
+        if log.log_end is not None and now.last_stable is not None:
+            found[number] = replace(log, last_stable=min(now.last_stable, log.log_end))
+    return found

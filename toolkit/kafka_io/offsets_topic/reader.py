@@ -21,9 +21,8 @@ from toolkit.kafka_io.logs.record_batches import Records, concat_records
 from toolkit.kafka_io.offsets_topic.activity import Activity
 from toolkit.kafka_io.offsets_topic.chunk import chunk_of
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
-from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
-from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
+from toolkit.kafka_io.offsets_topic.latest_tables import decode_commits, decode_groups
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.removals import Removals
 from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail, read_unstable_tail

@@ -22,7 +22,7 @@ from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, fin
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.wire.messages import DeleteGroupsRequest
-from toolkit.kafka_io.wire.offset_commit import CommitOfIdleGroup, CommittedOffsets
+from toolkit.kafka_io.wire.offset_messages import CommitOfIdleGroup, CommittedOffsets
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
 from toolkit.model.names import shown_name

@@ -24,10 +24,16 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import NEW_TOPICS, OFFSETS, Finding, Intent, Plan, Position
-from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.reset import plan_reset
-from toolkit.planning.changes.targets import MODES, PastEnd, Target, ToDatetime, parse_target
+from toolkit.planning.changes.targets import (
+    MODES,
+    PastEnd,
+    Target,
+    ToDatetime,
+    from_offsets,
+    parse_target,
+)
 from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import note

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.changes.clamp import clamp_to_log, moved_to
-from toolkit.planning.changes.offsets_target import narrow
-from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace
+from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, narrow
 from toolkit.planning.selection.group_selection import (
     choose_groups,
     commit_action,

@@ -18,7 +18,7 @@ from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.changes.clamp import clamp_to_log
 from toolkit.planning.changes.copy import is_new
-from toolkit.planning.changes.offsets_target import narrow
+from toolkit.planning.changes.targets import narrow
 from toolkit.planning.changes.topic_recreated import with_recreated_topics
 from toolkit.planning.selection.partition_selection import (
     TopicScope,

@@ -14,13 +14,46 @@ from toolkit.model import Group, GroupType, Problem, Snapshot, TopicPartition
 from toolkit.model.offsets import NO_LOG
 from toolkit.model.rows import Kind, Rows
 from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
-from toolkit.planning.frames.group_rows import group_list
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.planning.selection.member_names import owner_names
 from toolkit.planning.selection.partition_selection import scopes_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+GROUP_COLUMNS: dict[str, Kind] = {
+    "cluster": "text",
+    "group": "name",
+    **dict.fromkeys(("type", "state", "protocol", "assignor"), "text"),
+    **dict.fromkeys(("coordinator", "members"), "number"),
+    "subscribed": "text",
+}
+
+
+def group_list(snapshot: Snapshot) -> Rows:
+    """Return a row for each group; `subscribed` are topics, or in parentheses why unknown."""
+    rows = [
+        (
+            snapshot.cluster,
+            group.group_id,
+            str(group.type),
+            str(group.state),
+            group.protocol_type or "",
+            group.assignor or "",
+            group.coordinator_id,
+            len(group.members) if group.described else None,
+            _subscription(group),
+        )
+        for group in snapshot.groups
+    ]
+    return Rows(GROUP_COLUMNS, rows)
+
+
+def _subscription(group: Group) -> str:
+    """Return topic names, or in parentheses why they are unknown; "" without a subscription."""
+    why = group.unreadable_subscription
+    return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
+
 
 PLACE: dict[str, Kind] = {
     "cluster": "text",

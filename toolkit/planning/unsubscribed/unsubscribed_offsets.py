@@ -189,7 +189,7 @@ def unsubscribed_topics_by_group(snapshot: Snapshot) -> dict[str, frozenset[str]
     """
     Return the unsubscribed topics of each group with a known subscription; maybe none.
 
-    Input of `storage.sightings.unsubscribed_topics`. Groups with an unknown subscription or a read
+    Input of `storage.sightings`. Groups with an unknown subscription or a read
     error are missing: no unsubscribed offsets would then be no evidence.
     """
     unread = {problem.group_id for problem in snapshot.problems}

@@ -26,11 +26,11 @@ from toolkit.storage.formats.atomic_files import (
     file_name,
     make_folder,
     not_written,
+    open_private,
     sync_folder,
     write_whole,
 )
 from toolkit.storage.formats.file_lock import PATIENCE_S, exclusively
-from toolkit.storage.formats.private_files import open_private
 
 WRITTEN_AT_ONCE = 1 << 20  # bytes
 SLACK_BYTES = 65_536  # for the broker's reasons, the head and what the file system needs itself

@@ -1,20 +1,218 @@
-"""Read runs from the audit log: all entries, unfinished runs, and the last ones."""
+"""
+Read runs from the audit log: all entries, unfinished runs, and the last ones.
+
+A change costs the same after 100,000 entries as after ten: `audit.index` in the state directory, an
+SQLite file, knows where each line stands, which runs have no end, and which run changed a group
+last. The log alone is the record: the index is brought up to its end whenever it is opened, and
+made anew where it is missing, damaged, or of another log. Where it cannot be written, one is made
+in memory.
+"""
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from toolkit.errors import StateFileError, UsageError
 from toolkit.plan import ChangeStatus, Intent
-from toolkit.storage.audit.chain import HEAD, LOG, SealedLine, open_line
-from toolkit.storage.audit.entry import AuditEntry
-from toolkit.storage.audit.lines import RunHead, head_of, read_entry, read_run_end
-from toolkit.storage.audit.log_lines import LinePlace, lines_from, opened_log
-from toolkit.storage.audit.run_index import RunIndex, is_early, opened_index
-from toolkit.storage.operator import Operator
+from toolkit.storage.audit.chain import END_BYTES, HEAD, LOG, SealedLine, open_line
+from toolkit.storage.audit.entry import AuditEntry, Event
+from toolkit.storage.audit.lines import (
+    LinePlace,
+    RunHead,
+    head_of,
+    lines_from,
+    opened_log,
+    read_bytes,
+    read_entry,
+    read_run_end,
+)
+from toolkit.storage.formats.atomic_files import open_private
+from toolkit.storage.state_folder import Operator
+
+INDEX = "audit.index"
+FORMAT = 1
+WAIT_S = 10.0  # while another process brings it up to the end of the log
+CHANGED = frozenset({ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED})
+IN_MEMORY = ":memory:"
+
+TABLES = """
+DROP TABLE IF EXISTS covered; DROP TABLE IF EXISTS lines; DROP TABLE IF EXISTS open_runs;
+DROP TABLE IF EXISTS last_changes;
+-- How much of the log is here, and the bytes before that place.
+CREATE TABLE covered (size INTEGER, tail BLOB);
+INSERT INTO covered VALUES (0, x'');
+-- `is_early`: the end of a run that was cut off or interrupted.
+CREATE TABLE lines (
+    line INTEGER PRIMARY KEY, start INTEGER, stop INTEGER, run TEXT, is_end INTEGER,
+    cluster_id TEXT, fingerprint TEXT, is_early INTEGER, who TEXT, host TEXT
+);
+CREATE INDEX ends_of_plans ON lines (cluster_id, fingerprint) WHERE is_end;
+CREATE INDEX early_ends ON lines (cluster_id) WHERE is_end AND is_early;
+CREATE INDEX runs_of_operators ON lines (cluster_id, who, host) WHERE NOT is_end;
+-- The intents of runs without an end.
+CREATE TABLE open_runs (run TEXT PRIMARY KEY, line INTEGER);
+-- The end of the last run that changed a group, or may have changed it.
+CREATE TABLE last_changes (
+    cluster_id TEXT, group_id TEXT, line INTEGER, PRIMARY KEY (cluster_id, group_id)
+) WITHOUT ROWID; """
+
+
+class RunIndex:
+    """An index that has all of a log; its lines can be read for as long as the log is open."""
+
+    def __init__(self, path: str, log: int) -> None:
+        """
+        Open an index, and bring it up to the end of the log.
+
+        Raises sqlite3.Error, and UsageError for an entry that this version cannot read: which
+        groups its run has changed is not known then, so nothing may be told from the index.
+        """
+        self._index = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
+        self._log = log
+        try:
+            with self._index:
+                self._catch_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._index.close()
+
+    def _catch_up(self) -> None:
+        index = self._index
+        index.execute("BEGIN IMMEDIATE")
+        if not self._fits():
+            for statement in TABLES.split(";"):
+                index.execute(statement)
+            index.execute(f"PRAGMA user_version = {FORMAT}")
+        (size,) = index.execute("SELECT size FROM covered").fetchone()
+        for place in lines_from(self._log, size):
+            size = max(size, self._add(place))
+        tail = read_bytes(self._log, max(0, size - END_BYTES), size)
+        index.execute("UPDATE covered SET size = ?, tail = ?", (size, tail))
+
+    def open_runs(self) -> list[LinePlace]:
+        """Return the intents of runs without an end, oldest first."""
+        return self._places(
+            "SELECT start, stop FROM lines WHERE line IN (SELECT line FROM open_runs) ORDER BY line"
+        )
+
+    def last_ends(
+        self, cluster_id: str, groups: Collection[str], fingerprint: str
+    ) -> list[LinePlace]:
+        """
+        Return the ends of the last runs that changed any of these groups, oldest first.
+
+        Those before the first end that was early, or is of the plan with this fingerprint, are left
+        out; all, where there is no such end.
+        """
+        (first,) = self._index.execute(
+            "SELECT min(line) FROM (SELECT min(line) AS line FROM lines WHERE cluster_id = :id"
+            " AND is_end AND is_early UNION ALL SELECT min(line) FROM lines"
+            " WHERE cluster_id = :id AND is_end AND fingerprint = :plan)",
+            {"id": cluster_id, "plan": fingerprint},
+        ).fetchone()
+        if first is None:
+            return []
+        found: set[int] = set()
+        for group in groups:
+            query = "SELECT line FROM last_changes WHERE cluster_id = ? AND group_id = ?"
+            found.update(line for (line,) in self._index.execute(query, (cluster_id, group)))
+        query = "SELECT start, stop FROM lines WHERE line = ?"
+        return [p for line in sorted(found) if line >= first for p in self._places(query, line)]
+
+    def newest_run(self, cluster_id: str, by: Operator) -> list[LinePlace]:
+        """Return the lines of an operator's newest run on a cluster, its intent first."""
+        (first,) = self._index.execute(
+            "SELECT max(line) FROM lines WHERE cluster_id = ? AND who = ? AND host = ?"
+            " AND NOT is_end",
+            (cluster_id, *by),
+        ).fetchone()
+        if first is None:
+            return []
+        return self._places(
+            "SELECT start, stop FROM lines WHERE line >= ?"
+            " AND run = (SELECT run FROM lines WHERE line = ?) ORDER BY line",
+            *(first, first),
+        )
+
+    def _fits(self) -> bool:
+        """Return whether the log begins with what is here."""
+        (version,) = self._index.execute("PRAGMA user_version").fetchone()
+        if version != FORMAT:
+            return False
+        size, tail = self._index.execute("SELECT size, tail FROM covered").fetchone()
+        return bool(read_bytes(self._log, max(0, size - END_BYTES), size) == tail)
+
+    def _add(self, place: LinePlace) -> int:
+        """Add a line, and return where it ends; one that is not whole may still be written."""
+        if (head := place.head) is None:
+            is_ended = read_bytes(self._log, place.stop, place.stop + 1) == b"\n"
+            return place.stop + 1 if is_ended else place.start
+        is_end = head.event != Event.INTENT
+        row = (
+            *(place.start, place.stop, head.run_id, is_end, head.cluster_id, head.fingerprint),
+            *(is_early(head), head.who, head.host),
+        )
+        insert = "INSERT INTO lines VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        line = self._index.execute(insert, row).lastrowid
+        if is_end:
+            self._index.execute("DELETE FROM open_runs WHERE run = ?", (head.run_id,))
+            self._index.executemany(
+                "INSERT OR REPLACE INTO last_changes VALUES (?, ?, ?)",
+                ((head.cluster_id, group, line) for group in _changed_groups(place)),
+            )
+        else:
+            self._index.execute(
+                "INSERT OR REPLACE INTO open_runs VALUES (?, ?)", (head.run_id, line)
+            )
+        return place.stop
+
+    def _places(self, query: str, *values: object) -> list[LinePlace]:
+        return [LinePlace(self._log, *row) for row in self._index.execute(query, values)]
+
+
+def is_early(head: RunHead) -> bool:
+    """Return whether a run ended before all was done: cut off, or interrupted."""
+    return bool(head.event == Event.FOUND or head.interrupted)
+
+
+def _changed_groups(place: LinePlace) -> set[str]:
+    """Return the groups that a run has changed, or may have changed; none of a line that lies."""
+    line = open_line(place.read())
+    if line is None:
+        return set()
+    _, _, steps = read_run_end(line, f"entry {line.link.seq} of the audit log")
+    return {
+        step.group_id for step in steps if not CHANGED.isdisjoint({step.status, *step.of_changes})
+    }
+
+
+@contextmanager
+def opened_index(state: Path, log: int, *, anew: bool = False) -> Iterator[RunIndex]:
+    """Open the index of a log, or make it `anew`; in memory where there can be no file."""
+    path = state / INDEX
+    try:
+        if anew:
+            path.unlink(missing_ok=True)
+        os.close(open_private(path, os.O_RDWR))
+        index = RunIndex(str(path), log)
+    except (sqlite3.Error, OSError) as exc:
+        # Where it is locked or cannot be written, another process may make use of it.
+        if not isinstance(exc, sqlite3.OperationalError | OSError):
+            with suppress(OSError):
+                path.unlink()
+        index = RunIndex(IN_MEMORY, log)
+    with closing(index):
+        yield index
+
 
 T = TypeVar("T")
 

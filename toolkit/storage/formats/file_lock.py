@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from toolkit.errors import StateFileError
-from toolkit.storage.formats.atomic_files import make_folder, not_written
-from toolkit.storage.formats.private_files import open_private
+from toolkit.storage.formats.atomic_files import make_folder, not_written, open_private
 
 PATIENCE_S = 15.0  # entries are written in milliseconds; a process that holds a lock longer hangs
 

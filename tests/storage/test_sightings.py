@@ -13,7 +13,12 @@ import pytest
 from toolkit.errors import StateFileError
 from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot, Unread
 from toolkit.model.sightings import Sighting
-from toolkit.storage.sightings import empty_groups, unsubscribed_topics
+from toolkit.storage.sightings import (
+    empty_since,
+    record_empty,
+    record_unsubscribed,
+    unsubscribed_since,
+)
 
 DAY = timedelta(days=1)
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -32,8 +37,8 @@ def reading(day: int, *commits: Commit, group: Group | None = EMPTY) -> Snapshot
 def empty(state: Path, *snapshots: Snapshot) -> dict[str, Sighting]:
     """Record readings, and return which groups are known to be empty."""
     for snapshot in snapshots:
-        empty_groups.record(state, snapshot)
-    return empty_groups.empty_since(state, CLUSTER)
+        record_empty(state, snapshot)
+    return empty_since(state, CLUSTER)
 
 
 def unsubscribed(
@@ -41,8 +46,8 @@ def unsubscribed(
 ) -> dict[tuple[str, str], Sighting]:
     """Record readings that found topics left, and return which are known to be."""
     for snapshot in snapshots:
-        unsubscribed_topics.record(state, snapshot, left)
-    return unsubscribed_topics.since(state, CLUSTER)
+        record_unsubscribed(state, snapshot, left)
+    return unsubscribed_since(state, CLUSTER)
 
 
 def series(first: int, last: int, times: int) -> list[Sighting]:
@@ -62,8 +67,8 @@ def test_a_series_grows_with_each_reading(tmp_path: Path, seen: Seen, key: objec
     assert {} == seen(tmp_path)
     assert {key: series(0, 0, 1)[0]} == seen(tmp_path, reading(0))
     assert {key: series(0, 30, 3)[0]} == seen(tmp_path, reading(1), reading(30))
-    assert {} == empty_groups.empty_since(tmp_path, "another")
-    assert {} == unsubscribed_topics.since(tmp_path, "another")
+    assert {} == empty_since(tmp_path, "another")
+    assert {} == unsubscribed_since(tmp_path, "another")
 
 
 UNREAD = {

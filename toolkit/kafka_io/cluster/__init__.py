@@ -1,1 +1,0 @@
-"""What a cluster says about itself: broker versions, permissions, clock."""

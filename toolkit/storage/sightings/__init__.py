@@ -1,1 +1,0 @@
-"""Sightings: what was observed as unused, since when and how often."""

@@ -19,7 +19,8 @@ from toolkit import runner
 from toolkit.errors import ParameterError
 from toolkit.plan import ConclusionStatus
 from toolkit.runner import execution
-from toolkit.runner.execution import CellStep, Interruption, NotebookWriter
+from toolkit.runner.execution import CellStep, NotebookWriter
+from toolkit.runner.kernel import Interruption
 from toolkit.runner.result import RunResult, RunStatus
 from toolkit.runner.run_notebook import RunTerms, _new_folder, run_notebook
 from toolkit.runner.time_limits import TimeLimits

@@ -1,0 +1,68 @@
+"""The arguments of `offsetbook run`, and what runs of notebooks and runbooks share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolkit.runner.parameters import Parameter
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Notebook or runbook to run, parameters and output options."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    clusters: tuple[str, ...]
+    dry_run: bool
+    output_dir: Path
+    output: str
+    quiet: bool
+
+
+def refresh(output_dir: Path) -> None:
+    """Update the list of runs; a failure does not affect the run."""
+    from toolkit.runner.past_runs import refresh_index
+
+    try:
+        refresh_index(output_dir)
+    except UsageError as exc:
+        click.echo(f"note: {exc.problem}", err=True)
+
+
+def print_renamed(
+    request: RunRequest, declared: tuple[Parameter, ...], in_page: tuple[str, ...] = ()
+) -> None:
+    """Print which parameters were given by their old names, in the request or in a page."""
+    from toolkit.runner.parameters import rename_notices
+
+    used = [name for name, _ in request.parameters]
+    known = [parameter.name for parameter in declared]
+    for notice in rename_notices([*in_page, *used], known):
+        click.echo(f"note: {notice}", err=True)
+
+
+def print_parameters(name: str, parameters: tuple[Parameter, ...]) -> None:
+    """Print the parameters of a notebook or runbook."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not parameters:
+        click.echo(f"{name} has no parameters.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="")
+    for heading in ("parameter", "type", "default", "help"):
+        table.add_column(heading, overflow="fold")
+    for parameter in parameters:
+        # Text, because rich reads [square brackets] as its own mark-up.
+        cells = (parameter.name, parameter.type.name, repr(parameter.default), parameter.help)
+        table.add_row(*map(Text, cells))
+    Console().print(table)

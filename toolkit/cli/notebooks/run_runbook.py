@@ -1,0 +1,103 @@
+"""The part of `offsetbook run` that runs a runbook on each of its clusters."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_renamed, refresh
+from toolkit.cli.output import printable
+from toolkit.runbooks.notify import content_of, notify
+from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code, run_all
+from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
+from toolkit.runbooks.run_process import RunOrder
+from toolkit.runbooks.runbook_page import Runbook, read_runbook
+from toolkit.runner.past_runs import remove_old
+from toolkit.runner.run_log import NAME as LOG_NAME
+from toolkit.runner.run_log import run_log
+
+
+def show_parameters(path: Path) -> int:
+    """Print the parameters of a runbook."""
+    page = read_runbook(path)
+    may_give = [
+        replace(parameter, default=page.parameters.get(parameter.name, parameter.default))
+        for parameter in page.declared
+        if not why_fixed(page, parameter.name)
+    ]
+    print_parameters(page.name, tuple(may_give))
+    return 0
+
+
+def run_runbook(path: Path, request: RunRequest) -> int:
+    """Run a runbook, print its results, and return the exit code."""
+    page = read_runbook(path)
+    values = values_of(page, request.parameters, dry_run=request.dry_run)
+    print_renamed(request, page.declared, page.old_names)
+    orders = [
+        RunOrder(
+            runbook=page.name,
+            notebook=str(page.notebook.resolve()),
+            clusters=clusters,
+            parameters=parameters,
+            output_dir=str(request.output_dir),
+            times=page.times,
+        )
+        for clusters, parameters in runs_of(page, values, clusters=request.clusters)
+    ]
+    on_step = _ignore if request.quiet else _print_step
+    ended = run_all(orders, at_once=page.at_once, on_step=on_step)
+    _clear_up(page, request.output_dir)
+    _print(page, ended, request.output)
+    for problem in notify(page, ended):
+        _note(problem, ended)
+    return exit_code(ended)
+
+
+def _clear_up(page: Runbook, output_dir: Path) -> None:
+    """Delete old runs as the page requires, and update the list of runs."""
+    if not output_dir.is_dir():
+        return
+    if page.keep_for:
+        with suppress(OSError):  # list only the remaining runs
+            remove_old(output_dir, page.name, older_than=page.keep_for)
+    refresh(output_dir)
+
+
+def _ignore(_order: RunOrder, _step: Mapping[str, Any]) -> None:
+    """Print nothing."""
+
+
+def _print_step(order: RunOrder, step: Mapping[str, Any]) -> None:
+    where = f"{', '.join(order.clusters)} " if order.clusters else ""
+    line = f"[{where}{step['number']}/{step['total']}] {step['heading']}"
+    click.echo(printable(line).rstrip(), err=True)
+
+
+def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(content_of(page, ended), indent=2, ensure_ascii=False))
+        return
+    for one in ended:
+        where = f"{', '.join(one.clusters)}: " if one.clusters else ""
+        click.echo(printable(f"{where}{one.status}: {one.message}").rstrip(": "))
+        if one.result:
+            folder = Path(one.result["folder"])
+            report = one.result["report"]
+            click.echo(f"  {os.path.relpath(folder / report if report else folder)}")
+
+
+def _note(problem: str, ended: Sequence[ClusterRunResult]) -> None:
+    """Report a failed notification, on stderr and in the log of every run."""
+    click.echo(f"note: {printable(problem)}", err=True)
+    for one in ended:
+        if one.result and (folder := Path(one.result["folder"])) and (folder / LOG_NAME).is_file():
+            with run_log(folder) as log:
+                log.say(problem)

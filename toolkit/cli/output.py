@@ -46,6 +46,10 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
 _WORD = re.compile(r"(?:(?<!\w)'[^']*'|\S)+")
 _COMMAND = "offsetbook "  # a line that begins with it is a command alone
 
+_text: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False).encode
+STDOUT = Path("-")
+FORCE: Option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+
 
 def write_frames(
     frames: Sequence[pd.DataFrame], output: str, *, most: str = "", important: Sequence[str] = ()
@@ -154,9 +158,6 @@ def json_texts(table: Rows) -> Iterator[str]:
         yield between + ",\n".join(pattern % tuple(map(_json, row)) for row in piece)
         between = ",\n"
     yield "[\n\n]\n" if between == "[\n" else "\n]\n"
-
-
-_text: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _json(value: Any) -> str:
@@ -352,10 +353,6 @@ def broken_at_spaces(line: str, width: int) -> str:
         else:
             lines.append(indent + word)
     return "\n".join(lines)
-
-
-STDOUT = Path("-")
-FORCE: Option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 
 
 def output_path() -> click.Path:

@@ -56,6 +56,11 @@ RELEASES = {
 }
 NEWEST = max(RELEASES)
 
+QUORUM_TOPIC = "__cluster_metadata"
+MILLISECOND = timedelta(milliseconds=1)  # the unit in which the time is reported
+MAX_NAMES = 500  # groups, and topics: a broker evaluates its ACLs for each
+Operations = frozenset[int] | None  # None: not reported
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerVersion:
@@ -104,10 +109,6 @@ def read_broker_versions(connection: Connection) -> list[BrokerVersion]:
     return sorted(found, key=lambda version: version.node_id)
 
 
-QUORUM_TOPIC = "__cluster_metadata"
-MILLISECOND = timedelta(milliseconds=1)  # the unit in which the time is reported
-
-
 class ClockDifference(NamedTuple):
     """How far a controller's clock is ahead of this machine's: `ahead` plus or minus `error`."""
 
@@ -147,9 +148,6 @@ def read_clock_difference(connection: Connection) -> ClockDifference:
     raise BrokerRefused("DescribeQuorum: the controller does not report its time")
 
 
-MAX_NAMES = 500  # groups, and topics: a broker evaluates its ACLs for each
-
-
 class AclOperation(IntEnum):
     """Operations of ACLs, by their numbers in the protocol."""
 
@@ -157,9 +155,6 @@ class AclOperation(IntEnum):
     DELETE = 6
     DESCRIBE = 8
     ALTER_CONFIGS = 11
-
-
-Operations = frozenset[int] | None  # None: not reported
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,13 @@ LOOK_EVERY_S = 1.0
 GIVE_UP_AFTER_S = 10.0  # when late owners were evicted, what they had is assigned within a second
 FAST_WITHIN_S = 3.0  # 0.8 s at most on an idle machine
 
+UNIFORM = "uniform"
+LOADED_WITHIN_S = 12.0
+CAPTURED_WITHIN_S = 2.0
+# Assignments are computed at most once a second by default. An eviction has to be answered by one
+# at once: an owner that is back before it, with nothing, is the first to be given something.
+AGAIN_AFTER_S = 1.2
+
 
 def capture_lossless(
     view: GroupView, partitions: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
@@ -196,14 +203,6 @@ def holders_of(view: GroupView, captured: Mapping[TopicPartition, Sentinel]) -> 
         Holder(one.member_id, one.epoch, place, view.topics[place.topic].topic_id)
         for place, one in sorted(captured.items())
     ]
-
-
-UNIFORM = "uniform"
-LOADED_WITHIN_S = 12.0
-CAPTURED_WITHIN_S = 2.0
-# Assignments are computed at most once a second by default. An eviction has to be answered by one
-# at once: an owner that is back before it, with nothing, is the first to be given something.
-AGAIN_AFTER_S = 1.2
 
 
 @dataclass(frozen=True, slots=True)

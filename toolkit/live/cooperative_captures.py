@@ -57,6 +57,11 @@ LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat,
 COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
 SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
+CLAIM_TRIES = 3  # each has all members revoke everything twice, and there is another way
+IS_OVER = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})  # or the next one has begun
+# A member id, what it claims, and a connection for it.
+Claim: TypeAlias = tuple[str, TopicPartition, OpenConnection]
+
 
 def lead_after_commit(
     own: OwnIds, member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]]
@@ -160,13 +165,6 @@ def _until_they_wait(channel: RecipeChannel, member: SentinelMember, leader: Gro
 def _next_beat(leader: GroupLeader, now: float) -> float:
     """Return when members send their next heartbeat: they count from when they were assigned."""
     return leader.assigned_at + ((now - leader.assigned_at) // HEARTBEAT_S + 1) * HEARTBEAT_S
-
-
-CLAIM_TRIES = 3  # each has all members revoke everything twice, and there is another way
-IS_OVER = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})  # or the next one has begun
-
-# A member id, what it claims, and a connection for it.
-Claim: TypeAlias = tuple[str, TopicPartition, OpenConnection]
 
 
 class NotClaimed(NotCaptured):

@@ -42,6 +42,13 @@ from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
 
 CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 
+BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
+# While it is being captured a group waits so long for us, should we be killed in the middle.
+CAPTURE_SESSION_S = 10.0
+LISTED_WITHIN_S = 5.0
+BACK_AT_ONCE_S = 4.0  # members notice with their next heartbeat, every 3 s by default
+LOOK_EVERY_S = 0.01
+
 
 class StreamsThread(NamedTuple):
     """What stays the same of a thread when it joins anew, under another member id."""
@@ -209,14 +216,6 @@ def _thread(member_id: str, subscription: StreamsSubscription) -> StreamsThread:
 
 def _listed(places: Iterable[TopicPartition]) -> str:
     return ", ".join(f"{topic}:{number}" for topic, number in places)
-
-
-BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
-# While it is being captured a group waits so long for us, should we be killed in the middle.
-CAPTURE_SESSION_S = 10.0
-LISTED_WITHIN_S = 5.0
-BACK_AT_ONCE_S = 4.0  # members notice with their next heartbeat, every 3 s by default
-LOOK_EVERY_S = 0.01
 
 
 class StreamsHold(LeaderHold):

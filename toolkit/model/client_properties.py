@@ -76,6 +76,105 @@ FORM = (
     'required username="..." password="...";'
 )
 
+Pairs = Iterator[tuple[str, str]]
+MOST_BYTES = 2**20
+REQUEST_TIMEOUT = "request.timeout.ms"
+# Java's name first; files of librdkafka have the same name as here, or the one that follows.
+SAME = SETTINGS - OWN_SETTINGS | {"bootstrap.servers"}
+OTHER_NAMES = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
+}
+# Java's; a PEM key store has both in one file.
+STORES = {
+    "ssl.truststore.location": ("ssl.ca.location",),
+    "ssl.keystore.location": ("ssl.certificate.location", "ssl.key.location"),
+}
+TEXTS = {  # KIP-651
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+OF_JAVA = {"sasl.jaas.config", *STORES, *TEXTS}
+OF_LIBRDKAFKA = {
+    *("metadata.broker.list", "sasl.mechanisms", "sasl.username", "sasl.password"),
+    *("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "https.ca.location"),
+    *("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "sasl.oauthbearer.method"),
+    *("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"),
+    "enable.ssl.certificate.verification",
+}
+TOKEN_HANDLERS = {
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+}
+# What always holds here: certificates and host names are checked.
+AS_IT_IS = {
+    "config.providers": {""},
+    "enable.ssl.certificate.verification": {"true"},
+    "sasl.login.callback.handler.class": TOKEN_HANDLERS,
+    "sasl.oauthbearer.method": {"oidc"},
+    "security.providers": {""},
+    "ssl.endpoint.identification.algorithm": {"https"},
+    "ssl.truststore.type": {"PEM"},
+    "ssl.keystore.type": {"PEM"},
+}
+ABOUT_THE_CONNECTION = (
+    *("sasl.", "security.", "ssl.", "enable.ssl.", "https.", "config.providers"),
+    "bootstrap.controllers",
+)
+# As near as this, a name is a mistake: Java would skip it, and connect in plaintext.
+NEARLY = 0.9
+REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
+TRIMMED = "".join(map(chr, range(0x21)))  # by Java, of every value
+UTF_8_MARK = b"\xef\xbb\xbf"
+BLANKS = " \t\f"
+LINE_END = re.compile(r"\r\n|\r|\n")
+# A separator is a blank, "=" or ":" that no backslash takes away.
+JAVA_PAIR = re.compile(
+    r"(?P<key>(?:\\.|[^\\ \t\f=:])*)[ \t\f]*(?:[=:][ \t\f]*)?(?P<value>.*)", re.DOTALL
+)
+JAVA_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+JAVA_CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+# Settings that tune the admin client, of which only `request.timeout.ms` is used: types and least
+# values are those of `AdminClientConfig` in Apache Kafka 4.3.1.
+ANY_LONG = -(2**63)
+INT, LONG = 2**31 - 1, 2**63 - 1
+TUNING_NUMBERS = {  # the least value of each, and the largest
+    "connections.max.idle.ms": (ANY_LONG, LONG),
+    "default.api.timeout.ms": (0, INT),
+    "metadata.max.age.ms": (0, LONG),
+    "metadata.recovery.rebootstrap.trigger.ms": (0, LONG),
+    "metrics.num.samples": (1, INT),
+    "metrics.sample.window.ms": (0, LONG),
+    "receive.buffer.bytes": (-1, INT),
+    "reconnect.backoff.max.ms": (0, LONG),
+    "reconnect.backoff.ms": (0, LONG),
+    "request.timeout.ms": (0, INT),
+    "retries": (0, INT),
+    "retry.backoff.max.ms": (0, LONG),
+    "retry.backoff.ms": (0, LONG),
+    "send.buffer.bytes": (-1, INT),
+    "socket.connection.setup.timeout.max.ms": (ANY_LONG, LONG),
+    "socket.connection.setup.timeout.ms": (ANY_LONG, LONG),
+    "socket.timeout.ms": (0, INT),  # librdkafka's
+}
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+TUNING_CHOICES = {
+    # The other one finds the principals of brokers in a way that is not supported.
+    "client.dns.lookup": {"use_all_dns_ips"},
+    "metrics.recording.level": {"INFO", "DEBUG", "TRACE"},
+}
+TUNING_CHOICES_IN_ANY_CASE = {
+    "enable.metrics.push": {"true", "false"},
+    "metadata.recovery.strategy": {"none", "rebootstrap"},
+}
+PEM_WIDTH = 64
+PEM_BLOCK = re.compile(
+    r"-+BEGIN (?P<label>[A-Z ]*)-+(?P<body>[A-Za-z0-9+/=\s]*)-+END (?P=label)-+", re.ASCII
+)
+
 
 def login_settings(text: str) -> Iterator[tuple[str, str]]:
     """Yield the settings of a JAAS entry, whose text is never repeated; raises UsageError."""
@@ -144,111 +243,6 @@ def _tokens(text: str) -> Iterator[_Token]:
 def _meant(match: re.Match[str]) -> str:
     found = match[1]
     return chr(int(found, 8)) if found[0] in "01234567" else CONTROL.get(found, found)
-
-
-Pairs = Iterator[tuple[str, str]]
-
-MOST_BYTES = 2**20
-REQUEST_TIMEOUT = "request.timeout.ms"
-
-# Java's name first; files of librdkafka have the same name as here, or the one that follows.
-SAME = SETTINGS - OWN_SETTINGS | {"bootstrap.servers"}
-OTHER_NAMES = {
-    "metadata.broker.list": "bootstrap.servers",
-    "sasl.mechanisms": "sasl.mechanism",
-    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
-    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
-}
-# Java's; a PEM key store has both in one file.
-STORES = {
-    "ssl.truststore.location": ("ssl.ca.location",),
-    "ssl.keystore.location": ("ssl.certificate.location", "ssl.key.location"),
-}
-TEXTS = {  # KIP-651
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-}
-OF_JAVA = {"sasl.jaas.config", *STORES, *TEXTS}
-OF_LIBRDKAFKA = {
-    *("metadata.broker.list", "sasl.mechanisms", "sasl.username", "sasl.password"),
-    *("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "https.ca.location"),
-    *("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "sasl.oauthbearer.method"),
-    *("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"),
-    "enable.ssl.certificate.verification",
-}
-TOKEN_HANDLERS = {
-    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
-    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
-}
-# What always holds here: certificates and host names are checked.
-AS_IT_IS = {
-    "config.providers": {""},
-    "enable.ssl.certificate.verification": {"true"},
-    "sasl.login.callback.handler.class": TOKEN_HANDLERS,
-    "sasl.oauthbearer.method": {"oidc"},
-    "security.providers": {""},
-    "ssl.endpoint.identification.algorithm": {"https"},
-    "ssl.truststore.type": {"PEM"},
-    "ssl.keystore.type": {"PEM"},
-}
-ABOUT_THE_CONNECTION = (
-    *("sasl.", "security.", "ssl.", "enable.ssl.", "https.", "config.providers"),
-    "bootstrap.controllers",
-)
-# As near as this, a name is a mistake: Java would skip it, and connect in plaintext.
-NEARLY = 0.9
-REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
-TRIMMED = "".join(map(chr, range(0x21)))  # by Java, of every value
-
-UTF_8_MARK = b"\xef\xbb\xbf"
-BLANKS = " \t\f"
-LINE_END = re.compile(r"\r\n|\r|\n")
-# A separator is a blank, "=" or ":" that no backslash takes away.
-JAVA_PAIR = re.compile(
-    r"(?P<key>(?:\\.|[^\\ \t\f=:])*)[ \t\f]*(?:[=:][ \t\f]*)?(?P<value>.*)", re.DOTALL
-)
-JAVA_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
-JAVA_CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
-
-# Settings that tune the admin client, of which only `request.timeout.ms` is used: types and least
-# values are those of `AdminClientConfig` in Apache Kafka 4.3.1.
-ANY_LONG = -(2**63)
-INT, LONG = 2**31 - 1, 2**63 - 1
-TUNING_NUMBERS = {  # the least value of each, and the largest
-    "connections.max.idle.ms": (ANY_LONG, LONG),
-    "default.api.timeout.ms": (0, INT),
-    "metadata.max.age.ms": (0, LONG),
-    "metadata.recovery.rebootstrap.trigger.ms": (0, LONG),
-    "metrics.num.samples": (1, INT),
-    "metrics.sample.window.ms": (0, LONG),
-    "receive.buffer.bytes": (-1, INT),
-    "reconnect.backoff.max.ms": (0, LONG),
-    "reconnect.backoff.ms": (0, LONG),
-    "request.timeout.ms": (0, INT),
-    "retries": (0, INT),
-    "retry.backoff.max.ms": (0, LONG),
-    "retry.backoff.ms": (0, LONG),
-    "send.buffer.bytes": (-1, INT),
-    "socket.connection.setup.timeout.max.ms": (ANY_LONG, LONG),
-    "socket.connection.setup.timeout.ms": (ANY_LONG, LONG),
-    "socket.timeout.ms": (0, INT),  # librdkafka's
-}
-WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-TUNING_CHOICES = {
-    # The other one finds the principals of brokers in a way that is not supported.
-    "client.dns.lookup": {"use_all_dns_ips"},
-    "metrics.recording.level": {"INFO", "DEBUG", "TRACE"},
-}
-TUNING_CHOICES_IN_ANY_CASE = {
-    "enable.metrics.push": {"true", "false"},
-    "metadata.recovery.strategy": {"none", "rebootstrap"},
-}
-
-PEM_WIDTH = 64
-PEM_BLOCK = re.compile(
-    r"-+BEGIN (?P<label>[A-Z ]*)-+(?P<body>[A-Za-z0-9+/=\s]*)-+END (?P=label)-+", re.ASCII
-)
 
 
 def read_client_properties(path: Path) -> dict[str, str]:

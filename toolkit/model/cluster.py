@@ -44,6 +44,8 @@ FILE_OR_TEXT = tuple(
     (f"ssl.{what}.location", f"ssl.{what}.pem") for what in ("ca", "certificate", "key")
 )
 
+DEFAULT_TIMEOUT_S = 15.0
+
 
 def normal_value(name: str, value: str) -> str:
     """Return a value as the client takes it: Kafka reads a protocol without regard to case."""
@@ -71,9 +73,6 @@ def wrong_together(settings: Mapping[str, str]) -> tuple[str, str] | None:
         if settings.keys() >= set(pair):
             return f"{' and '.join(pair)} exclude each other", "keep one of them"
     return None
-
-
-DEFAULT_TIMEOUT_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+OF_GROUPS = "group"  # the column of names that may be empty
+# By the letter that numpy and pandas give to a kind of column; what has no letter here is objects.
+KINDS: dict[str, Kind] = {"b": "text", "M": "time", "m": "duration"}
+NUMBERS = "iufc"
+
+
 def heading(name: object, kind: Kind) -> str:
     """Return the heading of a column; a duration states its unit in every cell instead."""
     text = " ".join(str(part) for part in (name if isinstance(name, tuple) else (name,)))
@@ -80,12 +86,6 @@ def _text(value: object) -> str:
         items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
         return ", ".join(str(item) for item in items) or MISSING
     return str(value)
-
-
-OF_GROUPS = "group"  # the column of names that may be empty
-# By the letter that numpy and pandas give to a kind of column; what has no letter here is objects.
-KINDS: dict[str, Kind] = {"b": "text", "M": "time", "m": "duration"}
-NUMBERS = "iufc"
 
 
 def rows_of(frame: pd.DataFrame) -> Rows:

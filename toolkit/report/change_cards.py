@@ -48,6 +48,16 @@ BACK, FORWARD, FIRST, REMOVED, SAME = (
     ("unchanged", GREY),
 )
 
+TO_APPROVE = (
+    "To apply exactly this, set dry_run = False, approve and reason{} among the parameters and run "
+    "all cells again"
+)
+OR_RUN = "; or run this command with a reason of your own:"
+# What a plan shows stays on the page when it has been applied by hand.
+AS_PLANNED = " when this was planned"
+GROUP_COLUMNS = ["group", "type", "state", "members", "subscribed"]
+RECORD_COLUMNS = ["run", "at", "who", "request", "reason", "overrides", "result"]
+
 
 class PlanChartRow(NamedTuple):
     """One change, every place from 0 to 1 on the line of its partition."""
@@ -193,17 +203,6 @@ def _after(rows: list[PlanChartRow]) -> Iterator[dict[str, object]]:
 def _hover(rows: list[PlanChartRow]) -> dict[str, object]:
     lines = "<br>".join(f"%{{customdata[{number}]}}" for number in range(3))
     return {"customdata": [row.words for row in rows], "hovertemplate": f"{lines}<extra></extra>"}
-
-
-TO_APPROVE = (
-    "To apply exactly this, set dry_run = False, approve and reason{} among the parameters and run "
-    "all cells again"
-)
-OR_RUN = "; or run this command with a reason of your own:"
-# What a plan shows stays on the page when it has been applied by hand.
-AS_PLANNED = " when this was planned"
-GROUP_COLUMNS = ["group", "type", "state", "members", "subscribed"]
-RECORD_COLUMNS = ["run", "at", "who", "request", "reason", "overrides", "result"]
 
 
 def show_change(

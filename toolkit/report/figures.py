@@ -40,6 +40,12 @@ SERIES = ("#0072b2", "#9c755f", "#7b61c4", "#c2b280")
 # More is stronger, on light and on dark: the page shines through where there is little.
 SEQUENTIAL = ((0, "rgba(0,114,178,0.12)"), (1, "rgba(0,114,178,1)"))
 
+_GREY_ON_BOTH = UNKNOWN
+_AT_THE_BOTTOM = {"y": 0, "yref": "container", "yanchor": "bottom"}
+_GRID_ON_BOTH = "rgba(128,128,128,0.25)"
+# The mark-up that authors use in titles and hover templates; links are not among it.
+_UNWANTED_TAG = re.compile(r"<(?!/?(?:b|i|br|em|sub|sup|extra)\s*/?>)", re.IGNORECASE)
+
 
 def series_colours(names: Iterable[object]) -> dict[str, str]:
     """Return a colour for each name, the same in every chart of the same names."""
@@ -50,14 +56,6 @@ def series_colours(names: Iterable[object]) -> dict[str, str]:
 def status_colour(word: object) -> str | None:
     """Return the colour of a status word, in whatever case; None for any other text."""
     return STATUS_COLOURS.get(str(word).lower())
-
-
-_GREY_ON_BOTH = UNKNOWN
-_AT_THE_BOTTOM = {"y": 0, "yref": "container", "yanchor": "bottom"}
-_GRID_ON_BOTH = "rgba(128,128,128,0.25)"
-
-# The mark-up that authors use in titles and hover templates; links are not among it.
-_UNWANTED_TAG = re.compile(r"<(?!/?(?:b|i|br|em|sub|sup|extra)\s*/?>)", re.IGNORECASE)
 
 
 def show_traces(traces: Sequence[Mapping[str, object]], **layout: object) -> None:

@@ -37,6 +37,17 @@ AGES = {
 }
 ALL_READ = "caught up"
 
+ROW_PX = 28
+EXPIRY_FRAME_PX = 190
+MOMENTS = 120  # as many are distinct in a line; what is closer is one mark
+MARGIN = 0.03  # of the time that is shown, on both sides
+SMALLEST_PX, LARGEST_PX = 9, 24
+VANISHES, BOUND, AT_RISK = (
+    ("expires", BAD, "diamond"),
+    ("expires (estimate, see confidence)", CAUTION, "diamond-open"),
+    ("expires if the group stops now", SERIES[0], "triangle-left-open"),
+)
+
 
 def show_status_chart(groups: pd.DataFrame) -> None:
     """Show for each cluster how many groups are OK, WARN and so on; takes cluster, status."""
@@ -187,18 +198,6 @@ def _pairs(rows: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _largest(sums: pd.Series[float], top_n: int) -> list[str]:
     return list(sums.nlargest(top_n).index)
-
-
-ROW_PX = 28
-EXPIRY_FRAME_PX = 190
-MOMENTS = 120  # as many are distinct in a line; what is closer is one mark
-MARGIN = 0.03  # of the time that is shown, on both sides
-SMALLEST_PX, LARGEST_PX = 9, 24
-VANISHES, BOUND, AT_RISK = (
-    ("expires", BAD, "diamond"),
-    ("expires (estimate, see confidence)", CAUTION, "diamond-open"),
-    ("expires if the group stops now", SERIES[0], "triangle-left-open"),
-)
 
 
 def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 30) -> None:

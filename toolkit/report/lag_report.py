@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 BAR_PX = 26
 FRAME_PX = 130
 
+SHARE = GroupType.SHARE  # has no committed offsets at all
+
 
 def show_lag_chart(groups: pd.DataFrame, *, top_n: int = 20) -> None:
     """
@@ -144,9 +146,6 @@ def _show_bars(
         legend={"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "traceorder": "normal"},
         yaxis={"type": "category", "ticklabelstandoff": 6, **(order if labels else by_length)},
     )
-
-
-SHARE = GroupType.SHARE  # has no committed offsets at all
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,6 +17,9 @@ from toolkit.report.display import display_output
 from toolkit.report.run_command import NotebookCall, command_block, run_command, typed_names
 from toolkit.report.safe_names import in_html, visible
 
+# Moved while they are paused; a paused group is not given back by that.
+WHILE_PAUSED = frozenset({Intent.RESET, Intent.UNDO, Intent.RESTORE})
+
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
@@ -103,10 +106,6 @@ def _assignments(values: Mapping[str, object]) -> list[str]:
 
 def _lines_in_html(text: str) -> str:
     return "\n".join(in_html(line) for line in text.split("\n"))
-
-
-# Moved while they are paused; a paused group is not given back by that.
-WHILE_PAUSED = frozenset({Intent.RESET, Intent.UNDO, Intent.RESTORE})
 
 
 def undo_call(run_id: str) -> NotebookCall:

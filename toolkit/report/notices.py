@@ -15,6 +15,21 @@ from toolkit.report.run_command import command_block, copy_script
 from toolkit.report.safe_names import in_html, sentence, visible
 from toolkit.report.tables import show_problems
 
+# Run All leaves the page at the last cell, far below the list. A page that is loaded again later
+# stays where it is.
+SHOW_LIST = """<span id="{name}"></span><script>(async () => {{
+  for (let turn = 0; turn < 50 && Math.abs(Date.now() - {now}) < 60000; turn++) {{
+    const here = document.getElementById("{name}");
+    const above = [...(here?.closest(".jp-Notebook")?.querySelectorAll(".ow-card") ?? [])]
+      .filter((card) => card.querySelector(".ow-list") && card.compareDocumentPosition(here) & 4);
+    if (above.length) {{
+      above.pop().scrollIntoView({{ block: "center" }});
+      return;
+    }}
+    await new Promise((go) => setTimeout(go, 100));
+  }}
+}})()</script>"""
+
 
 class NoticeTone(StrEnum):
     """How a notice looks."""
@@ -47,22 +62,6 @@ def show_error(error: Exception) -> None:
         show_notice(sentence(error.problem), [hint], tone=NoticeTone.BAD)
     else:
         show_notice(f"{type(error).__name__}: {error}", tone=NoticeTone.BAD)
-
-
-# Run All leaves the page at the last cell, far below the list. A page that is loaded again later
-# stays where it is.
-SHOW_LIST = """<span id="{name}"></span><script>(async () => {{
-  for (let turn = 0; turn < 50 && Math.abs(Date.now() - {now}) < 60000; turn++) {{
-    const here = document.getElementById("{name}");
-    const above = [...(here?.closest(".jp-Notebook")?.querySelectorAll(".ow-card") ?? [])]
-      .filter((card) => card.querySelector(".ow-list") && card.compareDocumentPosition(here) & 4);
-    if (above.length) {{
-      above.pop().scrollIntoView({{ block: "center" }});
-      return;
-    }}
-    await new Promise((go) => setTimeout(go, 100));
-  }}
-}})()</script>"""
 
 
 def nothing_selected(problem: str, *, hint: str) -> UsageError:

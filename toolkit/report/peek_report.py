@@ -45,6 +45,8 @@ _PLACES = {
     RecordPlace.AFTER: "after the next record",
 }
 
+Placed = Sequence[tuple[Record, RecordPlace]]
+
 
 def show_record_cards(
     records: Sequence[Record], positions: Mapping[TopicPartition, int], *, left_out: int = 0
@@ -82,9 +84,6 @@ def show_record_cards(
     if not is_headless():
         sheet = f"<style>{style('trouble.css')}</style>"
         display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
-
-
-Placed = Sequence[tuple[Record, RecordPlace]]
 
 
 def _partition_html(partition: TopicPartition, offset: int, records: Placed) -> str:

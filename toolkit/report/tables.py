@@ -41,6 +41,13 @@ DECISIVE = ("status", "verdict", "result", "until", "paused_until", "why")
 # An empty cell there means something: nothing committed, unknown, or until resumed.
 ALWAYS_SHOWN = frozenset({"before", "after", "read_back", "committed", "lag", "paused_until"})
 
+_WITH_LENGTH = (str, list, tuple, set, frozenset)
+ROW_CAP = 2000
+_TEXT_ROWS = 20
+_WIDE = 8  # more columns are written smaller on paper
+_PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
+_AS_TEXT = ' data-type="html"'  # or the page would try every type on every cell
+
 
 class TableColumns(NamedTuple):
     """A frame as a table shows it: the `leading` columns stay in sight, `empty` ones are gone."""
@@ -92,18 +99,6 @@ def _has_values(column: pd.Series[Any]) -> bool:
     if column.name == OF_GROUPS:  # a group may have an empty name
         return len(known) > 0
     return any(not (isinstance(value, _WITH_LENGTH) and not value) for value in known)
-
-
-_WITH_LENGTH = (str, list, tuple, set, frozenset)
-
-
-ROW_CAP = 2000
-_TEXT_ROWS = 20
-_WIDE = 8  # more columns are written smaller on paper
-_PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
-
-
-_AS_TEXT = ' data-type="html"'  # or the page would try every type on every cell
 
 
 class _HtmlColumn(NamedTuple):

@@ -44,6 +44,22 @@ from toolkit.templates import NOTEBOOKS
 # One name was given as a text; now it is a list of names.
 OLD_NAMES = {"group": "groups", "cluster": "clusters"}
 
+# What Python raises for source that it cannot take: too deep, with NUL, with an unhashable key.
+UNPARSABLE = (
+    *(SyntaxError, ValueError, TypeError, tokenize.TokenError),
+    *(MemoryError, RecursionError),
+)
+# What approves a change: given when a run is started, never by a saved notebook.
+WITHOUT_APPROVAL: dict[str, object] = {
+    "dry_run": True,
+    "approve": "",
+    "reason": "",
+    "overrides": [],
+    "limits": [],
+}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
 
 def old_names(known: Collection[str]) -> dict[str, str]:
     """Return the old names, each with the new one, of parameters of which a notebook knows some."""
@@ -111,23 +127,6 @@ def rename_notices(used: Iterable[str], known: Collection[str]) -> Iterator[str]
                 f"parameter {old} is now called {renamed[old]}, a list of names; the old name is "
                 "accepted until the next release"
             )
-
-
-# What Python raises for source that it cannot take: too deep, with NUL, with an unhashable key.
-UNPARSABLE = (
-    *(SyntaxError, ValueError, TypeError, tokenize.TokenError),
-    *(MemoryError, RecursionError),
-)
-# What approves a change: given when a run is started, never by a saved notebook.
-WITHOUT_APPROVAL: dict[str, object] = {
-    "dry_run": True,
-    "approve": "",
-    "reason": "",
-    "overrides": [],
-    "limits": [],
-}
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,40 @@ listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093
 log.dirs={}
 """
 
+ATTEMPTS = 3
+PORT_TAKEN = "Address already in use"
+START_TIMEOUT_S = 60
+_PORTS = range(20_000, 32_000)
+_PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    # KIP-848 members learn of their partitions with a heartbeat: every second, not every five.
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.initial.rebalance.delay.ms": "0",  # no other member is about to join
+    # Records come one by one here: with an index entry for every 4 kB, a fetch would read the
+    # headers of up to fifty batches to find where it starts.
+    "log.index.interval.bytes": "1",
+    "log.initial.task.delay.ms": "500",
+    # A controller that has nothing to say else writes to its disk twice a second: half of what a
+    # unused broker costs.
+    "metadata.max.idle.interval.ms": "0",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "offsets.topic.num.partitions": "10",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.max.timeout.ms": "604800000",  # lets a transaction stay open for a week
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+}
+
 
 def format_data(directory: Path, version: str, *, node_id: int = 1, cluster_id: str = "") -> None:
     """
@@ -95,42 +129,6 @@ def _run_tool(directory: Path, version: str) -> None:
 def _new_id() -> str:
     """Return an id as Kafka makes them; one that begins with - looks like an option."""
     return urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
-
-
-ATTEMPTS = 3
-PORT_TAKEN = "Address already in use"
-START_TIMEOUT_S = 60
-_PORTS = range(20_000, 32_000)
-
-_PROPERTIES = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "auto.create.topics.enable": "false",
-    # KIP-848 members learn of their partitions with a heartbeat: every second, not every five.
-    "group.consumer.heartbeat.interval.ms": "1000",
-    "group.consumer.min.heartbeat.interval.ms": "1000",
-    "group.initial.rebalance.delay.ms": "0",  # no other member is about to join
-    # Records come one by one here: with an index entry for every 4 kB, a fetch would read the
-    # headers of up to fifty batches to find where it starts.
-    "log.index.interval.bytes": "1",
-    "log.initial.task.delay.ms": "500",
-    # A controller that has nothing to say else writes to its disk twice a second: half of what a
-    # unused broker costs.
-    "metadata.max.idle.interval.ms": "0",
-    "num.network.threads": "2",
-    "num.io.threads": "4",
-    "offsets.topic.num.partitions": "10",
-    "offsets.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "3",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "transaction.max.timeout.ms": "604800000",  # lets a transaction stay open for a week
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "3",
-    "transaction.state.log.replication.factor": "1",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,10 @@ from toolkit.sandbox.seed import TOPICS, Behaviour, SeededGroup, SeededTopic
 LATEST, EARLIEST = -1, -2
 NOT_LEADER, NOT_COORDINATOR = 6, 16
 
+_LEAVE = -1  # the epoch with which a member of the newer protocols leaves
+_UNSTABLE = 88  # the error where a transaction has an offset for the partition
+PROCESS = uuid.uuid4()  # what member ids that outlast an eviction are made from
+
 
 class RawRequestRefused(Exception):  # reads as a sentence: the broker refused
     """The broker answered with an error code."""
@@ -165,10 +169,6 @@ def log_offsets(
     return offsets
 
 
-_LEAVE = -1  # the epoch with which a member of the newer protocols leaves
-_UNSTABLE = 88  # the error where a transaction has an offset for the partition
-
-
 class RawMember(Protocol):
     """A member of one group, at the brokers of one cluster."""
 
@@ -180,9 +180,6 @@ class RawMember(Protocol):
 
     def leave(self, broker: Brokers) -> None:
         """Stop being a member."""
-
-
-PROCESS = uuid.uuid4()  # what member ids that outlast an eviction are made from
 
 
 def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> None:

@@ -47,6 +47,10 @@ MARGIN_SHARE = 0.25
 MARGIN_MOST = timedelta(hours=1)
 LONGEST_MS = 2**40  # some 35 years: the setting may be larger than any duration
 
+# What the format of packed records is known by.
+FORMAT = "3 " + " ".join(f"{field.name}:{field.type}" for field in LATEST)
+SMALL = [*(name for name in STATE.names if name != "latest"), "attempt"]
+
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
@@ -155,11 +159,6 @@ def longest_gap(delete_retention_ms: int) -> timedelta:
     """Return how long after a reading every tombstone is sure to be found still, with a margin."""
     retention = timedelta(milliseconds=min(delete_retention_ms, LONGEST_MS))
     return retention - min(MARGIN_MOST, retention * MARGIN_SHARE)
-
-
-# What the format of packed records is known by.
-FORMAT = "3 " + " ".join(f"{field.name}:{field.type}" for field in LATEST)
-SMALL = [*(name for name in STATE.names if name != "latest"), "attempt"]
 
 
 class StoredPartition(NamedTuple):

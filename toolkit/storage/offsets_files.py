@@ -28,6 +28,15 @@ from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids
 COLUMNS = {3: "topic,partition,offset", 4: "group,topic,partition,offset"}
 SHOWN_FAULTS = 5
 
+FORMAT = "offsetbook offsets 1"
+FILE_FIELDS = frozenset({"format", "cluster", "cluster_id", "taken_at", "topic_ids", "groups"})
+# A CSV can begin with a brace, the first of a group's name, but then not with a quote after it.
+LOOKS_LIKE_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*["}]')
+GROUP_FIELDS = frozenset({"group", "type", "offsets"})
+OFFSET_FIELDS = frozenset(
+    {"topic", "partition", "offset", "leader_epoch", "metadata", "committed_at"}
+)
+
 
 def csv_text(commits: Iterable[Commit], *, with_group: bool) -> str:
     """Return commits as CSV without a header, of four columns or three."""
@@ -124,16 +133,6 @@ def _wrong_csv(path: Path, faults: list[str]) -> UsageError:
     return UsageError(
         f"offsets file {path}: {'; '.join(shown)}", hint="fix the file; nothing was changed"
     )
-
-
-FORMAT = "offsetbook offsets 1"
-FILE_FIELDS = frozenset({"format", "cluster", "cluster_id", "taken_at", "topic_ids", "groups"})
-# A CSV can begin with a brace, the first of a group's name, but then not with a quote after it.
-LOOKS_LIKE_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*["}]')
-GROUP_FIELDS = frozenset({"group", "type", "offsets"})
-OFFSET_FIELDS = frozenset(
-    {"topic", "partition", "offset", "leader_epoch", "metadata", "committed_at"}
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,22 @@ FORMAT = "offsetbook plan"
 VERSION = 2  # 1 had a fingerprint of 64 bits, without the request
 TERMS = "terms"  # only plans for live groups have them
 
+EVERY_VERSION = (1, 2)
+PLAN_FIELDS = frozenset(
+    {
+        *("format", "version", "fingerprint", "checksum"),
+        *("intent", "request", "cluster", "cluster_id", "made_at", "allows", "topic_ids"),
+        *("findings", "steps"),
+    }
+)
+STEP_FIELDS = frozenset({"group", "action", "type", "state", "last_commit_at", "needs", "changes"})
+CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "why"})
+POSITION_FIELDS = frozenset({"offset", "leader_epoch", "metadata"})
+FINDING_FIELDS = frozenset({"rule", "severity", "why", "group", "topic", "partition"})
+TOPIC_ID_FIELDS = frozenset({"topic", "id"})
+TERM_FIELDS = frozenset({"name", "value"})
+END_OF_PARTITIONS = 2**31
+
 
 @no_garbage_collection()
 def plan_text(plan: Plan) -> str:
@@ -171,26 +187,6 @@ def _sorted(position: Position | None) -> str:
     offset, epoch, metadata = position
     known = "null" if epoch is None else epoch
     return f'{{"leader_epoch":{known},"metadata":{quoted(metadata)},"offset":{offset}}}'
-
-
-EVERY_VERSION = (1, 2)
-
-PLAN_FIELDS = frozenset(
-    {
-        *("format", "version", "fingerprint", "checksum"),
-        *("intent", "request", "cluster", "cluster_id", "made_at", "allows", "topic_ids"),
-        *("findings", "steps"),
-    }
-)
-STEP_FIELDS = frozenset({"group", "action", "type", "state", "last_commit_at", "needs", "changes"})
-CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "why"})
-POSITION_FIELDS = frozenset({"offset", "leader_epoch", "metadata"})
-FINDING_FIELDS = frozenset({"rule", "severity", "why", "group", "topic", "partition"})
-
-TOPIC_ID_FIELDS = frozenset({"topic", "id"})
-TERM_FIELDS = frozenset({"name", "value"})
-
-END_OF_PARTITIONS = 2**31
 
 
 def write_plan(path: Path, plan: Plan, *, private: bool = False) -> None:

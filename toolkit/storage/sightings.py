@@ -30,6 +30,9 @@ from toolkit.storage.formats.json_codec import JsonFields, read_document, readab
 
 FILE_FIELDS = frozenset({"format", "cluster_id", "taken_at", "groups"})
 
+EMPTY_FORMAT = "offsetbook sightings 1"
+UNSUBSCRIBED_FORMAT = "offsetbook unsubscribed 1"
+
 
 @dataclass(frozen=True, slots=True)
 class Streak:
@@ -137,9 +140,6 @@ def _streak(fields: JsonFields) -> Streak:
     return Streak(Sighting(times[0], fields.count("seen"), times[1]), fields.text("commits"))
 
 
-EMPTY_FORMAT = "offsetbook sightings 1"
-
-
 def record_empty(state: Path, snapshot: Snapshot) -> None:
     """
     Add a reading of a whole cluster; one that is not newer than the last one changes nothing.
@@ -196,9 +196,6 @@ def _unread(
     if snapshot.listing_problem:
         unread |= {name for name in known if name not in groups}  # not listed is not gone
     return frozenset(unread)
-
-
-UNSUBSCRIBED_FORMAT = "offsetbook unsubscribed 1"
 
 
 def record_unsubscribed(

@@ -20,6 +20,9 @@ from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
 from toolkit.storage.formats.user_folders import expanded, state_folder
 
+VARIABLE = "OFFSETBOOK_STATE"
+MOST_COUNTED = 1000  # every plan looks; a state directory may have very many runs
+
 
 class Operator(NamedTuple):
     """A user on a host."""
@@ -47,10 +50,6 @@ def _name(number: int) -> str:
         return pwd.getpwuid(number).pw_name
     except KeyError:  # a container that runs under a bare number
         return str(number)
-
-
-VARIABLE = "OFFSETBOOK_STATE"
-MOST_COUNTED = 1000  # every plan looks; a state directory may have very many runs
 
 
 def state_dir(fleet_file: Path | None = None) -> Path:

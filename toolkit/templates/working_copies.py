@@ -28,6 +28,11 @@ from toolkit.templates import NOTEBOOKS, RUNBOOKS, STARTERS
 
 KERNEL = "python3"
 
+# What was copied, by path: a file with another digest was edited since.
+COPIED = Path(".offsetbook") / "copied.json"
+LONGEST_PART = 24
+SEEN = 14  # letters of a name in JupyterLab's list of files, as wide as it is at first
+
 
 def kernel_metadata() -> dict[str, Any]:
     """Return the metadata for ipykernel on the running Python."""
@@ -70,10 +75,6 @@ def as_shipped(notebook: str, shipped: str) -> str:
 def notebook_text(content: dict[str, Any]) -> str:
     """Return a notebook as JupyterLab saves it."""
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-
-
-# What was copied, by path: a file with another digest was edited since.
-COPIED = Path(".offsetbook") / "copied.json"
 
 
 class CopyStatus(StrEnum):
@@ -178,10 +179,6 @@ def _cells(text: str) -> list[str]:
     except (ValueError, KeyError, TypeError):
         return text.splitlines()
     return [line for source in sources for line in [*source.splitlines(), ""]]
-
-
-LONGEST_PART = 24
-SEEN = 14  # letters of a name in JupyterLab's list of files, as wide as it is at first
 
 
 def write_filled_copy(notebook: str, values: Mapping[str, object], folder: Path) -> Path:

@@ -20,6 +20,18 @@ from toolkit.kafka_io.logs.log_offsets import leaderless_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Group, GroupState, GroupType, Problem, Unread
 
+DESCRIBE = 8  # AclOperation.DESCRIBE, the number of its bit
+# Later versions do not report it for the cluster (KIP-700); Apache Kafka 4 still has these.
+OLDEST, NEWEST = 8, 9
+GROUPS_HIDDEN = Problem(
+    Unread.GROUPS,
+    "those that you may not describe are left out; the ACL Describe on Cluster is missing",
+)
+TOPICS_HIDDEN = Problem(
+    Unread.HIDDEN_COMMITS,
+    "topics that you may not describe are left out; the ACL Describe on Topic:* is missing",
+)
+
 
 def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     """
@@ -99,20 +111,6 @@ def group_state(reported: str | None) -> GroupState:
         return GroupState(reported or "Unknown")
     except ValueError:
         return GroupState.UNKNOWN
-
-
-DESCRIBE = 8  # AclOperation.DESCRIBE, the number of its bit
-# Later versions do not report it for the cluster (KIP-700); Apache Kafka 4 still has these.
-OLDEST, NEWEST = 8, 9
-
-GROUPS_HIDDEN = Problem(
-    Unread.GROUPS,
-    "those that you may not describe are left out; the ACL Describe on Cluster is missing",
-)
-TOPICS_HIDDEN = Problem(
-    Unread.HIDDEN_COMMITS,
-    "topics that you may not describe are left out; the ACL Describe on Topic:* is missing",
-)
 
 
 def find_hidden(connection: Connection) -> tuple[Problem, ...]:

@@ -34,6 +34,13 @@ CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 SNAPPY_STREAM, SNAPPY_HEADER_BYTES = b"\x82SNAPPY\0", 16
 LARGEST = 2**30  # bytes of records in one response, decompressed
 
+CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20  # attributes
+COMMIT_MARKER = 1
+SHORTEST_RECORD = 7  # bytes
+LONGEST_VARINT = 10
+FEW = 40  # batches: of fewer, it is faster to go through the records one by one
+NO_TIME = -1
+
 
 def decompress(codec: int, data: Any) -> Any:
     """Return the records of a batch, by the number of its codec; raises CorruptBatch."""
@@ -72,14 +79,6 @@ def _snappy_block(block: bytes) -> bytes:
     if size > LARGEST:
         raise CorruptBatch(f"its records are larger than {LARGEST // 2**30} GiB")
     return pa.Codec("snappy").decompress(block, size, asbytes=True)  # type: ignore[no-any-return] # Arrow is untyped
-
-
-CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20  # attributes
-COMMIT_MARKER = 1
-SHORTEST_RECORD = 7  # bytes
-LONGEST_VARINT = 10
-FEW = 40  # batches: of fewer, it is faster to go through the records one by one
-NO_TIME = -1
 
 
 class Records(NamedTuple):

@@ -73,6 +73,44 @@ COMMITS = pa.schema(
 )
 CARRIED = ("record_offset", "recent_at", "recent_offset", "max_committed", "max_committed_at")
 
+HOLDER = HOLDER_CLIENT_ID.encode()  # a record may have it elsewhere, too: then nothing is found
+GROUPS = pa.schema(
+    [
+        ("group", pa.string()),
+        ("type", pa.string()),  # classic, consumer, streams, share
+        ("protocol_type", pa.string()),  # null in a classic group: it never had a member
+        ("state", pa.string()),  # as far as the log has it: not the rebalances of classic groups
+        ("members", pa.int64()),
+        ("epoch", pa.int64()),  # the generation of a classic group
+        ("empty_since", TIME),
+        ("changed_at", TIME),  # when the newest of its records was written
+        ("subscribed", pa.list_(pa.string())),  # of all members; sorted
+        ("unreadable", pa.string()),  # why the subscription is not fully known, "" where it is
+        ("is_held", pa.bool_()),  # offsetbook has a member in it: its coordinator has the rest
+    ]
+)
+Decoder = Callable[[bytes], Any]
+ONE_A_GROUP: dict[int, Decoder] = {
+    CLASSIC_GROUP: decode_classic_group,
+    CONSUMER_GROUP: decode_epoch,
+    CONSUMER_TARGET: decode_epoch,
+    SHARE_GROUP: decode_share_group,
+    STREAMS_GROUP: decode_streams_group,
+    STREAMS_TARGET: decode_epoch,
+    STREAMS_TOPOLOGY: decode_topology,
+}
+MANY_A_GROUP: dict[int, Decoder] = {
+    CONSUMER_MEMBER: decode_consumer_member,
+    CONSUMER_CURRENT: decode_current_assignment,
+    CONSUMER_PATTERN: decode_resolved_pattern,
+    SHARE_MEMBER: decode_share_member,
+    STREAMS_MEMBER: bytes,  # that there is one is enough
+    STREAMS_CURRENT: decode_current_assignment,
+}
+DECODERS = ONE_A_GROUP | MANY_A_GROUP
+TELL_MEMBERS = frozenset({CLASSIC_GROUP, CONSUMER_MEMBER, STREAMS_MEMBER})  # with client ids
+DAMAGED = "a record of the group could not be read"
+
 
 def decode_commits(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
     """
@@ -117,46 +155,6 @@ def _superseded(latest: pa.Table, commits: Any) -> Any:
     newest = np.full(codes.max() + 1, -1)
     np.maximum.at(newest, codes[commits], offsets[commits])
     return commits & (offsets < newest[codes])
-
-
-HOLDER = HOLDER_CLIENT_ID.encode()  # a record may have it elsewhere, too: then nothing is found
-GROUPS = pa.schema(
-    [
-        ("group", pa.string()),
-        ("type", pa.string()),  # classic, consumer, streams, share
-        ("protocol_type", pa.string()),  # null in a classic group: it never had a member
-        ("state", pa.string()),  # as far as the log has it: not the rebalances of classic groups
-        ("members", pa.int64()),
-        ("epoch", pa.int64()),  # the generation of a classic group
-        ("empty_since", TIME),
-        ("changed_at", TIME),  # when the newest of its records was written
-        ("subscribed", pa.list_(pa.string())),  # of all members; sorted
-        ("unreadable", pa.string()),  # why the subscription is not fully known, "" where it is
-        ("is_held", pa.bool_()),  # offsetbook has a member in it: its coordinator has the rest
-    ]
-)
-
-Decoder = Callable[[bytes], Any]
-ONE_A_GROUP: dict[int, Decoder] = {
-    CLASSIC_GROUP: decode_classic_group,
-    CONSUMER_GROUP: decode_epoch,
-    CONSUMER_TARGET: decode_epoch,
-    SHARE_GROUP: decode_share_group,
-    STREAMS_GROUP: decode_streams_group,
-    STREAMS_TARGET: decode_epoch,
-    STREAMS_TOPOLOGY: decode_topology,
-}
-MANY_A_GROUP: dict[int, Decoder] = {
-    CONSUMER_MEMBER: decode_consumer_member,
-    CONSUMER_CURRENT: decode_current_assignment,
-    CONSUMER_PATTERN: decode_resolved_pattern,
-    SHARE_MEMBER: decode_share_member,
-    STREAMS_MEMBER: bytes,  # that there is one is enough
-    STREAMS_CURRENT: decode_current_assignment,
-}
-DECODERS = ONE_A_GROUP | MANY_A_GROUP
-TELL_MEMBERS = frozenset({CLASSIC_GROUP, CONSUMER_MEMBER, STREAMS_MEMBER})  # with client ids
-DAMAGED = "a record of the group could not be read"
 
 
 class _GroupDescription(NamedTuple):

@@ -35,6 +35,12 @@ POSITION = struct.Struct(">iqi")  # partition, offset, leader epoch
 PLAIN_END = compact_text("") + NO_TAGS  # no metadata
 CODE = struct.Struct(">ihB")  # partition, error, no tags
 
+VERSION = 8  # of many groups; version 10 replaces topic names by ids
+# A partition without metadata: number, offset, leader epoch, length of metadata, error, no tags.
+PLAIN = struct.Struct(">iqiBhB")
+FIXED = struct.Struct(">iqi")
+EMPTY_TEXT = 1  # the lengths of compact texts are one more, and that of null is 0
+
 
 class CommittedTopic(NamedTuple):
     """What was answered about one topic, a column for each field."""
@@ -133,13 +139,6 @@ def _body(group_id: str, positions: Mapping[TopicPartition, Position]) -> bytes:
     for topic, rows in by_topic.items():
         parts += [compact_text(topic), varint(len(rows) + 1), *rows, NO_TAGS]
     return b"".join([*parts, NO_TAGS])
-
-
-VERSION = 8  # of many groups; version 10 replaces topic names by ids
-# A partition without metadata: number, offset, leader epoch, length of metadata, error, no tags.
-PLAIN = struct.Struct(">iqiBhB")
-FIXED = struct.Struct(">iqi")
-EMPTY_TEXT = 1  # the lengths of compact texts are one more, and that of null is 0
 
 
 class FetchedTopic(NamedTuple):

@@ -47,6 +47,8 @@ from toolkit.planning.selection.plan_parts import (
     plan_of,
 )
 
+MARKERS = 2  # most transaction markers between a commit and the record before it
+
 
 def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[str] = ()) -> Plan:
     """
@@ -179,9 +181,6 @@ def _check_names(source: str, target: str) -> None:
         )
     if not target:
         raise UsageError("the name of the target group is empty")
-
-
-MARKERS = 2  # most transaction markers between a commit and the record before it
 
 
 @dataclass(frozen=True, slots=True)

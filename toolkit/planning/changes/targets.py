@@ -25,6 +25,9 @@ from toolkit.planning.selection.snapshot_index import SnapshotIndex
 LARGEST_OFFSET = 2**63 - 1
 NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
+BY_TIME = ("to-datetime", "by-duration")
+Offsets = Mapping[tuple[str | None, TopicPartition], int | Position]
+
 
 class TargetPlace(NamedTuple):
     """One partition of one group: committed offset, log start and log end offset."""
@@ -248,7 +251,6 @@ WITHOUT_VALUE: dict[str, Callable[[], Target]] = {
     "clear-metadata": ClearMetadata,
 }
 WITH_NUMBER: dict[str, Callable[[int], Target]] = {"to-offset": ToOffset, "shift-by": ShiftBy}
-BY_TIME = ("to-datetime", "by-duration")
 MODES = (*WITHOUT_VALUE, *WITH_NUMBER, *BY_TIME)
 
 
@@ -292,9 +294,6 @@ def _utc(at: datetime) -> str:
     utc = at.astimezone(UTC)
     text = utc.isoformat(" ", "milliseconds" if utc.microsecond else "seconds")
     return text.replace("+00:00", " UTC")
-
-
-Offsets = Mapping[tuple[str | None, TopicPartition], int | Position]
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,15 @@ COUNTED = {
     ),
 }
 
+GROUP = ["cluster", "group"]
+PLACE = [*GROUP, "topic", "partition"]
+IDLE_COLUMNS: dict[str, Kind] = {
+    "group": "name",
+    **dict.fromkeys(("type", "state", "protocol_type"), "text"),
+    "empty_since": "time",
+}
+DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
+
 
 def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     """
@@ -176,16 +185,6 @@ def _lacks(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
 
 def _minutes(times: Times) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return times.astype("datetime64[m]").astype("int64")
-
-
-GROUP = ["cluster", "group"]
-PLACE = [*GROUP, "topic", "partition"]
-IDLE_COLUMNS: dict[str, Kind] = {
-    "group": "name",
-    **dict.fromkeys(("type", "state", "protocol_type"), "text"),
-    "empty_since": "time",
-}
-DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
 
 
 class ExpiryForecast(NamedTuple):

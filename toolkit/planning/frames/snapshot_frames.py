@@ -29,32 +29,6 @@ GROUP_COLUMNS: dict[str, Kind] = {
     "subscribed": "text",
 }
 
-
-def group_list(snapshot: Snapshot) -> Rows:
-    """Return a row for each group; `subscribed` are topics, or in parentheses why unknown."""
-    rows = [
-        (
-            snapshot.cluster,
-            group.group_id,
-            str(group.type),
-            str(group.state),
-            group.protocol_type or "",
-            group.assignor or "",
-            group.coordinator_id,
-            len(group.members) if group.described else None,
-            _subscription(group),
-        )
-        for group in snapshot.groups
-    ]
-    return Rows(GROUP_COLUMNS, rows)
-
-
-def _subscription(group: Group) -> str:
-    """Return topic names, or in parentheses why they are unknown; "" without a subscription."""
-    why = group.unreadable_subscription
-    return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
-
-
 PLACE: dict[str, Kind] = {
     "cluster": "text",
     "group": "name",
@@ -81,6 +55,31 @@ MEMBER_COLUMNS: dict[str, Kind] = {
     **dict.fromkeys(("assigned_partitions", "paused_partitions", "subscribed"), "text"),
     "member_id": "text",
 }
+
+
+def group_list(snapshot: Snapshot) -> Rows:
+    """Return a row for each group; `subscribed` are topics, or in parentheses why unknown."""
+    rows = [
+        (
+            snapshot.cluster,
+            group.group_id,
+            str(group.type),
+            str(group.state),
+            group.protocol_type or "",
+            group.assignor or "",
+            group.coordinator_id,
+            len(group.members) if group.described else None,
+            _subscription(group),
+        )
+        for group in snapshot.groups
+    ]
+    return Rows(GROUP_COLUMNS, rows)
+
+
+def _subscription(group: Group) -> str:
+    """Return topic names, or in parentheses why they are unknown; "" without a subscription."""
+    why = group.unreadable_subscription
+    return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
 
 
 def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:

@@ -27,6 +27,12 @@ PAUSED_COLUMNS: dict[str, Kind] = {
     "hold_status": "text",
 }
 
+TILE_COLUMNS = (
+    *("topic", "partition", "state", "lag", "committed", "owner"),
+    *("no_progress", "paused_by", "host", "paused_until", "reason"),
+)
+LAGGING_FROM = 20  # offsets; fewer are normal in a busy partition
+
 
 class HoldOwnership(StrEnum):
     """Whose hold it is, and whether its keeper is running."""
@@ -77,13 +83,6 @@ def _ownership(
     if note is None or (note.who, note.host) != by:
         return HoldOwnership.FOREIGN
     return HoldOwnership.HELD if has_live_keeper else HoldOwnership.ORPHANED
-
-
-TILE_COLUMNS = (
-    *("topic", "partition", "state", "lag", "committed", "owner"),
-    *("no_progress", "paused_by", "host", "paused_until", "reason"),
-)
-LAGGING_FROM = 20  # offsets; fewer are normal in a busy partition
 
 
 def paused_frame(

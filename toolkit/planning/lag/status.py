@@ -71,6 +71,9 @@ from toolkit.planning.lag.trend import (
 Texts = npt.NDArray[np.object_]
 TEXT_COLUMNS = ("state", "position", "log_problem")
 
+__all__ = ["StatusRules", "status_by_group", "with_status"]
+UNKNOWN_S = -1
+
 
 @dataclass(frozen=True, slots=True)
 class StatusFacts:
@@ -273,11 +276,6 @@ def _flags(partitions: pd.DataFrame, name: str, *, answer: bool) -> Flags:
     if name not in partitions:
         return np.zeros(len(partitions), dtype=bool)
     return (partitions[name].astype("boolean") == answer).fillna(value=False).to_numpy(dtype=bool)
-
-
-__all__ = ["StatusRules", "status_by_group", "with_status"]
-
-UNKNOWN_S = -1
 
 
 class StatusCase(NamedTuple):

@@ -25,6 +25,26 @@ from toolkit.model import GroupState, GroupType
 GONE = frozenset({GroupState.EMPTY, GroupState.DEAD})
 REBALANCING = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
 
+EXPIRED = "expired"
+DELETED = "deleted"
+REMOVED = "removed"  # cause unknown
+# A check is written within a second of its time, as measured on brokers.
+CHECK_TAKES_S = 1.0
+# Clients commit each partition every 5 s by default. Ten times as often is rarely needed, and each
+# commit is written, replicated, cleaned and loaded.
+HOT_COMMITS_PER_S = 2.0
+SHORTEST_S = 60.0  # a few commits in a moment are no rate
+NOTHING_KNOWN = ""
+OWN_TIME = "the expiry time set by the client"
+AFTER_EMPTY = "group Empty + offsets.retention.minutes"
+AFTER_COMMIT = "commit + offsets.retention.minutes"
+ACTIVITY_COLUMNS = [
+    *("cluster", "group", "window_from", "commits", "commits_per_s", "expirations", "deletions"),
+    *("removals", "rebalances", "bytes_per_s", "complete", "commits_too_often", "why"),
+]
+KEYS = ["cluster", "group"]
+Seconds = float | pd.Series | None
+
 
 def group_facts(logged: pd.DataFrame, listed: pd.DataFrame, *, complete: bool) -> pd.DataFrame:
     """
@@ -70,31 +90,6 @@ def _unreadable(
     why = why.mask(state.isin(REBALANCING), "the group is rebalancing")
     why = why.mask(state == GroupState.UNKNOWN, "group state unknown")
     return why.mask(state.isin(GONE), "")
-
-
-EXPIRED = "expired"
-DELETED = "deleted"
-REMOVED = "removed"  # cause unknown
-
-# A check is written within a second of its time, as measured on brokers.
-CHECK_TAKES_S = 1.0
-# Clients commit each partition every 5 s by default. Ten times as often is rarely needed, and each
-# commit is written, replicated, cleaned and loaded.
-HOT_COMMITS_PER_S = 2.0
-SHORTEST_S = 60.0  # a few commits in a moment are no rate
-
-NOTHING_KNOWN = ""
-OWN_TIME = "the expiry time set by the client"
-AFTER_EMPTY = "group Empty + offsets.retention.minutes"
-AFTER_COMMIT = "commit + offsets.retention.minutes"
-
-ACTIVITY_COLUMNS = [
-    *("cluster", "group", "window_from", "commits", "commits_per_s", "expirations", "deletions"),
-    *("removals", "rebalances", "bytes_per_s", "complete", "commits_too_often", "why"),
-]
-KEYS = ["cluster", "group"]
-
-Seconds = float | pd.Series | None
 
 
 def with_removal_kinds(

@@ -31,9 +31,11 @@ ENTRY_FIELDS = frozenset(
 STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
-
 RAW_DECODE = json.JSONDecoder().raw_decode
 HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted", "who", "host")
+
+SCANNED_AT_ONCE = 1 << 20
+LIKELY_HEAD = 1 << 13
 
 
 class RunHead(NamedTuple):
@@ -203,10 +205,6 @@ def _change(fields: JsonFields) -> AuditChange:
 
 def _status(fields: JsonFields) -> ChangeStatus | None:
     return fields.optional("status", lambda name: fields.choice(name, ChangeStatus))
-
-
-SCANNED_AT_ONCE = 1 << 20
-LIKELY_HEAD = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)

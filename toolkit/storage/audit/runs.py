@@ -62,6 +62,8 @@ CREATE TABLE last_changes (
     cluster_id TEXT, group_id TEXT, line INTEGER, PRIMARY KEY (cluster_id, group_id)
 ) WITHOUT ROWID; """
 
+T = TypeVar("T")
+
 
 class RunIndex:
     """An index that has all of a log; its lines can be read for as long as the log is open."""
@@ -212,9 +214,6 @@ def opened_index(state: Path, log: int, *, anew: bool = False) -> Iterator[RunIn
         index = RunIndex(IN_MEMORY, log)
     with closing(index):
         yield index
-
-
-T = TypeVar("T")
 
 
 class EarlierRun(NamedTuple):

@@ -23,6 +23,8 @@ from toolkit.model.input_files import KINDS
 # The path of a socket has at most 107 bytes on Linux, and 103 on macOS.
 LONGEST_SOCKET_FOLDER = 103 - len("/offsetbook-12345678/keeper")
 
+LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
+
 
 def private_mode(path: Path) -> int:
     """Return the permissions of a file or folder that is about to be made at a path."""
@@ -68,9 +70,6 @@ def open_to_everybody(folder: Path) -> Iterator[Path]:
                 yield from open_to_everybody(path)
             elif path.stat().st_mode & stat.S_IRWXO:
                 yield path
-
-
-LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
 
 
 def write_whole(

@@ -20,7 +20,7 @@ from timed_records import produce
 from toolkit.errors import NotFound, UsageError
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
-from toolkit.storage.plan_files import _checksum
+from toolkit.storage.plan_files import _document_checksum
 
 Held = dict[int, tuple[int, str]]  # partition: offset and metadata
 
@@ -144,7 +144,7 @@ def test_a_plan_file_is_applied_later(idle: Any, here: Command, held: Any, tmp_p
     approval = ("--approve", fingerprint, "--reason", "a test", "--override", "keeps-committing")
     # Whatever cluster the file names, it is applied and recorded on the one of its id.
     document = json.loads(path.read_text()) | {"cluster": "staging"}
-    path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
+    path.write_text(json.dumps(document | {"checksum": _document_checksum(document)}))
     done = here("apply", str(path), "--cluster", "eu", *approval)
     assert {0: (5, "a note"), 1: (2, "")} == held(idle[0])
     listed = here("audit", "list", "--group", idle[0], "--output", "json")

@@ -26,7 +26,7 @@ from toolkit.storage.hold_files import (
     read_hold,
     write_hold,
 )
-from toolkit.storage.plan_files import _checksum, read_plan
+from toolkit.storage.plan_files import _document_checksum, read_plan
 from toolkit.storage.undo_records import list_runs, new_run_id, read_undo_record, write_undo_record
 
 RECORD = hold_record(
@@ -174,7 +174,7 @@ def test_a_record_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     """What a run wrote before fingerprints had 128 bits can be undone; an edited one is damaged."""
     path = write_undo_record(tmp_path, "run", plan("first"))
     document = json.loads(path.read_text()) | {"version": 1, "fingerprint": "5c1f0a9be2d34711"}
-    path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
+    path.write_text(json.dumps(document | {"checksum": _document_checksum(document)}))
 
     assert plan("first") == read_undo_record(tmp_path, "run")
     with pytest.raises(UsageError, match="has version 1"):

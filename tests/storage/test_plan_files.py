@@ -13,7 +13,7 @@ from plans_for_review import DETAILED_PLAN as PLAN
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import OFFSETS, Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.storage.plan_files import _checksum, read_plan, write_plan
+from toolkit.storage.plan_files import _document_checksum, read_plan, write_plan
 
 FILE = """\
 {
@@ -192,7 +192,7 @@ def test_a_new_checksum_does_not_help(path: Path, plan: Plan, what: str) -> None
     """A file whose request, cluster id or changes are not those of its fingerprint is refused."""
     edit(path, plan, *EDITS[what])
     document = json.loads(path.read_text())
-    path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
+    path.write_text(json.dumps(document | {"checksum": _document_checksum(document)}))
 
     with pytest.raises(UsageError, match="was edited"):
         read_plan(path)

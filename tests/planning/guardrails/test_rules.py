@@ -203,7 +203,7 @@ PACKAGE = Path(toolkit.__file__).parent
 NAMES_IT = {"block": 0, "note": 0, "say": 0, "Finding": 0, "TargetOffset": 2}
 # What is not a literal: passed on, or read from a table or from a file.
 PASSED_ON = {
-    ("offsets_target", "TargetOffset", None),
+    ("targets", "TargetOffset", None),
     ("targets", "TargetOffset", None),  # it says nothing of its own
     ("group_selection", "Finding", "rule"),
     ("pause", "block", "rule"),  # from GROUP_RULES

@@ -344,6 +344,37 @@ def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(
             hold.state()
 
 
+def test_a_second_interruption_does_not_keep_a_classic_capture_from_leaving() -> None:
+    """Ctrl-C while members of ours leave does not leave them behind."""
+    _, whole = captured(EAGER, 1)
+    hold, group = ClassicHold(note=HoldNote()), Coordinator(EAGER.protocol)
+    at = len(whole.steps) - 1
+    for step in (at, at + 1):
+        group.fail(KeyboardInterrupt(), at=step, is_heard=False)
+
+    with pytest.raises(KeyboardInterrupt):
+        hold.capture(group, orders(1))
+
+    leaving, again = group.steps[at + 1 :]
+    assert leaving == again
+    assert [] == group.holders
+
+
+@each
+def test_a_capture_that_cannot_leave_says_so(mode: Mode) -> None:
+    """Where nobody answers any more, the reason comes first, and then what is left in the group."""
+    _, whole = captured(mode, 1)
+    hold, group = ClassicHold(note=HoldNote(), prefer=mode.prefer), Coordinator(mode.protocol)
+    at = len(whole.steps) - 1
+    group.fail(NotCaptured("refused", hint="wait"), at=at, is_heard=True)
+    group.fail(ClusterUnreachable("nobody is there"), at=at + 1, is_heard=False)
+
+    with pytest.raises(NotCaptured, match=r"^refused; \d+ offsetbook members? may stay") as raised:
+        hold.capture(group, orders(1))
+
+    assert "wait" == raised.value.hint
+
+
 @each
 def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(mode: Mode) -> None:
     """The member stays, and the next round says to all what is held now."""

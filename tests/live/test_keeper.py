@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolkit.errors import ClusterUnreachable, Interrupted
+from toolkit.errors import ClusterUnreachable, HoldLost, Interrupted
 from toolkit.live.keeper import Keeper
 from toolkit.live.keeper_socket import KeeperRequest
 from toolkit.live.recipe_steps import RecipeChannel
@@ -26,6 +26,7 @@ class Recipes:
 
     held: frozenset[TopicPartition] = frozenset({ONE, TWO})
     fails: list[str] = field(default_factory=list)
+    lost: frozenset[TopicPartition] = frozenset()  # what `keep` finds that it has no more
     survives_s: float | None = 45.0
     beat_every_s: float = 0.0
 
@@ -35,8 +36,11 @@ class Recipes:
         self.held |= wanted
 
     def keep(self, channel: RecipeChannel) -> None:
-        """Go on."""
+        """Go on with what is not lost."""
         self._step(channel, "keep")
+        if lost := self.lost & self.held:
+            self.held -= lost
+            raise HoldLost("another operator resumed it")
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Hold less."""
@@ -97,6 +101,35 @@ def test_a_request_that_fails_leaves_what_is_held(
     keeper.hold.fails.clear()
     assert keeper.answer(KeeperRequest("release"))["ok"]
     assert frozenset() == keeper.hold.held
+
+
+def test_what_was_lost_meanwhile_is_captured_again(keeper: Keeper) -> None:
+    """A keeper that is asked for what it believes to hold first asks the broker."""
+    keeper.hold = Recipes(lost=frozenset({ONE}))
+
+    answer = keeper.answer(KeeperRequest("add", frozenset({ONE, THREE})))
+
+    assert (True, [ONE, TWO, THREE]) == (answer["ok"], answer["held"])
+    assert keeper.lost is None
+
+
+def test_a_keeper_that_has_lost_everything_says_so_and_ends(keeper: Keeper) -> None:
+    """The answer has the reason, and the hold file does: nothing was resumed by this keeper."""
+    keeper.hold = Recipes(lost=frozenset({ONE, TWO}))
+    keeper.record = replace(keeper.record, wanted=(ONE, TWO))
+    answers = []
+    keeper.control.serve = lambda answer: answers.append(  # type: ignore[method-assign]
+        answer(KeeperRequest("add", frozenset({ONE})))
+    )
+    keeper.ready = lambda *_: [keeper.control.fileno()]  # type: ignore[method-assign]
+    keeper.hold.beat_every_s = 60.0
+
+    keeper.run()
+
+    record = read_hold(keeper.path)
+    assert record
+    assert (False, "another operator resumed it") == (answers[0]["ok"], answers[0]["words"])
+    assert (HoldStatus.ENDED, "another operator resumed it") == (record.status, record.words)
 
 
 def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:

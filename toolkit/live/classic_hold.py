@@ -103,10 +103,11 @@ class ClassicHold(LeaderHold):
         except BaseException as exc:
             self.held = before
             self._changed = True
-            if own.ids:
+            is_new = bool(own.ids)
+            if is_new:
                 self._member = None
-                channel.ask(Leave(tuple(own.ids)))
-            if own.ids and isinstance(exc, HoldLost):
+                own.leave_after(exc)
+            if is_new and isinstance(exc, HoldLost):
                 raise NotCaptured(
                     f"capture failed: {exc.problem}", hint="run the command again"
                 ) from exc

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from toolkit.errors import NotCaptured
+from toolkit.errors import Interrupted, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, Leave, Sync
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.live.leader_hold import REBALANCE_TIMEOUT_MS
-from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
 from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import Shares
 
@@ -121,6 +121,26 @@ class OwnIds:
         if some:
             self.channel.ask(Leave(tuple(some)))
         self.ids[:] = [member_id for member_id in self.ids if member_id not in some]
+
+    def leave_after(self, failure: BaseException) -> None:
+        """
+        Have all ids leave after a capture that failed, even if interrupted again.
+
+        Raises NotCaptured with both reasons where they may still be in the group, unless the
+        capture was ended by something else than a ToolkitError.
+        """
+        for _ in range(LEAVE_TRIES):
+            try:
+                self.leave(list(self.ids))
+            except (KeyboardInterrupt, Interrupted):
+                continue
+            except ToolkitError:
+                break
+            return
+        if isinstance(failure, ToolkitError):
+            raise NotCaptured(
+                f"{failure.problem}; {may_stay(len(self.ids))}", hint=failure.hint
+            ) from failure
 
 
 def place_in_table(member_id: str, size: int) -> tuple[int, int]:

@@ -169,6 +169,7 @@ class Keeper:
         self.record = record
         self.starter = starter
         self.end_reason = ""
+        self.lost: HoldLost | None = None  # what a request has found
         self.is_ending = False
         self.is_unwritten = False  # whether the hold file says less than it should
         self.heard_at = time.monotonic()  # when the brokers last heard of the hold
@@ -221,23 +222,27 @@ class Keeper:
         while self.hold.held:
             self.wait(self.hold.beat_every_s)
             self.check()
-            held = self.hold.held
-            try:
-                if held:
-                    with self.recipe() as channel:
-                        self.hold.keep(channel)
-                    self.heard_at = time.monotonic()
-                    self.note_held("held")
-                    self.standby.ensure()  # not before: what ends this one might end it, too
-            except HoldLost as exc:
-                if self.hold.held in {held, frozenset()}:
-                    raise
-                self.note_members()  # the others are still held
-                self.note_held(str(exc))
-            except (ClusterUnreachable, BrokerRefused) as exc:
-                # It may come back in time; until then the broker does what it does without us.
-                self.note(words=f"{self.probable_state()}: {exc}")
+            if self.hold.held:
+                self.beat()
         self.end(PlannedEnd.RESUMED, PlannedEnd.RESUMED)
+
+    def beat(self) -> None:
+        """Say to the broker that the hold goes on; raises HoldLost if nothing is held any more."""
+        held = self.hold.held
+        try:
+            with self.recipe() as channel:
+                self.hold.keep(channel)
+            self.heard_at = time.monotonic()
+            self.note_held("held")
+            self.standby.ensure()  # not before: what ends this one might end it, too
+        except HoldLost as exc:
+            if self.hold.held in {held, frozenset()}:
+                raise
+            self.note_members()  # the others are still held
+            self.note_held(str(exc))
+        except (ClusterUnreachable, BrokerRefused) as exc:
+            # It may come back in time; until then the broker does what it does without us.
+            self.note(words=f"{self.probable_state()}: {exc}")
 
     def probable_state(self) -> str:
         """Describe the probable state of the hold while no broker is reachable."""
@@ -255,6 +260,8 @@ class Keeper:
                 return
             if self.control.fileno() in ready:
                 self.control.serve(self.answer)
+                if self.lost:
+                    raise self.lost
 
     @property
     def is_over(self) -> bool:
@@ -296,6 +303,7 @@ class Keeper:
                 case "status":
                     pass
                 case "add":
+                    self.beat()  # what the broker has taken away meanwhile is captured again
                     with self.recipe() as channel:
                         self.hold.capture(channel, some - self.hold.held)
                     self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
@@ -307,6 +315,7 @@ class Keeper:
         except Interrupted:
             raise
         except ToolkitError as exc:
+            self.lost = exc if isinstance(exc, HoldLost) else None
             return {"ok": False, "words": str(exc)}
         return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
 

@@ -24,13 +24,12 @@ from toolkit.kafka_io.membership.consumer import (
     StaticHeartbeat,
 )
 from toolkit.kafka_io.membership.group_config import ChangeConfig
-from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
 from toolkit.model import TopicPartition
 
 MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
 # While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
 MAX_LEAVERS_FOR_LATE_HEARTBEAT = 40
-LEAVE_TRIES = 2  # the operator may press Ctrl-C again while they leave
 
 
 @dataclass(slots=True)
@@ -190,10 +189,7 @@ class MemberPool:
         """Say what could not be undone, because no broker answered; "" where all is in order."""
         words = []
         if self.members:
-            words.append(
-                f"{len(self.members)} offsetbook members may stay in the group until the session "
-                "timeout"
-            )
+            words.append(may_stay(len(self.members)))
         words += [f"{one.name} of the group may not be restored" for one in self.owed]
         return "; ".join(words)
 

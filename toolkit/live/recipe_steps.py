@@ -13,7 +13,9 @@ from typing import Any, Protocol, TypeVar
 
 from toolkit.kafka_io.membership.channel import PendingAnswer
 from toolkit.kafka_io.membership.request import AnswerT, MemberRequest, MemberResponse
+from toolkit.model.plurals import counted
 
+LEAVE_TRIES = 2  # the operator may press Ctrl-C again while members leave
 OtherT = TypeVar("OtherT", bound=MemberResponse)
 
 
@@ -99,6 +101,11 @@ class CheckedChannel(RecipeChannel):
         except BaseException:
             self._is_orderly = False
             raise
+
+
+def may_stay(count: int) -> str:
+    """Return what is said of offsetbook's members that could not leave a group."""
+    return f"{counted(count, 'offsetbook member')} may stay in the group until the session timeout"
 
 
 def ask_both(

@@ -34,6 +34,7 @@ from toolkit.kafka_io.membership.streams_assignment import (
     read_streams_subscription,
 )
 from toolkit.kafka_io.wire.fields import MalformedMessage
+from toolkit.live.classic_member import OwnIds
 from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, LeaderHold
 from toolkit.live.recipe_steps import RecipeChannel, ask_both
 from toolkit.live.rival_captures import holders, refuse_another_hold
@@ -233,24 +234,23 @@ class StreamsHold(LeaderHold):
     def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """Hold these too: all of them or none; returns when no thread has one of them any more."""
         before, is_new = self.held, not self._member_id
-        own_ids: list[str] = []
+        own = OwnIds(channel)
         try:
             if is_new:
-                joined = self._become_leader(channel, partitions, own_ids)
+                joined = self._become_leader(own, partitions)
             else:
                 self._leading().check(before | partitions)
                 joined = None
             self.held = before | partitions
             self._rebalance(channel, joined)
             self._until_back(channel)
-        except BaseException:
+        except BaseException as exc:
             self.held = before if self._member_id else frozenset()
             self._comes_back = False
             self._changed = True
             if is_new:
                 self._member_id = ""
-                if own_ids:
-                    channel.ask(Leave(tuple(own_ids)))
+                own.leave_after(exc)
             raise
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
@@ -286,10 +286,9 @@ class StreamsHold(LeaderHold):
             raise HoldLost("nothing is paused any more")
         return self._tasks
 
-    def _become_leader(
-        self, channel: RecipeChannel, partitions: frozenset[TopicPartition], own_ids: list[str]
-    ) -> JoinResult:
+    def _become_leader(self, own: OwnIds, partitions: frozenset[TopicPartition]) -> JoinResult:
         """Evict all threads while the sentinel waits to join, so that it is first, and leads."""
+        channel = own.channel
         group = channel.ask(DescribeClassic())
         if holders(group):
             refuse_another_hold(channel)
@@ -299,7 +298,7 @@ class StreamsHold(LeaderHold):
         self._subscription = group.members[0].subscription
         draw = self._join(CAPTURE_SESSION_S)  # without an id it is answered with one
         drawn = channel.ask_together((draw, draw))
-        own_ids += [one.member_id for one in drawn if one.member_id]
+        own.ids += [one.member_id for one in drawn if one.member_id]
         for one in drawn:
             if one.error != ErrorCode.MEMBER_ID_REQUIRED:
                 raise NotCaptured(

@@ -119,7 +119,7 @@ class HoldExecutor:
         try:
             before = self.paused(step.group_id)
             if step.action is Action.HOLD:
-                self.hold(step, partitions)
+                self.hold(step, partitions, before)
             else:
                 self.release(step, {p: before[p] for p in partitions & before.keys()})
         except ToolkitError as exc:
@@ -150,8 +150,13 @@ class HoldExecutor:
             }
         return _outcome(step, results, why)
 
-    def hold(self, step: Step, partitions: frozenset[TopicPartition]) -> None:
-        """Hold partitions with the existing keeper or a new one."""
+    def hold(self, step: Step, partitions: frozenset[TopicPartition], before: Paused) -> None:
+        """
+        Hold partitions with the existing keeper or a new one.
+
+        The keeper is also asked for those that its record names and the broker does not show: it
+        may have lost them and not know that yet.
+        """
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
         has_keeper, record = has_live_keeper(path), read_hold(path)
         if not has_keeper:
@@ -167,7 +172,10 @@ class HoldExecutor:
             except NotCaptured:
                 self.clear_away(step, path, there)
                 raise
-        if record and (missing := partitions - frozenset(record.held)):
+        held = frozenset(record.held if record else ())
+        if has_keeper:
+            held &= before.keys()
+        if record and (missing := partitions - held):
             answer = ask_keeper(record.socket, {"do": "add", "partitions": sorted(missing)})
             if not answer["ok"]:
                 raise NotCaptured(answer["words"])

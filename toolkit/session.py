@@ -103,8 +103,8 @@ class Session(ClusterAccess):
         now = datetime.now(UTC)
         with self.connections.in_use(), connected(self.cluster) as connection:
             entries = newest_run(self.state, connection.cluster_id, Operator.here())
-        is_shown = any(entries[0].run.run_id in notice.words for notice in notices if entries)
-        if entries and not is_shown and now - entries[0].at < RECENT:
+        is_shown = any(entries[0].entry.run.run_id in notice.words for notice in notices if entries)
+        if entries and not is_shown and now - entries[0].entry.at < RECENT:
             show_newest_run(entries, now)
 
 

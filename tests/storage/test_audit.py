@@ -199,11 +199,10 @@ def test_the_newest_run_of_somebody(tmp_path: Path) -> None:
 
     found = audit.newest_run(tmp_path, INTENT.cluster_id, ada)
 
-    assert [("two", Event.INTENT), ("two", Event.FOUND)] == [(e.run.run_id, e.event) for e in found]
-    assert ["three"] == [
-        entry.run.run_id
-        for entry in audit.newest_run(tmp_path, INTENT.cluster_id, Operator("eve", RUN.host))
-    ]
+    both = [(one.entry.run.run_id, one.entry.event) for one in found]
+    assert [("two", Event.INTENT), ("two", Event.FOUND)] == both
+    (one,) = audit.newest_run(tmp_path, INTENT.cluster_id, Operator("eve", RUN.host))
+    assert "three" == one.entry.run.run_id
 
 
 def test_no_log_yet(tmp_path: Path) -> None:

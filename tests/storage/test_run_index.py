@@ -231,6 +231,7 @@ def test_the_newest_run_of_an_operator(tmp_path: Path) -> None:
         audit.append(tmp_path, intent(number, plan, BOB))
 
     found = audit.newest_run(tmp_path, "c1", ADA)
-    assert [("run-0", 1), ("run-0", 2)] == [(one.run.run_id, one.seq) for one in found]
+    assert [("run-0", 1), ("run-0", 2)] == [(one.entry.run.run_id, one.entry.seq) for one in found]
     assert [] == audit.newest_run(tmp_path, "c2", ADA)
-    assert replace(intent(79, plan, BOB), seq=81) == audit.newest_run(tmp_path, "c1", BOB)[0]
+    (newest,) = audit.newest_run(tmp_path, "c1", BOB)
+    assert replace(intent(79, plan, BOB), seq=81, steps=()) == newest.entry

@@ -19,8 +19,18 @@ from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
 from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
 from toolkit.report.notices import NoticeTone, show_notice
-from toolkit.report.tables import show_problems, show_table
-from toolkit.storage.audit import AuditEntry, Event, TornLine, has_log, read, unfinished, verify
+from toolkit.report.tables import ROW_CAP, show_problems, show_table
+from toolkit.storage.audit import (
+    AuditEntry,
+    EntrySummary,
+    Event,
+    TornLine,
+    has_log,
+    read,
+    read_summaries,
+    unfinished,
+    verify,
+)
 from toolkit.storage.state_folder import open_to_others
 from toolkit.storage.undo_records import list_runs
 
@@ -48,7 +58,7 @@ CHANGE_COLUMNS: dict[str, Kind] = {
 CUT_OFF = "interrupted or still running"
 
 
-def run_rows(entries: Iterable[AuditEntry]) -> Rows:
+def run_rows(entries: Iterable[EntrySummary]) -> Rows:
     """
     Return a row for each run, newest first.
 
@@ -58,11 +68,12 @@ def run_rows(entries: Iterable[AuditEntry]) -> Rows:
     """
     began: dict[str, tuple[object, ...]] = {}
     ended: dict[str, tuple[str, str]] = {}  # with what result, and why it was interrupted
-    for entry in entries:  # of which only this is kept: all changes of a long log are much
+    for summary in entries:
+        entry = summary.entry
         if entry.event is Event.INTENT:
-            began[entry.run.run_id] = _intent_cells(entry)
+            began[entry.run.run_id] = _intent_cells(summary)
         else:
-            ended[entry.run.run_id] = (_result(entry), entry.interrupted)
+            ended[entry.run.run_id] = (_result(summary), entry.interrupted)
     rows = []
     for run_id, cells in began.items():
         result, interrupted = ended.get(run_id, (CUT_OFF, ""))
@@ -72,7 +83,7 @@ def run_rows(entries: Iterable[AuditEntry]) -> Rows:
     return Rows(RUN_COLUMNS, rows)
 
 
-def runs_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
+def runs_frame(entries: Iterable[EntrySummary]) -> pd.DataFrame:
     """Return `run_rows` as a frame."""
     counts = dict.fromkeys(("groups", "changes"), "int64")
     return frame_of(run_rows(entries), {**counts, "at": UTC_TIME})
@@ -106,20 +117,20 @@ def changes_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
     return frame_of(change_rows(entries), {**offsets, "at": UTC_TIME})
 
 
-def _intent_cells(entry: AuditEntry) -> tuple[object, ...]:
+def _intent_cells(summary: EntrySummary) -> tuple[object, ...]:
+    entry = summary.entry
     return (
         *(_to_ms(entry.at), entry.cluster, entry.run.who, entry.run.host, str(entry.intent)),
-        *(entry.request, entry.run.reason, len({step.group_id for step in entry.steps})),
-        *(sum(len(step.changes) for step in entry.steps), ", ".join(entry.run.overrides)),
-        entry.fingerprint,
+        *(entry.request, entry.run.reason, len(summary.groups), summary.changes.total()),
+        *(", ".join(entry.run.overrides), entry.fingerprint),
     )
 
 
-def _result(outcome: AuditEntry) -> str:
-    counts = Counter(
-        str(change.status) for step in outcome.steps for change in step.changes if change.status
-    ) or Counter(str(step.status) for step in outcome.steps)
-    found = "determined later: " if outcome.event is Event.FOUND else ""
+def _result(outcome: EntrySummary) -> str:
+    counts = outcome.changes
+    counts.pop(None, None)
+    counts = counts or Counter(step.status for step in outcome.steps)
+    found = "determined later: " if outcome.entry.event is Event.FOUND else ""
     return found + ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
 
 
@@ -147,17 +158,24 @@ class AuditReport:
     @cached_property
     def entries(self) -> tuple[AuditEntry, ...]:
         """The entries of these runs, oldest first."""
-        return tuple(self._read())
+        return tuple(self._entries())
 
-    def _read(self) -> Iterator[AuditEntry]:
-        groups = {*self.groups, *map(named, self.groups)}
-        for entry in read(self.state):
-            if (
-                self.cluster in {"", entry.cluster}
-                and entry.run.run_id.startswith(self.run)
-                and (not groups or groups & {step.group_id for step in entry.steps})
-            ):
+    def _summaries(self) -> Iterator[EntrySummary]:
+        found = read_summaries(self.state)
+        return (one for one in found if self._has(one.entry, one.groups))
+
+    def _entries(self, runs: Collection[str] | None = None) -> Iterator[AuditEntry]:
+        for entry in read(self.state, runs):
+            if self._has(entry, {step.group_id for step in entry.steps}):
                 yield entry
+
+    def _has(self, entry: AuditEntry, groups: Collection[str]) -> bool:
+        wanted = {*self.groups, *map(named, self.groups)}
+        return (
+            self.cluster in {"", entry.cluster}
+            and entry.run.run_id.startswith(self.run)
+            and (not wanted or not wanted.isdisjoint(groups))
+        )
 
     @cached_property
     def _found(self) -> tuple[str, ...]:
@@ -191,12 +209,12 @@ class AuditReport:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """One row for each run, newest first; columns as in `runs_frame`."""
-        return runs_frame(self.entries)
+        return runs_frame(self._summaries())
 
     @property
     def run_rows(self) -> Rows:
         """`runs` as plain rows, which start at once."""
-        return run_rows(self._read())
+        return run_rows(self._summaries())
 
     @property
     def change_rows(self) -> Rows:
@@ -223,8 +241,9 @@ class AuditReport:
         if not self.exists:
             return self._no_log
         damage = f"damaged: {counted(len(self.flaws), 'flaw')}"
+        changes = int(self.runs["changes"].sum())
         return (
-            f"{counted(len(self.runs), 'run')}, {counted(len(self.changes), 'change')}; "
+            f"{counted(len(self.runs), 'run')}, {counted(changes, 'change')}; "
             f"{len(self.unfinished)} interrupted, {len(self.overridden)} with overrides; "
             f"audit log {'intact' if self.is_intact else damage}."
         )
@@ -278,10 +297,17 @@ class AuditReport:
         )
 
     def show_changes(self) -> None:
-        """Show each planned change of a committed offset, and what was read back."""
+        """Show the newest changes of committed offsets, planned and read back: a table of them."""
+        before = self.runs["changes"].cumsum() - self.runs["changes"]
+        newest = self.runs[before < ROW_CAP]
+        is_all = len(newest) == len(self.runs)
+        frame = self.changes if is_all else changes_frame(self._entries({*newest["run"]}))
         show_table(
-            self.changes.drop(columns=["cluster", "who", "action"]),
-            caption_text="Changes",
+            frame.drop(columns=["cluster", "who", "action"]),
+            caption_text="Changes"
+            if is_all
+            else f"Changes of the newest {len(newest):,} of {len(self.runs):,} runs; all of them: "
+            "offsetbook audit list --changes",
             empty_text="No committed offset was changed.",
         )
 

@@ -31,7 +31,7 @@ from toolkit.report.figures import UNKNOWN as GREY
 from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.safe_names import plain, sentence, visible
 from toolkit.report.tables import show_empty, show_table
-from toolkit.storage.audit import AuditEntry
+from toolkit.storage.audit import EntrySummary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -260,7 +260,7 @@ def show_notices(notices: Iterable[tuple[str, str]]) -> None:
         show_notice(sentence(words), [line], command=command, tone=NoticeTone.WARN)
 
 
-def show_newest_run(entries: Sequence[AuditEntry], now: datetime) -> None:
+def show_newest_run(entries: Sequence[EntrySummary], now: datetime) -> None:
     """Show the status of the operator's newest run, from its entries in the audit log."""
     table = run_rows(entries)
     (row,) = (dict(zip(table.columns, cells, strict=True)) for cells in table.rows)

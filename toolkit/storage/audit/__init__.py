@@ -12,22 +12,34 @@ from toolkit.storage.audit.entry import (
     AuditChange,
     AuditEntry,
     AuditStep,
+    EntrySummary,
     Event,
     RunInfo,
+    StepCounts,
     found_entry,
     intent_entry,
     outcome_entry,
 )
 from toolkit.storage.audit.log import append
-from toolkit.storage.audit.runs import EarlierRun, has_log, last_runs, newest_run, read, unfinished
+from toolkit.storage.audit.runs import (
+    EarlierRun,
+    has_log,
+    last_runs,
+    newest_run,
+    read,
+    read_summaries,
+    unfinished,
+)
 
 __all__ = [
     "AuditChange",
     "AuditEntry",
     "AuditStep",
     "EarlierRun",
+    "EntrySummary",
     "Event",
     "RunInfo",
+    "StepCounts",
     "TornLine",
     "append",
     "found_entry",
@@ -37,6 +49,7 @@ __all__ = [
     "newest_run",
     "outcome_entry",
     "read",
+    "read_summaries",
     "unfinished",
     "verify",
 ]

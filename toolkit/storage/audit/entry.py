@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import zip_longest
-from typing import overload
+from typing import NamedTuple, overload
 
 from toolkit.model import TopicPartition
 from toolkit.plan import (
@@ -106,6 +107,35 @@ class AuditEntry:
     allows: tuple[str, ...] = ()
     interrupted: str = ""
     seq: int = 0
+
+
+class StepCounts(NamedTuple):
+    """How a step ended, and how many of its changes ended how; None in an intent."""
+
+    group_id: str
+    status: ChangeStatus | None
+    changes: Mapping[ChangeStatus | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySummary:
+    """An entry with counts instead of its changes, which may be a million."""
+
+    entry: AuditEntry  # without steps
+    steps: tuple[StepCounts, ...]
+
+    @property
+    def groups(self) -> set[str]:
+        """The groups of its steps."""
+        return {step.group_id for step in self.steps}
+
+    @property
+    def changes(self) -> Counter[ChangeStatus | None]:
+        """How many changes ended how."""
+        counts = Counter[ChangeStatus | None]()
+        for step in self.steps:
+            counts.update(step.changes)
+        return counts
 
 
 def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,15 @@ from typing import Any, NamedTuple
 from toolkit.errors import StateFileError, UsageError
 from toolkit.plan import Action, ChangeStatus, Intent, Position
 from toolkit.storage.audit.chain import END_BYTES, LOG, STEPS, WHOLE, ChainPosition, SealedLine
-from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, RunInfo
+from toolkit.storage.audit.entry import (
+    AuditChange,
+    AuditEntry,
+    AuditStep,
+    EntrySummary,
+    Event,
+    RunInfo,
+    StepCounts,
+)
 from toolkit.storage.formats.json_codec import JsonFields, quoted, utc_text
 from toolkit.storage.plan_files import compact, filled, read_partition, read_position
 
@@ -48,14 +57,6 @@ class RunHead(NamedTuple):
     interrupted: str
     who: str
     host: str
-
-
-class StepStatus(NamedTuple):
-    """How a step and its changes ended."""
-
-    group_id: str
-    status: ChangeStatus | None
-    of_changes: frozenset[ChangeStatus | None]
 
 
 def read_head_of(start: bytes) -> RunHead | None:
@@ -101,7 +102,17 @@ def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
 
 def read_entry(line: SealedLine, place: str) -> AuditEntry:
     """Return the entry that a line holds; raises UsageError that names the place."""
-    fields = JsonFields.of(line.content, place, ENTRY_FIELDS)
+    steps = tuple(map(_step, _step_fields(line.steps, place)))
+    return _entry(JsonFields.of(line.content, place, ENTRY_FIELDS), steps)
+
+
+def read_summary(line: SealedLine, place: str) -> EntrySummary:
+    """Return the entry of a line without its changes; raises UsageError that names the place."""
+    steps = tuple(map(_step_counts, _step_fields(line.steps, place)))
+    return EntrySummary(_entry(JsonFields.of(line.content, place, ENTRY_FIELDS), ()), steps)
+
+
+def _entry(fields: JsonFields, steps: tuple[AuditStep, ...]) -> AuditEntry:
     return AuditEntry(
         event=fields.choice("event", Event),
         at=fields.time("at"),
@@ -117,27 +128,23 @@ def read_entry(line: SealedLine, place: str) -> AuditEntry:
         intent=fields.choice("intent", Intent),
         request=fields.text("request"),
         fingerprint=fields.text("fingerprint"),
-        steps=tuple(map(_step, _step_fields(line.steps, place))),
+        steps=steps,
         allows=fields.texts("allows"),
         interrupted=fields.text("interrupted"),
         seq=fields.count("seq"),
     )
 
 
-def read_run_end(line: SealedLine, place: str) -> tuple[Intent, str, Iterator[StepStatus]]:
-    """
-    Return intent and request of a line, and how each of its steps ended.
-
-    Raises UsageError that names the place, also while the steps are read.
-    """
-    fields = JsonFields.of(line.content, place, ENTRY_FIELDS)
-    steps = map(_step_status, _step_fields(line.steps, place))
-    return fields.choice("intent", Intent), fields.text("request"), steps
-
-
-def _step_status(fields: JsonFields) -> StepStatus:
-    changes = fields.many("changes", CHANGE_FIELDS)
-    return StepStatus(fields.text("group"), _status(fields), frozenset(map(_status, changes)))
+def _step_counts(fields: JsonFields) -> StepCounts:
+    changes: Any = fields.values["changes"]
+    try:
+        found = Counter(change["status"] for change in changes)
+        counts = {name and ChangeStatus(name): count for name, count in found.items()}
+    except (TypeError, KeyError, ValueError):
+        for change in fields.many("changes", CHANGE_FIELDS):  # to name what is wrong
+            _status(change)
+        raise
+    return StepCounts(fields.text("group"), _status(fields), counts)
 
 
 def _step_parts(step: AuditStep) -> Iterator[str]:

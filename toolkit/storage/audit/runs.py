@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 from toolkit.errors import StateFileError, UsageError
 from toolkit.plan import ChangeStatus, Intent
 from toolkit.storage.audit.chain import END_BYTES, HEAD, LOG, SealedLine, open_line
-from toolkit.storage.audit.entry import AuditEntry, Event
+from toolkit.storage.audit.entry import AuditEntry, EntrySummary, Event
 from toolkit.storage.audit.lines import (
     LinePlace,
     RunHead,
@@ -30,7 +30,7 @@ from toolkit.storage.audit.lines import (
     opened_log,
     read_bytes,
     read_entry,
-    read_run_end,
+    read_summary,
 )
 from toolkit.storage.formats.atomic_files import open_private
 from toolkit.storage.state_folder import Operator
@@ -191,10 +191,8 @@ def _changed_groups(place: LinePlace) -> set[str]:
     line = open_line(place.read())
     if line is None:
         return set()
-    _, _, steps = read_run_end(line, f"entry {line.link.seq} of the audit log")
-    return {
-        step.group_id for step in steps if not CHANGED.isdisjoint({step.status, *step.of_changes})
-    }
+    steps = read_summary(line, f"entry {line.link.seq} of the audit log").steps
+    return {step.group_id for step in steps if not CHANGED.isdisjoint({step.status, *step.changes})}
 
 
 @contextmanager
@@ -235,17 +233,28 @@ def has_log(state: Path) -> bool:
     return (state / LOG).exists() or (state / HEAD).exists()
 
 
-def read(state: Path) -> Iterator[AuditEntry]:
+def read(state: Path, runs: Collection[str] | None = None) -> Iterator[AuditEntry]:
     """
-    Yield the entries of the log in its order; none where there is no log.
+    Yield the entries of the log in its order, or those of some runs; none where there is no log.
 
     Lines that are torn or changed are left out: `verify` names them. Raises StateFileError where
     the log cannot be read.
     """
+    for line in _lines(state):
+        if runs is None or line.content.get("run") in runs:
+            yield _entry(state, line)
+
+
+def read_summaries(state: Path) -> Iterator[EntrySummary]:
+    """Yield the entries of the log as `read` does, with counts instead of their changes."""
+    yield from map(partial(_summary, state), _lines(state))
+
+
+def _lines(state: Path) -> Iterator[SealedLine]:
     with opened_log(state) as log:
         for place in () if log is None else lines_from(log, 0):
             if line := open_line(place.read()):
-                yield _entry(state, line)
+                yield line
 
 
 def unfinished(state: Path) -> list[AuditEntry]:
@@ -272,10 +281,10 @@ def last_runs(
     return _read_lines(state, ends, partial(_run_end, state))
 
 
-def newest_run(state: Path, cluster_id: str, by: Operator) -> list[AuditEntry]:
+def newest_run(state: Path, cluster_id: str, by: Operator) -> list[EntrySummary]:
     """Return the entries of an operator's newest run on a cluster, its intent first."""
     entries = partial(RunIndex.newest_run, cluster_id=cluster_id, by=by)
-    return _read_lines(state, entries, partial(_entry, state))
+    return _read_lines(state, entries, partial(_summary, state))
 
 
 def _read_lines(
@@ -299,16 +308,20 @@ def _read_lines(
 
 
 def _run_end(state: Path, line: SealedLine) -> EarlierRun:
+    run = _summary(state, line)
+    is_whole = all(step.status is ChangeStatus.DONE for step in run.steps)
+    is_partly_done = not is_whole and any(
+        ChangeStatus.DONE in {step.status, *step.changes} for step in run.steps
+    )
+    entry = run.entry
+    return EarlierRun(head_of(line.content), entry.intent, entry.request, is_partly_done)
+
+
+def _summary(state: Path, line: SealedLine) -> EntrySummary:
     try:
-        intent, request, steps = read_run_end(line, _place(state, line))
-        statuses, is_whole = set[ChangeStatus | None](), True
-        for step in steps:
-            statuses |= {step.status, *step.of_changes}
-            is_whole &= step.status is ChangeStatus.DONE
+        return read_summary(line, _place(state, line))
     except UsageError as exc:
         raise _unreadable(exc) from exc
-    is_partly_done = ChangeStatus.DONE in statuses and not is_whole
-    return EarlierRun(head_of(line.content), intent, request, is_partly_done)
 
 
 def _entry(state: Path, line: SealedLine) -> AuditEntry:

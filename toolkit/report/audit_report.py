@@ -11,10 +11,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import named
 from toolkit.model.plurals import counted
 from toolkit.model.rows import Kind, Rows
-from toolkit.plan import Position
+from toolkit.plan import ChangeStatus, Position
 from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
 from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
@@ -58,6 +59,7 @@ CHANGE_COLUMNS: dict[str, Kind] = {
 CUT_OFF = "interrupted or still running"
 
 
+@no_garbage_collection()
 def run_rows(entries: Iterable[EntrySummary]) -> Rows:
     """
     Return a row for each run, newest first.
@@ -121,13 +123,15 @@ def _intent_cells(summary: EntrySummary) -> tuple[object, ...]:
     entry = summary.entry
     return (
         *(_to_ms(entry.at), entry.cluster, entry.run.who, entry.run.host, str(entry.intent)),
-        *(entry.request, entry.run.reason, len(summary.groups), summary.changes.total()),
+        *(entry.request, entry.run.reason, len(summary.groups), summary.change_count),
         *(", ".join(entry.run.overrides), entry.fingerprint),
     )
 
 
 def _result(outcome: EntrySummary) -> str:
-    counts = outcome.changes
+    counts = Counter[ChangeStatus | None]()
+    for step in outcome.steps:
+        counts.update(step.changes)
     counts.pop(None, None)
     counts = counts or Counter(step.status for step in outcome.steps)
     found = "determined later: " if outcome.entry.event is Event.FOUND else ""

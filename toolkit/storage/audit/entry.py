@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -130,12 +129,9 @@ class EntrySummary:
         return {step.group_id for step in self.steps}
 
     @property
-    def changes(self) -> Counter[ChangeStatus | None]:
-        """How many changes ended how."""
-        counts = Counter[ChangeStatus | None]()
-        for step in self.steps:
-            counts.update(step.changes)
-        return counts
+    def change_count(self) -> int:
+        """How many changes there are."""
+        return sum(sum(step.changes.values()) for step in self.steps)
 
 
 def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:

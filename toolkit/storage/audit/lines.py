@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,9 +136,13 @@ def _entry(fields: JsonFields, steps: tuple[AuditStep, ...]) -> AuditEntry:
 
 def _step_counts(fields: JsonFields) -> StepCounts:
     changes: Any = fields.values["changes"]
+    found: dict[str | None, int] = {}
     try:
-        found = Counter(change["status"] for change in changes)
-        counts = {name and ChangeStatus(name): count for name, count in found.items()}
+        for change in changes:
+            found[change["status"]] = found.get(change["status"], 0) + 1
+        counts = {
+            None if name is None else ChangeStatus(name): count for name, count in found.items()
+        }
     except (TypeError, KeyError, ValueError):
         for change in fields.many("changes", CHANGE_FIELDS):  # to name what is wrong
             _status(change)

@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -432,3 +433,92 @@ def test_a_lock_that_somebody_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         for wait in (exclusively(path, within_s=0.1), undisturbed(path)):
             with pytest.raises(StateFileError, match=f"has held {path} for more than 0.1 s"), wait:
                 pass
+
+
+DECEMBER, JANUARY, FEBRUARY = (NOON + timedelta(days=days) for days in (280, 310, 340))
+
+
+def written_at(state: Path, *entries: tuple[str, datetime]) -> list[str]:
+    """Append an intent for each run name at a time, and return the names of the log's files."""
+    for name, at in entries:
+        audit.append(state, of_run(INTENT, name, at=at))
+    return sorted(path.name for path in state.glob("audit*.jsonl"))
+
+
+def run_names(entries: Iterable[AuditEntry]) -> list[str]:
+    """Return the runs of entries."""
+    return [entry.run.run_id for entry in entries]
+
+
+def test_each_month_has_a_file(tmp_path: Path) -> None:
+    """The chain, the index and what is read go on over the files, whichever the last line is in."""
+    written_at(tmp_path, ("a", DECEMBER), ("b", DECEMBER))
+    assert ["a", "b"] == run_names(audit.unfinished(tmp_path))  # the index is of the first file
+    files = written_at(tmp_path, ("c", JANUARY))
+    assert ["audit-2026-12.jsonl", "audit.jsonl"] == files
+
+    files = written_at(tmp_path, ("d", FEBRUARY))
+
+    assert ["audit-2026-12.jsonl", "audit-2027-01.jsonl", "audit.jsonl"] == files
+    assert [] == audit.verify(tmp_path)
+    assert [*"abcd"] == run_names(audit.read(tmp_path)) == run_names(audit.unfinished(tmp_path))
+    (tmp_path / "audit.index").unlink()
+    assert [*"abcd"] == run_names(audit.unfinished(tmp_path))
+    audit.append(tmp_path, replace(of_run(OUTCOME, "a"), at=FEBRUARY))
+    assert [*"bcd"] == run_names(audit.unfinished(tmp_path))
+
+
+def test_a_clock_that_goes_back_begins_no_file(tmp_path: Path) -> None:
+    """The files are in the order of the chain, so an earlier month goes on in the newest one."""
+    files = written_at(tmp_path, ("a", JANUARY), ("b", FEBRUARY), ("c", DECEMBER), ("d", JANUARY))
+    assert ["audit-2027-01.jsonl", "audit.jsonl"] == files
+    (tmp_path / "audit.jsonl").rename(tmp_path / "audit-2027-02.jsonl")  # a killed writer did that
+    written_at(tmp_path, ("e", DECEMBER), ("f", FEBRUARY))
+
+    assert [*"abcdef"] == run_names(audit.read(tmp_path))
+    assert [] == audit.verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("gone", "flaws"),
+    [
+        ("audit-2026-12.jsonl", ["2 of the entries 1 to 2 are missing before {}"]),
+        ("audit-2027-01.jsonl", ["1 of the entries 3 to 3 are missing before line 1"]),
+        ("audit.jsonl", ["1 of the entries 4 to 4 are missing at the end"]),
+    ],
+)
+def test_a_month_that_was_removed_is_named(tmp_path: Path, gone: str, flaws: list[str]) -> None:
+    """The entries of a file that is not there are missing, and the others are read."""
+    written_at(tmp_path, ("a", DECEMBER), ("b", DECEMBER), ("c", JANUARY), ("d", FEBRUARY))
+    left = [name for name in "abcd" if name not in {"12": "ab", "01": "c"}.get(gone[11:13], "d")]
+
+    (tmp_path / gone).unlink()
+
+    assert [flaw.format("audit-2027-01.jsonl, line 1") for flaw in flaws] == audit.verify(tmp_path)
+    assert left == run_names(audit.read(tmp_path)) == run_names(audit.unfinished(tmp_path))
+
+
+def test_a_torn_line_stays_in_its_month(tmp_path: Path) -> None:
+    """What a killed writer left at the end of a month does not spoil the next one's first entry."""
+    written_at(tmp_path, ("a", DECEMBER))
+    with (tmp_path / "audit.jsonl").open("ab") as log:
+        log.write(b'{"seq":2,"at":')
+
+    written_at(tmp_path, ("b", JANUARY))
+
+    assert ["a", "b"] == run_names(audit.read(tmp_path))
+    (flaw,) = audit.verify(tmp_path)
+    assert isinstance(flaw, audit.TornLine)
+    assert flaw.startswith("audit-2026-12.jsonl, line 2 is incomplete: its writer was killed")
+
+
+def test_who_reads_while_a_month_ends_misses_nothing(tmp_path: Path) -> None:
+    """Whether the file was put aside before it was opened, or just after: it is read once."""
+    written_at(tmp_path, ("a", DECEMBER), ("b", JANUARY))
+    entries = audit.read(tmp_path)
+    assert "a" == next(entries).run.run_id
+
+    (tmp_path / "audit.jsonl").rename(tmp_path / "audit-2027-01.jsonl")
+
+    assert ["b"] == run_names(entries)
+    assert ["a", "b"] == run_names(audit.read(tmp_path))

@@ -159,6 +159,11 @@ class AuditReport:
     groups: Collection[str] = ()  # empty: all
     run: str = ""  # the beginning of a run's name; empty: all
 
+    @property
+    def entry_count(self) -> int:
+        """How many entries these runs have."""
+        return sum(1 for _ in self._summaries())
+
     @cached_property
     def entries(self) -> tuple[AuditEntry, ...]:
         """The entries of these runs, oldest first."""

@@ -73,7 +73,7 @@ def verify_log(**given: Any) -> None:
     if report.open_to_others:
         click.echo(f"warning: {report.open_to_others}", err=True)
     if report.is_intact:
-        click.echo(f"intact: {len(report.entries)} entries in {report.state / 'audit.jsonl'}")
+        click.echo(f"intact: {report.entry_count} entries in {report.state}")
     sys.exit(0 if report.is_intact else 1)
 
 

@@ -1,10 +1,11 @@
 """
 The audit log: who changed what, when, why, and with what result.
 
-`audit.jsonl` in the state directory is append-only. Each run appends an intent before its first
-change, and an outcome afterwards. Lines form a hash chain, and `audit.head` has the end of the log,
-so `verify` detects changed, removed, reordered or duplicated lines. It cannot detect a rewrite of
-the whole log and its head: keep a copy elsewhere.
+`audit.jsonl` in the state directory is append-only; earlier months are in files such as
+`audit-2026-10.jsonl`. Each run appends an intent before its first change, and an outcome
+afterwards. Lines form a hash chain over all files, and `audit.head` has the end of the log, so
+`verify` detects changed, removed, reordered or duplicated lines. It cannot detect a rewrite of the
+whole log and its head: keep a copy elsewhere.
 """
 
 from toolkit.storage.audit.chain import TornLine, verify

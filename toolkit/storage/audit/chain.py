@@ -19,6 +19,7 @@ from toolkit.errors import StateFileError
 from toolkit.storage.formats.file_lock import undisturbed
 
 LOG, HEAD, LOCK = "audit.jsonl", "audit.head", "audit.lock"
+MONTHS = "audit-[0-9][0-9][0-9][0-9]-[0-9][0-9].jsonl"  # the logs of earlier months
 
 SEAL = b',"hash":"'
 STEPS = b',"steps":['
@@ -108,6 +109,11 @@ def open_line(line: bytes) -> SealedLine | None:
         return None
 
 
+def earlier_files(state: Path) -> list[Path]:
+    """Return the files of earlier months, oldest first: the log is what they and `LOG` hold."""
+    return sorted(state.glob(MONTHS))
+
+
 def read_head(state: Path) -> LogHead | None:
     """Return the end of the log from `audit.head`; None if missing or invalid."""
     try:
@@ -136,7 +142,7 @@ def verify(state: Path) -> list[str]:
     try:
         with undisturbed(state / LOCK):
             walk = _Walk()
-            flaws = list(_along(walk, state / LOG))
+            flaws = list(_along(walk, state))
             return flaws + list(_at_the_end(walk, state, sound=not flaws))
     except OSError as exc:
         raise StateFileError(f"audit log {state / LOG}: {exc.strerror or exc}") from exc
@@ -149,50 +155,52 @@ class _Walk:
     last: ChainPosition = START
     prev: str = ""  # the hash of the line before the last
     size: int = 0  # where the last line ends
-    doubtful: list[int] = field(default_factory=list)  # lines since then that do not hold
+    doubtful: list[str] = field(default_factory=list)  # lines since then that do not hold
 
     def torn(self) -> Iterator[str]:
         """Report that the doubtful lines are no entries: the chain continues around them."""
-        for number in self.doubtful:
-            yield TornLine(f"line {number} is incomplete: its writer was killed; no entry is lost")
+        for line in self.doubtful:
+            yield TornLine(f"{line} is incomplete: its writer was killed; no entry is lost")
         self.doubtful.clear()
 
     def lost(self, until: int, where: str) -> Iterator[str]:
         """Say that the doubtful lines were entries, and which others are missing."""
         missing = until - self.last.seq - len(self.doubtful)
-        for number in self.doubtful:
-            yield f"line {number} was changed"
+        for line in self.doubtful:
+            yield f"{line} was changed"
         self.doubtful.clear()
         if missing > 0:
             yield f"{missing} of the entries {self.last.seq + 1} to {until} are missing {where}"
 
-    def step(self, line: SealedLine, number: int) -> Iterator[str]:
+    def step(self, line: SealedLine, name: str) -> Iterator[str]:
         """Continue with a valid line, and report what is wrong with its place."""
         if line.follows(self.last):
             yield from self.torn()
         elif line.link.seq <= self.last.seq:
-            yield f"line {number}: entry {line.link.seq} is duplicated or out of order"
+            yield f"{name}: entry {line.link.seq} is duplicated or out of order"
             return
         elif line.link.seq == self.last.seq + 1:
-            yield (
-                f"line {number}: hash does not match the previous line; one of the two was replaced"
-            )
-        yield from self.lost(line.link.seq - 1, f"before line {number}")
+            yield f"{name}: hash does not match the previous line; one of the two was replaced"
+        yield from self.lost(line.link.seq - 1, f"before {name}")
         self.last, self.prev = line.link, line.prev
 
 
-def _along(walk: _Walk, path: Path) -> Iterator[str]:
-    if not path.exists():
-        return
-    with path.open("rb") as log:
-        for number, raw in enumerate(log, 1):
-            line = open_line(raw)
-            if line is None:
-                walk.doubtful.append(number)
-                continue
-            yield from walk.step(line, number)
-            if walk.last == line.link:
-                walk.size = log.tell()
+def _along(walk: _Walk, state: Path) -> Iterator[str]:
+    size = 0
+    for path in (*earlier_files(state), state / LOG):
+        if not path.exists():
+            return
+        of = "" if path.name == LOG else f"{path.name}, "
+        with path.open("rb") as log:
+            for number, raw in enumerate(log, 1):
+                size += len(raw)
+                line, name = open_line(raw), f"{of}line {number}"
+                if line is None:
+                    walk.doubtful.append(name)
+                    continue
+                yield from walk.step(line, name)
+                if walk.last == line.link:
+                    walk.size = size
 
 
 def _at_the_end(walk: _Walk, state: Path, *, sound: bool) -> Iterator[str]:

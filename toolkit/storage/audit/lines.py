@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.errors import StateFileError, UsageError
 from toolkit.plan import Action, ChangeStatus, Intent, Position
-from toolkit.storage.audit.chain import END_BYTES, LOG, STEPS, WHOLE, ChainPosition, SealedLine
+from toolkit.storage.audit.chain import (
+    END_BYTES,
+    LOG,
+    STEPS,
+    WHOLE,
+    ChainPosition,
+    SealedLine,
+    earlier_files,
+)
 from toolkit.storage.audit.entry import (
     AuditChange,
     AuditEntry,
@@ -217,28 +226,46 @@ def _status(fields: JsonFields) -> ChangeStatus | None:
     return fields.optional("status", lambda name: fields.choice(name, ChangeStatus))
 
 
+class OpenLog:
+    """The log of a state directory: its files, one after the other, as if they were one."""
+
+    def __init__(self, files: Sequence[int]) -> None:
+        """Take open files, the oldest first, as far as they go now."""
+        *starts, self._size = accumulate((os.fstat(one).st_size for one in files), initial=0)
+        self._files = tuple(zip(starts, files, strict=True))
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes between two places, fewer where the log ends before."""
+        parts, stop = [], min(stop, self._size)
+        while start < stop:
+            begin, file = next(one for one in reversed(self._files) if one[0] <= start)
+            if not (part := os.pread(file, stop - start, start - begin)):
+                break
+            parts.append(part)
+            start += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 @dataclass(frozen=True, slots=True)
 class LinePlace:
     """One line of an open log, without its end: where it starts and stops."""
 
-    log: int
+    log: OpenLog
     start: int
     stop: int
 
     def read(self) -> bytes:
-        return read_bytes(self.log, self.start, self.stop)
+        return self.log.read(self.start, self.stop)
 
     @property
     def head(self) -> RunHead | None:
         """What the line begins with; None where it is torn. Whether it holds is not checked."""
         # A killed writer has left only a part: nothing is recorded by it.
-        if not WHOLE.fullmatch(
-            read_bytes(self.log, max(self.start, self.stop - END_BYTES), self.stop)
-        ):
+        if not WHOLE.fullmatch(self.log.read(max(self.start, self.stop - END_BYTES), self.stop)):
             return None
         size = LIKELY_HEAD
         while True:
-            start = read_bytes(self.log, self.start, min(self.start + size, self.stop))
+            start = self.log.read(self.start, min(self.start + size, self.stop))
             # Quotes inside of texts are escaped, so this is the field and nothing else.
             if (end := start.find(STEPS)) >= 0:
                 return read_head_of(start[:end])
@@ -248,32 +275,37 @@ class LinePlace:
 
 
 @contextmanager
-def opened_log(state: Path) -> Iterator[int | None]:
+def opened_log(state: Path) -> Iterator[OpenLog | None]:
     """
     Open the log of a state directory; None where there is none.
 
     Raises StateFileError where it cannot be opened, or read before the block ends.
     """
-    path = state / LOG
+    files: dict[int, int] = {}  # by inode
     try:
-        log = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        yield None
-        return
+        for path in _newest_first(state):
+            with suppress(FileNotFoundError):
+                file = os.open(path, os.O_RDONLY)
+                if files.setdefault(os.fstat(file).st_ino, file) != file:
+                    os.close(file)
+        yield OpenLog([*reversed(files.values())]) if files else None
     except OSError as exc:
-        raise _unreadable(path, exc) from exc
-    try:
-        yield log
-    except OSError as exc:
-        raise _unreadable(path, exc) from exc
+        raise _unreadable(state / LOG, exc) from exc
     finally:
-        os.close(log)
+        for file in files.values():
+            os.close(file)
 
 
-def lines_from(log: int, start: int) -> Iterator[LinePlace]:
+def _newest_first(state: Path) -> Iterator[Path]:
+    # A writer may just put the newest aside: it is open by then, and met again as an earlier one.
+    yield state / LOG
+    yield from reversed(earlier_files(state))
+
+
+def lines_from(log: OpenLog, start: int) -> Iterator[LinePlace]:
     """Yield the lines of a log that begin at or after a place where a line begins."""
     at = start
-    while chunk := os.pread(log, SCANNED_AT_ONCE, at):
+    while chunk := log.read(at, at + SCANNED_AT_ONCE):
         end = chunk.find(b"\n")
         while end >= 0:
             yield LinePlace(log, start, at + end)
@@ -282,15 +314,6 @@ def lines_from(log: int, start: int) -> Iterator[LinePlace]:
         at += len(chunk)
     if at > start:
         yield LinePlace(log, start, at)
-
-
-def read_bytes(log: int, start: int, stop: int) -> bytes:
-    """Return the bytes of a log between two places, fewer where it ends before."""
-    parts = []
-    while start < stop and (part := os.pread(log, stop - start, start)):
-        parts.append(part)
-        start += len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _unreadable(path: Path, exc: OSError) -> StateFileError:

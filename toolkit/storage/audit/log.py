@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -17,11 +19,12 @@ from toolkit.storage.audit.chain import (
     ChainPosition,
     LineSeal,
     LogHead,
+    earlier_files,
     open_line,
     read_head,
 )
 from toolkit.storage.audit.entry import AuditEntry, Event
-from toolkit.storage.audit.lines import entry_parts
+from toolkit.storage.audit.lines import entry_parts, lines_from, opened_log
 from toolkit.storage.formats.atomic_files import (
     file_name,
     make_folder,
@@ -32,6 +35,8 @@ from toolkit.storage.formats.atomic_files import (
 )
 from toolkit.storage.formats.file_lock import PATIENCE_S, exclusively
 
+FIRST_MONTH = re.compile(rb'{"seq":\d+,"at":"(\d{4}-\d{2})-')
+LIKELY_START = 100  # bytes in which the time of an entry is
 WRITTEN_AT_ONCE = 1 << 20  # bytes
 SLACK_BYTES = 65_536  # for the broker's reasons, the head and what the file system needs itself
 
@@ -44,10 +49,17 @@ def append(state: Path, entry: AuditEntry) -> None:
     reserves the room that the outcome of its run will need. Raises StateFileError where either
     cannot be had; the log is then unchanged.
     """
-    with exclusively(make_folder(state) / LOCK, within_s=PATIENCE_S), _opened(state / LOG) as log:
+    with exclusively(make_folder(state) / LOCK, within_s=PATIENCE_S):
+        _end_month(state, entry.at)
+        _append(state, entry)
+
+
+def _append(state: Path, entry: AuditEntry) -> None:
+    after = _end(state)
+    earlier_bytes = sum(path.stat().st_size for path in earlier_files(state))
+    with _opened(state / LOG) as log:
         size = os.fstat(log).st_size
-        after = _end(log, size, read_head(state))
-        start = b"" if not size or os.pread(log, 1, size - 1) == b"\n" else b"\n"
+        start = b"" if _is_whole(log, size) else b"\n"
         try:
             if entry.event is not Event.INTENT:
                 _reserve_of(state, entry).unlink(missing_ok=True)
@@ -57,7 +69,7 @@ def append(state: Path, entry: AuditEntry) -> None:
             if entry.event is Event.INTENT:
                 _set_room_aside(state, entry, written)
             os.fsync(log)
-            head = LogHead(seal.link, size + written)
+            head = LogHead(seal.link, earlier_bytes + size + written)
             write_whole(state / HEAD, head.text, private=True)
         except (OSError, StateFileError) as exc:
             with suppress(OSError):
@@ -83,17 +95,53 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _end(log: int, size: int, head: LogHead | None) -> ChainPosition:
+def _end_month(state: Path, now: datetime) -> None:
+    """
+    Put the file of an earlier month aside, so that an entry of `now` begins a new one.
+
+    A file is of the month of its first entry. It stays where the clock went back meanwhile: the
+    names of the files are the order of the log.
+    """
+    path, aside = state / LOG, earlier_files(state)
+    try:
+        with path.open("rb") as log:
+            found = FIRST_MONTH.match(log.read(LIKELY_START))
+            month = found[1].decode() if found else ""
+            if not month or month >= f"{now.astimezone(UTC):%Y-%m}":
+                return
+            target = path.with_name(f"audit-{month}.jsonl")
+            if aside and target <= aside[-1]:
+                return
+        with _opened(path) as log:
+            if not _is_whole(log, os.fstat(log).st_size):
+                os.write(log, b"\n")
+            os.fsync(log)
+        path.rename(target)
+        sync_folder(state)
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise not_written(path, exc) from exc
+
+
+def _is_whole(log: int, size: int) -> bool:
+    """Return whether a file of the log ends with the end of a line."""
+    return not size or os.pread(log, 1, size - 1) == b"\n"
+
+
+def _end(state: Path) -> ChainPosition:
     """
     Return the place after which to append: the last whole line, or its place in the head.
 
     A killed writer may have left a line that the head does not know. Lines that the head knows and
     the log lacks were removed: appending after the head leaves the gap for `verify` to find.
     """
+    head = read_head(state)
     known, link = (head.size, head.link) if head else (0, START)
-    unknown = os.pread(log, size - known, known) if size > known else b""
-    for line in filter(None, map(open_line, unknown.split(b"\n"))):
-        link = max(link, line.link, key=lambda place: place.seq)
+    with opened_log(state) as log:
+        for place in lines_from(log, known) if log else ():
+            if line := open_line(place.read()):
+                link = max(link, line.link, key=lambda place: place.seq)
     return link
 
 

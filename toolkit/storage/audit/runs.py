@@ -20,15 +20,15 @@ from typing import NamedTuple, TypeVar
 
 from toolkit.errors import StateFileError, UsageError
 from toolkit.plan import ChangeStatus, Intent
-from toolkit.storage.audit.chain import END_BYTES, HEAD, LOG, SealedLine, open_line
+from toolkit.storage.audit.chain import END_BYTES, HEAD, LOG, SealedLine, earlier_files, open_line
 from toolkit.storage.audit.entry import AuditEntry, EntrySummary, Event
 from toolkit.storage.audit.lines import (
     LinePlace,
+    OpenLog,
     RunHead,
     head_of,
     lines_from,
     opened_log,
-    read_bytes,
     read_entry,
     read_summary,
 )
@@ -68,7 +68,7 @@ T = TypeVar("T")
 class RunIndex:
     """An index that has all of a log; its lines can be read for as long as the log is open."""
 
-    def __init__(self, path: str, log: int) -> None:
+    def __init__(self, path: str, log: OpenLog) -> None:
         """
         Open an index, and bring it up to the end of the log.
 
@@ -97,7 +97,7 @@ class RunIndex:
         (size,) = index.execute("SELECT size FROM covered").fetchone()
         for place in lines_from(self._log, size):
             size = max(size, self._add(place))
-        tail = read_bytes(self._log, max(0, size - END_BYTES), size)
+        tail = self._log.read(max(0, size - END_BYTES), size)
         index.execute("UPDATE covered SET size = ?, tail = ?", (size, tail))
 
     def open_runs(self) -> list[LinePlace]:
@@ -151,12 +151,12 @@ class RunIndex:
         if version != FORMAT:
             return False
         size, tail = self._index.execute("SELECT size, tail FROM covered").fetchone()
-        return bool(read_bytes(self._log, max(0, size - END_BYTES), size) == tail)
+        return bool(self._log.read(max(0, size - END_BYTES), size) == tail)
 
     def _add(self, place: LinePlace) -> int:
         """Add a line, and return where it ends; one that is not whole may still be written."""
         if (head := place.head) is None:
-            is_ended = read_bytes(self._log, place.stop, place.stop + 1) == b"\n"
+            is_ended = self._log.read(place.stop, place.stop + 1) == b"\n"
             return place.stop + 1 if is_ended else place.start
         is_end = head.event != Event.INTENT
         row = (
@@ -196,7 +196,7 @@ def _changed_groups(place: LinePlace) -> set[str]:
 
 
 @contextmanager
-def opened_index(state: Path, log: int, *, anew: bool = False) -> Iterator[RunIndex]:
+def opened_index(state: Path, log: OpenLog, *, anew: bool = False) -> Iterator[RunIndex]:
     """Open the index of a log, or make it `anew`; in memory where there can be no file."""
     path = state / INDEX
     try:
@@ -230,7 +230,7 @@ class EarlierRun(NamedTuple):
 
 def has_log(state: Path) -> bool:
     """Return whether a state directory has a log, or the head of one."""
-    return (state / LOG).exists() or (state / HEAD).exists()
+    return any(path.exists() for path in (state / LOG, state / HEAD, *earlier_files(state)))
 
 
 def read(state: Path, runs: Collection[str] | None = None) -> Iterator[AuditEntry]:

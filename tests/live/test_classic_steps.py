@@ -55,6 +55,7 @@ class Mode(NamedTuple):
 
 
 EAGER, COOPERATIVE = Mode("range"), Mode("cooperative-sticky")
+UNDRAWN = random.Random(1).getstate()  # noqa: S311 - ids
 QUIET = Mode("cooperative-sticky", CaptureMode.QUIET)
 each = pytest.mark.parametrize(
     "mode", [EAGER, COOPERATIVE, QUIET], ids=["eager", "cooperative", "quiet"]
@@ -503,6 +504,32 @@ def test_a_capture_that_gives_way_removes_nobody(
 ) -> None:
     """Another capture goes first, or the group does not wait: members read, and would lose that."""
     assert not refused(mode, words, make=make, intruder=intruder).evicted
+
+
+@dataclass
+class RivalFirst(Coordinator):
+    """A coordinator of a group which another capture joins while ours draws its ids."""
+
+    intruder: str = "x-1"
+    delayed_s: float = 0.0  # for how long the rebalance of the other waited for ids of ours
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the other one from the first id of ours on."""
+        return [*super().ids, *([self.intruder] if self.drawn.getstate() != UNDRAWN else [])]
+
+    def sleep(self, seconds: float) -> float:
+        """Count the time in which an id is out with which no member joins."""
+        self.delayed_s += seconds if set(self.holders) - self.joined else 0
+        return super().sleep(seconds)
+
+
+@each
+def test_who_comes_second_does_not_delay_the_first(mode: Mode) -> None:
+    """Its ids leave before it waits for the other: no rebalance ends while one is out."""
+    group = refused(mode, "another hold of the group exists", make=RivalFirst)
+
+    assert (0, False) == (group.delayed_s, group.evicted)
 
 
 class BothLate(Late):

@@ -33,6 +33,7 @@ JOINED_WITHIN_S = 10.0
 LOOK_EVERY_S = 0.1
 AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and some room
 AGAIN = "run the command again"
+BEING_CAPTURED = "another hold of the group is being captured"
 NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
 
 Look = Callable[[RecipeChannel], ClassicFacts]
@@ -99,7 +100,7 @@ class Contest:
         is_late = self._joined_at - self.looked_at >= LOOK_TO_JOIN_S
         others = {one.member_id for one in holders(group)}.difference(self.own.ids)
         if others and (is_late or min(others) < min(listed.intersection(self.own.ids))):
-            raise AnotherCapture("another hold of the group is being captured")
+            raise AnotherCapture(BEING_CAPTURED)
         return began >= self._joined_at + LOOK_TO_JOIN_S
 
 
@@ -124,9 +125,17 @@ def until_at_rest(channel: RecipeChannel, look: Look = _look) -> ClassicFacts:
 
 
 def begin_contest(own: OwnIds) -> Contest:
-    """Look for others once more, when all is there to join at once; raises NotCaptured."""
+    """
+    Look for others once more, when all is there to join at once.
+
+    Raises AnotherCapture if there is one. Its outcome must not be waited for with ids that were
+    drawn: the rebalance of the other capture does not end before they have left, or 10 s later.
+    """
     looked_at = own.channel.now()
-    return Contest(own, looked_at, _without_others(own.channel))
+    group = _look(own.channel)
+    if holders(group):
+        raise AnotherCapture(BEING_CAPTURED)
+    return Contest(own, looked_at, group)
 
 
 def _without_others(channel: RecipeChannel) -> ClassicFacts:

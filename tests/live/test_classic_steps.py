@@ -412,6 +412,22 @@ def test_an_eager_group_is_stopped_again_if_its_leader_was_faster(
     assert not always.evicted
 
 
+class NotAgain(Coordinator):
+    """A coordinator that never takes up the second join of ours: the group does not stop."""
+
+    def join_again(self) -> bool:
+        """Leave the group as it was before the first join."""
+        self.state = "Stable"
+        return False
+
+
+def test_a_group_that_does_not_rebalance_again_was_not_stopped() -> None:
+    """Nobody is removed from it, however often it is tried: its members read on."""
+    group = refused(EAGER, "no member was evicted", make=NotAgain)
+
+    assert not group.evicted
+
+
 @pytest.mark.parametrize(("polls_seldom", "after_s"), [(True, 15), (False, 0)])
 def test_an_eager_group_waits_for_members_that_poll_seldom(
     *, polls_seldom: bool, after_s: int

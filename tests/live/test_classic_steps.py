@@ -6,7 +6,7 @@ import json
 import random
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -416,9 +416,13 @@ class NotAgain(Coordinator):
     """A coordinator that never takes up the second join of ours: the group does not stop."""
 
     def join_again(self) -> bool:
-        """Leave the group as it was before the first join."""
-        self.state = "Stable"
+        """Leave the group to its leader, who is about to assign partitions."""
+        self.state = "CompletingRebalance"
         return False
+
+    def described(self, member_id: str) -> DescribedClassicMember:
+        """Show no assignment: none is given out yet."""
+        return replace(super().described(member_id), assignment=b"")
 
 
 def test_a_group_that_does_not_rebalance_again_was_not_stopped() -> None:

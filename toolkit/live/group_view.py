@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import ErrorCode
-from toolkit.kafka_io.groups.hold_notes import read_note
+from toolkit.kafka_io.groups.describe_groups import consumer_holder
 from toolkit.kafka_io.membership.consumer import (
     ConsumerFacts,
     DescribeConsumer,
@@ -22,7 +22,7 @@ from toolkit.kafka_io.membership.consumer import (
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import AnotherHold
-from toolkit.model import HOLDER_CLIENT_ID, GroupState, Member, Subscription, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, GroupState, TopicPartition
 
 SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
 LOOK_EVERY_S = 0.25
@@ -119,19 +119,8 @@ def refuse_what_is_held(
 ) -> None:
     """Raise AnotherHold if other sentinels, which are not capturing any more, hold partitions."""
     others = (one for one in facts.members if one.member_id not in own_ids and not one.topics)
-    if taken := [_as_holder(one) for one in others if held_by(one) & partitions]:
+    if taken := [consumer_holder(one) for one in others if one.holds & partitions]:
         raise AnotherHold(taken)
-
-
-def _as_holder(member: DescribedConsumerMember) -> Member:
-    return Member(
-        member.member_id,
-        member.client_id,
-        member.host.lstrip("/"),
-        Subscription(),
-        holds=tuple(sorted(held_by(member))),
-        hold_note=read_note(member.rack_id).note,
-    )
 
 
 def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
@@ -143,7 +132,7 @@ def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
     if facts.state != GroupState.RECONCILING:
         return f"its state is {facts.state}"
     # While partitions are held a group is never Stable: those that are to have them wait.
-    held = frozenset[TopicPartition]().union(*map(held_by, facts.members))
+    held = frozenset[TopicPartition]().union(*(one.holds for one in facts.members))
     waiting = [
         member
         for member in facts.members
@@ -165,11 +154,6 @@ def is_being_captured(
         and member.topics
         for member in facts.members
     )
-
-
-def held_by(member: DescribedConsumerMember) -> frozenset[TopicPartition]:
-    """Return what a member keeps from all the others: what it has and is not meant to have."""
-    return member.assigned - member.target if member.client_id == HOLDER_CLIENT_ID else frozenset()
 
 
 def late_members(facts: ConsumerFacts) -> list[str]:

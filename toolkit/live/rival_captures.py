@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.groups.hold_notes import read_note
-from toolkit.kafka_io.groups.subscriptions import user_data_from_bytes
+from toolkit.kafka_io.groups.describe_groups import classic_member
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     DescribeClassic,
@@ -25,7 +24,7 @@ from toolkit.kafka_io.membership.classic import (
 )
 from toolkit.live.classic_member import OwnIds
 from toolkit.live.recipe_steps import RecipeChannel
-from toolkit.model import HOLDER_CLIENT_ID, Member, Subscription, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, Member, TopicPartition
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 
 LOOK_TO_JOIN_S = 1.0  # ids and connections are there, so it takes a request
@@ -163,7 +162,7 @@ def refuse_another_hold(channel: RecipeChannel) -> NoReturn:
     give_up_at = channel.now() + NOTE_WITHIN_S
     while True:
         group = channel.ask(DescribeClassic())
-        others = [_as_member(one) for one in holders(group)]
+        others = [classic_member(one) for one in holders(group)]
         named = [one for one in others if one.hold_note and one.hold_note.who]
         if named:
             raise AnotherHold(named)
@@ -171,7 +170,7 @@ def refuse_another_hold(channel: RecipeChannel) -> NoReturn:
             raise GaveUp("another hold of the group was being captured", hint=AGAIN)
         if channel.sleep(LOOK_EVERY_S) >= give_up_at:
             raise NotCaptured(
-                f"another hold of the group exists, from {others[0].host}", hint=AGAIN
+                f"another hold of the group exists, from {others[0].host.lstrip('/')}", hint=AGAIN
             )
 
 
@@ -180,18 +179,6 @@ def refuse_what_others_hold(
 ) -> None:
     """Raise AnotherHold if another sentinel than this one holds any of the partitions."""
     group = channel.ask(DescribeClassic())
-    others = [_as_member(one) for one in holders(group) if one.member_id != mine]
+    others = [classic_member(one) for one in holders(group) if one.member_id != mine]
     if taken := [one for one in others if partitions.intersection(one.holds)]:
         raise AnotherHold(taken)
-
-
-def _as_member(one: DescribedClassicMember) -> Member:
-    found = read_note(user_data_from_bytes(one.assignment))
-    return Member(
-        one.member_id,
-        one.client_id,
-        one.host.lstrip("/"),
-        Subscription(),
-        holds=found.paused,
-        hold_note=found.note,
-    )

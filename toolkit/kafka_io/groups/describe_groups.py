@@ -24,6 +24,8 @@ from toolkit.kafka_io.groups.subscriptions import (
     user_data_from_bytes,
 )
 from toolkit.kafka_io.logs.log_offsets import existing_topics
+from toolkit.kafka_io.membership.classic import CONSUMER, ClassicFacts, DescribedClassicMember
+from toolkit.kafka_io.membership.consumer import DescribedConsumerMember, assigned_partitions
 from toolkit.kafka_io.wire.messages import (
     ConsumerGroupDescribeRequest,
     ShareGroupDescribeRequest,
@@ -143,38 +145,40 @@ def _classic_request(group_ids: Sequence[str]) -> DescribeGroupsRequest:
 
 
 def _classic(group: Group, entry: Any, _topics: LookUpTopics) -> Group:
+    facts = ClassicFacts.of(entry)
     return replace(
         group,
-        state=group_state(entry.group_state),
-        protocol_type=entry.protocol_type or None,
-        assignor=entry.protocol_data or None,
-        members=tuple(_classic_member(m, entry.protocol_type) for m in entry.members),
+        state=group_state(facts.state),
+        protocol_type=facts.protocol_type or None,
+        assignor=facts.protocol or None,
+        members=tuple(classic_member(one, facts.protocol_type) for one in facts.members),
     )
 
 
-def _classic_member(entry: Any, protocol_type: str) -> Member:
-    if protocol_type != "consumer":
+def classic_member(described: DescribedClassicMember, protocol_type: str = CONSUMER) -> Member:
+    """Return a member of a classic group, with what it holds if it is offsetbook's."""
+    if protocol_type != CONSUMER:
         subscription = Subscription(
             unreadable=f"protocol type is {protocol_type!r}, not 'consumer'"
         )
-    elif not entry.member_metadata:
+    elif not described.subscription:
         # The broker hands out join metadata only while the group is Stable.
         subscription = Subscription(unreadable="the group is rebalancing")
     else:
-        subscription = from_classic_metadata(entry.member_metadata)
-    # offsetbook's member lists the paused partitions in its own assignment.
-    own_assignment = entry.member_assignment if entry.client_id == HOLDER_CLIENT_ID else b""
-    note = read_note(user_data_from_bytes(own_assignment or b""))
-    return Member(
-        member_id=entry.member_id,
-        client_id=entry.client_id,
-        host=entry.client_host,
+        subscription = from_classic_metadata(described.subscription)
+    member = Member(
+        member_id=described.member_id,
+        client_id=described.client_id,
+        host=described.host,
         subscription=subscription,
-        assignment=assignment_from_bytes(entry.member_assignment or b""),
-        instance_id=entry.group_instance_id,
-        holds=note.paused,
-        hold_note=note.note if entry.client_id == HOLDER_CLIENT_ID else None,
+        assignment=assignment_from_bytes(described.assignment),
+        instance_id=described.instance_id,
     )
+    if not member.is_holder:
+        return member
+    # offsetbook's member lists the paused partitions in its own assignment.
+    note = read_note(user_data_from_bytes(described.assignment))
+    return replace(member, holds=note.paused, hold_note=note.note)
 
 
 def _consumer_request(group_ids: Sequence[str]) -> ConsumerGroupDescribeRequest:
@@ -188,15 +192,26 @@ def _consumer(group: Group, entry: Any, topics: LookUpTopics) -> Group:
 
 
 def _consumer_member(entry: Any, topics: LookUpTopics) -> Member:
+    if entry.client_id == HOLDER_CLIENT_ID:
+        return consumer_holder(DescribedConsumerMember.of(entry))
     subscription = from_names(entry.subscribed_topic_names, entry.subscribed_topic_regex, topics)
-    assigned = _assigned(entry.assignment)
-    member = _modern_member(entry, subscription, assignment=assigned, instance_id=entry.instance_id)
-    if not member.is_holder:
-        return member
-    # What a member still reports as owned though it is meant for another is withheld from all.
-    # While a hold is being captured its members are meant to have what they own.
-    held = set(assigned) - set(_assigned(entry.target_assignment))
-    return replace(member, holds=tuple(sorted(held)), hold_note=read_note(entry.rack_id).note)
+    assigned = tuple(sorted(assigned_partitions(entry.assignment)))
+    return _modern_member(entry, subscription, assignment=assigned, instance_id=entry.instance_id)
+
+
+def consumer_holder(described: DescribedConsumerMember) -> Member:
+    """Return offsetbook's member of a KIP-848 group, with what it holds."""
+    return Member(
+        member_id=described.member_id,
+        client_id=described.client_id,
+        host=described.host,
+        subscription=Subscription(described.topics),
+        assignment=tuple(sorted(described.assigned)),
+        rack_id=described.rack_id,
+        epoch=described.epoch,
+        holds=tuple(sorted(described.holds)),
+        hold_note=read_note(described.rack_id).note,
+    )
 
 
 def _share_request(group_ids: Sequence[str]) -> ShareGroupDescribeRequest:
@@ -206,7 +221,9 @@ def _share_request(group_ids: Sequence[str]) -> ShareGroupDescribeRequest:
 def _share(group: Group, entry: Any, _topics: LookUpTopics) -> Group:
     members = (
         _modern_member(
-            m, Subscription(frozenset(m.subscribed_topic_names)), assignment=_assigned(m.assignment)
+            m,
+            Subscription(frozenset(m.subscribed_topic_names)),
+            assignment=tuple(sorted(assigned_partitions(m.assignment))),
         )
         for m in entry.members
     )
@@ -278,16 +295,6 @@ def _modern_member(
         instance_id=instance_id,
         rack_id=entry.rack_id,
         epoch=entry.member_epoch,
-    )
-
-
-def _assigned(assignment: Any) -> tuple[TopicPartition, ...]:
-    return tuple(
-        sorted(
-            TopicPartition(topic.topic_name, partition)
-            for topic in assignment.topic_partitions
-            for partition in topic.partitions
-        )
     )
 
 

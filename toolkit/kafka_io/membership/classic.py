@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -196,6 +196,28 @@ class ClassicFacts:
     members: tuple[DescribedClassicMember, ...] = ()
     shows_assignments: bool = False  # also in a rebalance, as brokers from 4.0 on do
 
+    @classmethod
+    def of(cls, entry: Any) -> ClassicFacts:
+        """Return what a group of a DescribeGroups response says."""
+        members = tuple(
+            DescribedClassicMember(
+                member_id=member.member_id,
+                client_id=member.client_id,
+                host=member.client_host,
+                instance_id=member.group_instance_id,
+                subscription=bytes(member.member_metadata or b""),
+                assignment=bytes(member.member_assignment or b""),
+            )
+            for member in entry.members
+        )
+        return cls(
+            ErrorCode.NONE,
+            state=entry.group_state,
+            protocol_type=entry.protocol_type,
+            protocol=entry.protocol_data,
+            members=members,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DescribeClassic:
@@ -211,21 +233,6 @@ class DescribeClassic:
         (group,) = response.groups
         if group.error_code != ErrorCode.NONE:
             return ClassicFacts(group.error_code, reason(group.error_code, "Describe"))
-        return ClassicFacts(
-            ErrorCode.NONE,
-            state=group.group_state,
-            protocol_type=group.protocol_type,
-            protocol=group.protocol_data,
-            members=tuple(
-                DescribedClassicMember(
-                    member_id=member.member_id,
-                    client_id=member.client_id,
-                    host=member.client_host,
-                    instance_id=member.group_instance_id,
-                    subscription=bytes(member.member_metadata or b""),
-                    assignment=bytes(member.member_assignment or b""),
-                )
-                for member in group.members
-            ),
-            shows_assignments=response.version >= SHOWING_VERSION,
+        return replace(
+            ClassicFacts.of(group), shows_assignments=response.version >= SHOWING_VERSION
         )

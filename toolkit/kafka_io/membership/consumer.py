@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
@@ -13,7 +13,7 @@ from toolkit.kafka_io.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
 )
-from toolkit.model import TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 LONGEST_REBALANCE_MS = 2**31 - 1  # 24.8 days
@@ -107,6 +107,32 @@ class DescribedConsumerMember:
     assigned: frozenset[TopicPartition]
     target: frozenset[TopicPartition]
 
+    @classmethod
+    def of(cls, entry: Any) -> DescribedConsumerMember:
+        """Return what a member of a ConsumerGroupDescribe response says."""
+        return cls(
+            member_id=entry.member_id,
+            client_id=entry.client_id,
+            host=entry.client_host,
+            instance_id=entry.instance_id,
+            rack_id=entry.rack_id,
+            epoch=entry.member_epoch,
+            topics=frozenset(entry.subscribed_topic_names),
+            pattern=entry.subscribed_topic_regex or None,
+            assigned=frozenset(assigned_partitions(entry.assignment)),
+            target=frozenset(assigned_partitions(entry.target_assignment)),
+        )
+
+    @property
+    def holds(self) -> frozenset[TopicPartition]:
+        """
+        What offsetbook's member keeps from all others: what it has and is not meant to have.
+
+        While a hold is being captured its members are meant to have what they own.
+        """
+        is_holder = self.client_id == HOLDER_CLIENT_ID
+        return self.assigned - self.target if is_holder else frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFacts:
@@ -143,31 +169,15 @@ class DescribeConsumer:
             state=group.group_state,
             epoch=group.group_epoch,
             assignor=group.assignor_name,
-            members=tuple(map(_member, group.members)),
+            members=tuple(map(DescribedConsumerMember.of, group.members)),
         )
 
 
-def _member(entry: Any) -> DescribedConsumerMember:
-    return DescribedConsumerMember(
-        member_id=entry.member_id,
-        client_id=entry.client_id,
-        host=entry.client_host,
-        instance_id=entry.instance_id,
-        rack_id=entry.rack_id,
-        epoch=entry.member_epoch,
-        topics=frozenset(entry.subscribed_topic_names),
-        pattern=entry.subscribed_topic_regex or None,
-        assigned=_partitions(entry.assignment),
-        target=_partitions(entry.target_assignment),
-    )
-
-
-def _partitions(assignment: Any) -> frozenset[TopicPartition]:
-    return frozenset(
-        TopicPartition(topic.topic_name, number)
-        for topic in assignment.topic_partitions
-        for number in topic.partitions
-    )
+def assigned_partitions(assignment: Any) -> Iterator[TopicPartition]:
+    """Yield the partitions of an assignment in a response of KIP-848 and later protocols."""
+    for topic in assignment.topic_partitions:
+        for number in topic.partitions:
+            yield TopicPartition(topic.topic_name, number)
 
 
 def _by_topic(partitions: Iterable[IdPartition]) -> dict[UUID, list[int]]:

@@ -179,12 +179,15 @@ class AuditReport:
                 yield entry
 
     def _has(self, entry: AuditEntry, groups: Collection[str]) -> bool:
-        wanted = {*self.groups, *map(named, self.groups)}
         return (
             self.cluster in {"", entry.cluster}
             and entry.run.run_id.startswith(self.run)
-            and (not wanted or not wanted.isdisjoint(groups))
+            and (not self._group_names or not self._group_names.isdisjoint(groups))
         )
+
+    @cached_property
+    def _group_names(self) -> set[str]:
+        return {*self.groups, *map(named, self.groups)}
 
     @cached_property
     def _found(self) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ def filled(text: str, name: str, items: Iterable[str]) -> Iterator[str]:
 
 
 def _plan_checksum(content: Mapping[str, object], plan: Plan) -> str:
-    """Return the checksum of `content` with the steps of a plan; `plan_files` compares it."""
+    """Return the checksum of `content` with the steps of a plan, as `_document_checksum` does."""
     digest = hashlib.sha256()
     steps = ("".join(_sorted_step(step)) for step in plan.steps)
     for part in filled(compact(content, sort=True), "steps", steps):

@@ -19,7 +19,7 @@ from toolkit.errors import StateFileError
 from toolkit.storage.formats.file_lock import undisturbed
 
 LOG, HEAD, LOCK = "audit.jsonl", "audit.head", "audit.lock"
-MONTHS = "audit-[0-9][0-9][0-9][0-9]-[0-9][0-9].jsonl"  # the logs of earlier months
+OF_MONTH = "audit-{}.jsonl"  # the log of an earlier month, such as 2026-10
 
 SEAL = b',"hash":"'
 STEPS = b',"steps":['
@@ -111,7 +111,7 @@ def open_line(line: bytes) -> SealedLine | None:
 
 def earlier_files(state: Path) -> list[Path]:
     """Return the files of earlier months, oldest first: the log is what they and `LOG` hold."""
-    return sorted(state.glob(MONTHS))
+    return sorted(state.glob(OF_MONTH.format("[0-9][0-9][0-9][0-9]-[0-9][0-9]")))
 
 
 def read_head(state: Path) -> LogHead | None:

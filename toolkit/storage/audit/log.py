@@ -15,6 +15,7 @@ from toolkit.storage.audit.chain import (
     HEAD,
     LOCK,
     LOG,
+    OF_MONTH,
     START,
     ChainPosition,
     LineSeal,
@@ -109,7 +110,7 @@ def _end_month(state: Path, now: datetime) -> None:
             month = found[1].decode() if found else ""
             if not month or month >= f"{now.astimezone(UTC):%Y-%m}":
                 return
-            target = path.with_name(f"audit-{month}.jsonl")
+            target = path.with_name(OF_MONTH.format(month))
             if aside and target <= aside[-1]:
                 return
         with _opened(path) as log:

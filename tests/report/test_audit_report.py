@@ -17,14 +17,16 @@ from toolkit.storage.audit import RunInfo
 RUN = RunInfo("", "ada", "ops-1", "INC-7")
 
 
-@pytest.mark.parametrize(("at_most", "shown"), [(100, [0, 1, 2, 3]), (3, [2, 3]), (2, [3])])
+@pytest.mark.parametrize(
+    ("at_most", "shown"), [(100, [0, 1, 2, 3]), (4, [2, 3]), (3, [3]), (1, [3])]
+)
 def test_of_a_long_log_the_newest_changes_are_shown(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     at_most: int,
     shown: list[int],
 ) -> None:
-    """As many runs as fill a table; how many were left out is said, and all are counted."""
+    """As many whole runs as a table has room for; how many there are is said, all are counted."""
     intent = audit.intent_entry(DETAILED_PLAN, RUN, NOON)
     each = sum(len(step.changes) for step in DETAILED_PLAN.steps)
     for number in range(4):

@@ -310,8 +310,9 @@ class AuditReport:
 
     def show_changes(self) -> None:
         """Show the newest changes of committed offsets, planned and read back: a table of them."""
-        before = self.runs["changes"].cumsum() - self.runs["changes"]
-        newest = self.runs[before < ROW_CAP]
+        # Whole runs: what a table cuts off is at its end, where the newest change is.
+        fitting = int((self.runs["changes"].cumsum() <= ROW_CAP).sum())
+        newest = self.runs.head(max(1, fitting))
         is_all = len(newest) == len(self.runs)
         frame = self.changes if is_all else changes_frame(self._entries({*newest["run"]}))
         show_table(

@@ -40,10 +40,12 @@ def test_a_pending_commit_is_left_to_its_transaction() -> None:
     """It does not expire meanwhile, and a commit could make the transaction's offset lost."""
     group = idle(kind=GroupType.SIMPLE)
     other = replace(COMMIT, partition=1, pending=True)
-    plan = plan_rescue(snapshot(group, commits=(COMMIT, other)), groups=["g"])
+    plan = plan_rescue(snapshot(group, commits=(other, COMMIT)), groups=["g"])
 
     assert [("pending-transaction", "note")] == rules(plan)
-    assert [0] == [change.partition.partition for change in changes(plan)]
+    assert [(0, "re-committed unchanged to reset retention")] == [
+        (change.partition.partition, change.why) for change in changes(plan)
+    ]
 
 
 def test_a_commit_that_was_not_read_blocks() -> None:

@@ -207,7 +207,8 @@ def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iter
     A topic or partition that does not exist is a misspelling, which blocks.
     """
     there = {*facts.commits(group.group_id), *facts.index.unread.get(group.group_id, ())}
-    if not scopes and not there:
+    is_known = not any(facts.unread_commits(group.group_id))
+    if is_known and not scopes and not there:
         yield note("no-commit", "no committed offsets", group.group_id)
     for scope in scopes:
         numbers = {partition.partition for partition in there if partition.topic == scope.topic}
@@ -215,7 +216,7 @@ def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iter
             yield missing
             continue
         lacking = set(scope.partitions or ()) - numbers
-        if lacking or not numbers:
+        if is_known and (lacking or not numbers):
             what = TopicScope(scope.topic, tuple(sorted(lacking)) or None)
             why = f"no committed offset for {what}"
             yield Finding("no-commit", Severity.NOTE, why, group.group_id, scope.topic)

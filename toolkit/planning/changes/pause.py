@@ -71,6 +71,9 @@ def plan_pause(
         if known is None:
             yield no_such_group(group, snapshot)
             return
+        if unread := tuple(facts.unread_commits(group)):
+            yield from unread
+            return
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from missing
         left = [p for p in partitions if p in known.paused and p in hold_facts.orphaned]

@@ -56,22 +56,24 @@ def _why(retention_s: int | None) -> str:
 
 def _idle(facts: Facts, group: Group, why: str) -> Iterator[Part]:
     name = group.group_id
-    yield from facts.unreadable(name)
+    unread = tuple(facts.unreadable(name))
+    yield from unread
     changes = []
     for partition, commit in facts.commits(name).items():
         if commit.pending:
-            why = (
+            stays = (
                 "does not expire: an open transaction has a pending offset commit for this "
                 "partition"
             )
-            yield note("pending-transaction", why, name, partition)
+            yield note("pending-transaction", stays, name, partition)
         else:
             same = Position.of(commit)
             changes.append(Change(partition, same, same, why))
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)
     elif not changes:
-        yield note("no-commit", "no offsets that can expire", name)
+        if not unread:
+            yield note("no-commit", "no offsets that can expire", name)
     elif group.type in CLOCK_OF_EACH:
         yield facts.step(name, Action.COMMIT, changes)
     else:

@@ -19,7 +19,7 @@ from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Sever
 from toolkit.planning.changes import topic_recreated
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
-from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of, unread_offset
 from toolkit.planning.selection.plan_parts import (
     Facts,
     Part,
@@ -143,8 +143,8 @@ def _undo(step: Step, facts: Facts, moved: IfMoved) -> Iterator[Part]:
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
         why = "cannot be restored: the group had no committed offsets"
         yield note("cannot-come-back", why, step.group_id)
-    if unlisted := tuple(facts.unlisted(step.group_id)):
-        yield from unlisted
+    if unknown := (*facts.unlisted(step.group_id), *facts.unread_commits(step.group_id)):
+        yield from unknown
         return
     changes = []
     for change in step.changes:
@@ -165,9 +165,7 @@ def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change
     """Return the change that reverts one change, a finding that blocks it, or None."""
     partition, before = change.partition, change.before
     if why := facts.index.unread.get(group_id, {}).get(partition):
-        return block(
-            "unreadable", f"committed offset could not be read: {why}", group_id, partition
-        )
+        return unread_offset(group_id, partition, why)
     committed = facts.committed_position(group_id, partition)
     if before in {change.after, committed}:
         return None

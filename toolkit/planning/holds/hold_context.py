@@ -242,9 +242,9 @@ class HoldContext:
         return tuple(sorted({p for member in self.evicted for p in member.assignment}))
 
     @cached_property
-    def uncommitted(self) -> tuple[TopicPartition, ...]:
+    def regained(self) -> frozenset[TopicPartition]:
         """
-        The partitions that members get again without a committed offset.
+        The partitions that members get again, and read from the committed offset.
 
         A move commits those that it holds. Kafka Streams reads its internal topics from the
         beginning.
@@ -252,9 +252,17 @@ class HoldContext:
         taken = {*self.partitions, *self.stopped, *self.at_risk}
         if self.recipe in APPLICATIONS:
             taken = {p for p in taken if not is_internal_topic(p.topic, self.group.group_id)}
-        if self.terms.for_move:
-            taken -= {*self.partitions}
-        return tuple(sorted(taken - self.commits.keys()))
+        return frozenset(taken - {*self.partitions} if self.terms.for_move else taken)
+
+    @cached_property
+    def uncommitted(self) -> tuple[TopicPartition, ...]:
+        """The partitions that members get again without a committed offset."""
+        return tuple(sorted(self.regained - self.commits.keys() - self.unread.keys()))
+
+    @property
+    def unread(self) -> Mapping[TopicPartition, str]:
+        """Why the committed offset of a partition could not be read."""
+        return self.index.unread.get(self.group.group_id, {})
 
     @property
     def commits(self) -> Mapping[TopicPartition, Commit]:

@@ -27,6 +27,7 @@ from toolkit.planning.holds.recipes import (
 )
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.member_names import holder_in_words, in_short, name_members
+from toolkit.planning.selection.partition_selection import unread_offset
 from toolkit.planning.selection.plan_parts import block, note
 
 LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member
@@ -153,6 +154,8 @@ def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
     With `latest` it never reads what is produced while the partition has no owner. The Java client
     commits its position when it loses a partition; librdkafka does not if it has read nothing.
     """
+    for partition in sorted(case.regained & case.unread.keys()):
+        yield unread_offset(case.group.group_id, partition, case.unread[partition])
     if case.uncommitted and not case.terms.commit_missing:
         why = (
             f"no committed offset for {in_short(case.uncommitted)}: the next owner starts "

@@ -108,10 +108,11 @@ def why_not_idle(
 def is_plannable(index: SnapshotIndex, group: Group) -> bool:
     """Return whether the committed offsets of a group are known, so that changes can be shown."""
     problems = index.about_group.get(group.group_id, ())
-    return group.type is not GroupType.SHARE and not any(map(_hides_commits, problems))
+    return group.type is not GroupType.SHARE and not any(map(hides_commits, problems))
 
 
-def _hides_commits(problem: Problem) -> bool:
+def hides_commits(problem: Problem) -> bool:
+    """Whether a group may have committed offsets that could not be read."""
     return problem.what is Unread.COMMITS
 
 

@@ -229,13 +229,18 @@ def _unknown_log(
     return Finding("no-leader" if why == NO_LEADER else "unreadable", *about)
 
 
+def unread_offset(group_id: str, partition: TopicPartition, reason: str) -> Finding:
+    """Return what blocks where a committed offset could not be read: there may be one."""
+    why = f"committed offset could not be read: {reason}"
+    return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
+
+
 def _fault(
     index: SnapshotIndex, group_id: str, partition: TopicPartition, *, is_mistake: bool
 ) -> Finding:
     """Return why a partition cannot be planned."""
     if (reason := index.unread.get(group_id, {}).get(partition)) is not None:
-        why = f"committed offset could not be read: {reason}"
-        return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
+        return unread_offset(group_id, partition, reason)
     if problem := index.log_problem(partition):
         return _unknown_log(problem.why, group_id, *partition, is_mistake=is_mistake)
     known = index.partitions.get(partition.topic, frozenset())

@@ -11,11 +11,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 
-from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
+from toolkit.model import (
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    Problem,
+    Snapshot,
+    TopicPartition,
+)
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.planning.selection.group_selection import commit_action, is_plannable, why_not_idle
+from toolkit.planning.selection.group_selection import (
+    commit_action,
+    hides_commits,
+    is_plannable,
+    why_not_idle,
+)
+from toolkit.planning.selection.partition_selection import unread_offset
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 Part = Step | Finding
@@ -65,14 +79,18 @@ class Facts:
         if why and group_id not in self.groups:
             yield block("unreadable", f"unknown whether the group exists: {why}", group_id)
 
+    def unread_commits(self, group_id: str) -> Iterator[Finding]:
+        """Yield why no committed offset of a group could be read: it may have some."""
+        for problem in self.index.about_group.get(group_id, ()):
+            if hides_commits(problem):
+                yield _unread(problem, group_id)
+
     def unreadable(self, group_id: str) -> Iterator[Finding]:
         """Yield the read errors of a group and its committed offsets."""
         for problem in self.index.about_group.get(group_id, ()):
-            why = f"{problem.what} could not be read: {problem.why}"
-            yield block("unreadable", why, group_id)
+            yield _unread(problem, group_id)
         for partition, reason in self.index.unread.get(group_id, {}).items():
-            why = f"committed offset could not be read: {reason}"
-            yield block("unreadable", why, group_id, partition)
+            yield unread_offset(group_id, partition, reason)
 
     def step(
         self, group_id: str, action: Action, changes: Iterable[Change], *, needs: str | None = None
@@ -113,8 +131,7 @@ def commit_step(
     if group:
         yield from why_not_idle(facts.index, group, changed)
     for partition in positions.keys() & unread.keys():
-        why = f"committed offset could not be read: {unread[partition]}"
-        yield block("unreadable", why, group_id, partition)
+        yield unread_offset(group_id, partition, unread[partition])
     if changes and (group is None or is_plannable(facts.index, group)):
         yield facts.step(group_id, commit_action(group, changed), changes)
 
@@ -154,6 +171,10 @@ def out_of_range(offset: int, log_start: int, log_end: int) -> str:
 def pending(group_id: str, partition: TopicPartition) -> Finding:
     """Return what blocks where an open transaction would commit over a change, or after a copy."""
     return block("pending-transaction", PENDING, group_id, partition)
+
+
+def _unread(problem: Problem, group_id: str) -> Finding:
+    return block("unreadable", f"{problem.what} could not be read: {problem.why}", group_id)
 
 
 def block(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:

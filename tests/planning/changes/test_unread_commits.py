@@ -1,0 +1,89 @@
+"""A group whose committed offsets could not be read is not taken for one without any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import held
+import pytest
+from facts import NOON, idle, live, member, snapshot
+from guardrail_cases import ORDERS, plan, step
+
+from toolkit.model import Commit, Group, Problem, Snapshot, Unread
+from toolkit.plan import Action, Change, Plan, Position, Severity
+from toolkit.planning.changes.copy import plan_copy, plan_rename
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
+from toolkit.planning.changes.pause import plan_pause
+from toolkit.planning.changes.rescue import plan_rescue
+from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.restore import plan_restore
+from toolkit.planning.changes.targets import ToOffset
+from toolkit.planning.changes.undo import IfMoved, plan_undo
+from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.planning.selection.partition_selection import unread_offset
+from toolkit.storage.offsets_files import SavedOffsets
+
+TIMED_OUT = Problem(Unread.COMMITS, "no answer within 3 s", "g")
+AT_7 = Position(7)
+MOVED = plan(step(Change(ORDERS, Position(2), AT_7)))
+MADE = plan(step(Change(ORDERS, None, AT_7)))
+REMOVED = plan(step(Change(ORDERS, AT_7, None), action=Action.DELETE_OFFSETS))
+IDLE, LIVE = idle(), live("g", member("payments"))
+READS, COMMITS_FIRST = held.group(), HoldTerms(commit_missing="earliest")
+SAVED = SavedOffsets((Commit("g", *ORDERS, 7),), cluster="eu", cluster_id="id", taken_at=NOON)
+Planner = Callable[[Snapshot], Plan]
+PLANNERS: dict[str, tuple[Group, Planner]] = {
+    "reset": (IDLE, lambda here: plan_reset(here, ToOffset(2), groups=["g"])),
+    "reset of a topic": (
+        *(IDLE, lambda here: plan_reset(here, ToOffset(2), groups=["g"], topics=["orders"])),
+    ),
+    "delete groups": (IDLE, lambda here: plan_delete_groups(here, groups=["g"])),
+    "delete offsets": (
+        *(IDLE, lambda here: plan_delete_offsets(here, groups=["g"], topics=["orders"])),
+    ),
+    "delete all offsets": (
+        *(IDLE, lambda here: plan_delete_offsets(here, groups=["g"], all_topics=True)),
+    ),
+    "delete unsubscribed": (LIVE, lambda here: plan_delete_unsubscribed(here, groups=["g"])),
+    "copy": (IDLE, lambda here: plan_copy(here, source="g", target="new")),
+    "rename": (IDLE, lambda here: plan_rename(here, source="g", target="new")),
+    "restore": (IDLE, lambda here: plan_restore(here, SAVED)),
+    "rescue": (IDLE, lambda here: plan_rescue(here, groups=["g"])),
+    "pause": (READS, lambda here: plan_pause(here, group="g", topics=["orders"])),
+    "pause that commits first": (
+        *(READS, lambda here: plan_pause(here, group="g", topics=["orders"], terms=COMMITS_FIRST)),
+    ),
+    "undo": (IDLE, lambda here: plan_undo(MOVED, here)),
+    "undo of a new offset": (IDLE, lambda here: plan_undo(MADE, here)),
+    "undo of a deletion": (IDLE, lambda here: plan_undo(REMOVED, here)),
+    "undo, whatever moved": (IDLE, lambda here: plan_undo(MOVED, here, moved=IfMoved.RESTORE)),
+}
+
+
+@pytest.mark.parametrize(("about", "planner"), PLANNERS.values(), ids=PLANNERS)
+def test_unread_is_not_uncommitted(about: Group, planner: Planner) -> None:
+    """No planner says that nothing is committed, or changes anything: it says what was not read."""
+    here = replace(snapshot(about, logs={ORDERS: (0, 10)}), problems=(TIMED_OUT,))
+
+    made = planner(here)
+
+    told = [(found.rule, found.why) for found in made.findings]
+    assert ("unreadable", "committed offsets could not be read: no answer within 3 s") in told
+    assert not {"no-commit", "moved-since", "nothing-to-undo"} & {rule for rule, _ in told}, told
+    assert () == made.steps
+
+
+@pytest.mark.parametrize("terms", [HoldTerms(), COMMITS_FIRST], ids=["plain", "commits first"])
+def test_a_pause_commits_nothing_over_an_unread_offset(terms: HoldTerms) -> None:
+    """One partition whose offset could not be read blocks by that reason alone."""
+    unread = Problem(Unread.COMMIT, "denied", "g", *ORDERS)
+    here = replace(held.without_commits(held.facts(READS), 0), problems=(unread,))
+
+    made = plan_pause(here, group="g", topics=["orders:0"], terms=terms)
+
+    assert [unread_offset("g", ORDERS, "denied")] == [
+        found for found in made.findings if found.severity is Severity.BLOCK
+    ]
+    assert [Action.HOLD] == [one.action for one in made.steps]

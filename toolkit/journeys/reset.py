@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toolkit.errors import NotFound, UsageError
+from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_facts, read_topics
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.group_choice import GroupChoice
@@ -15,12 +15,12 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot, TopicPartition
 from toolkit.model.names import ExactName, shown_name
-from toolkit.plan import Position
-from toolkit.planning.changes.reset import plan_reset, skip_unused_topics
+from toolkit.planning.changes.reset import may_have_committed, plan_reset, skip_unused_topics
 from toolkit.planning.changes.targets import (
     FromOffsets,
     PastEnd,
     Target,
+    from_group,
     from_offsets,
     parse_target,
 )
@@ -139,15 +139,7 @@ def resolve_target(access: ClusterAccess, to: RequestedTarget | Target) -> Targe
     if not isinstance(where, FromGroup):
         return where
     facts = read_topics(access, [ExactName(where.group)])
-    rows: dict[tuple[str | None, TopicPartition], int | Position] = {
-        (None, TopicPartition(c.topic, c.partition)): Position.of(c)
-        for c in facts.commits
-        if c.group_id == where.group
-    }
-    if not rows:
-        hint = "name another group"
-        raise NotFound(f"group {where.group!r} has no committed offsets", hint=hint)
-    return from_offsets(rows, source=f"{FROM_GROUP} {shown_name(where.group)}")
+    return from_group(facts, where.group, source=f"{FROM_GROUP} {shown_name(where.group)}")
 
 
 def reset_call(
@@ -177,10 +169,9 @@ def reset_call(
 def _meant(
     facts: Snapshot, topics: Sequence[str], where: Target, *, new_topics: bool
 ) -> Collection[str] | None:
-    """Return which of all groups are meant: those in a file, or with a commit on a topic."""
+    """Return which of all groups are meant: those in a file, or that committed to a topic."""
     if isinstance(where, FromOffsets):
         return {name for name in where.rows if name is not None}
     if not topics or new_topics:
         return None
-    names = {scope.topic for scope in parse_topics(topics)}
-    return {commit.group_id for commit in facts.commits if commit.topic in names}
+    return may_have_committed(facts, {scope.topic for scope in parse_topics(topics)})

@@ -10,6 +10,7 @@ import pytest
 from facts import NOON, idle, live, member, snapshot
 from guardrail_cases import ORDERS, plan, step
 
+from toolkit.errors import BrokerRefused, NotFound
 from toolkit.model import Commit, Group, Problem, Snapshot, Unread
 from toolkit.plan import Action, Change, Plan, Position, Severity
 from toolkit.planning.changes.copy import plan_copy, plan_rename
@@ -17,9 +18,9 @@ from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.rescue import plan_rescue
-from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.reset import may_have_committed, plan_reset
 from toolkit.planning.changes.restore import plan_restore
-from toolkit.planning.changes.targets import ToOffset
+from toolkit.planning.changes.targets import ToOffset, from_group
 from toolkit.planning.changes.undo import IfMoved, plan_undo
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.partition_selection import unread_offset
@@ -87,3 +88,26 @@ def test_a_pause_commits_nothing_over_an_unread_offset(terms: HoldTerms) -> None
         found for found in made.findings if found.severity is Severity.BLOCK
     ]
     assert [Action.HOLD] == [one.action for one in made.steps]
+
+
+@pytest.mark.parametrize("unread", [TIMED_OUT, Problem(Unread.COMMIT, "denied", "g", *ORDERS)])
+def test_a_reset_to_the_offsets_of_a_group_needs_all_of_them(unread: Problem) -> None:
+    """What was read of the group is not all that it has committed."""
+    here = replace(held.facts(READS), problems=(unread,))
+
+    with pytest.raises(BrokerRefused, match=f"offsets of group g could not be read: {unread.why}"):
+        from_group(here, "g", source="from-group g")
+    with pytest.raises(NotFound, match="group other has no committed offsets"):
+        from_group(here, "other", source="from-group other")
+
+
+def test_all_groups_that_may_have_committed_to_a_topic() -> None:
+    """Among all groups, one whose offsets could not be read may be meant too."""
+    on_orders, on_audit = (
+        Problem(Unread.COMMIT, "denied", topic, topic, 0) for topic in ("orders", "audit")
+    )
+    here = replace(held.facts(READS), problems=(replace(TIMED_OUT, group_id="unread"), on_orders))
+
+    assert {"g", "unread", "orders"} == may_have_committed(here, {"orders"})
+    here = replace(here, problems=(on_audit,))
+    assert {"g"} == may_have_committed(here, {"orders"})

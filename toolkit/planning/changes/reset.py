@@ -7,10 +7,10 @@ epoch stay if the offset stays; `toolkit.planning.changes.clamp` says what a new
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition, Unread
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.changes.clamp import clamp_to_log, moved_to
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, narrow
@@ -58,6 +58,18 @@ def plan_reset(
     words = f"reset {', '.join([list_names(groups), *map(str, scopes)])} {target.words}"
     allows = frozenset({NEW_TOPICS} if new_topics else ())
     return plan_of(snapshot, parts(), intent=Intent.RESET, request=words, allows=allows)
+
+
+def may_have_committed(snapshot: Snapshot, topics: Collection[str]) -> set[str]:
+    """Return the groups with committed offsets of some topics, and those that may have some."""
+    unread = {Unread.COMMITS, Unread.COMMIT}
+    return {commit.group_id for commit in snapshot.commits if commit.topic in topics} | {
+        problem.group_id
+        for problem in snapshot.problems
+        if problem.what in unread
+        and problem.group_id
+        and (problem.topic is None or problem.topic in topics)
+    }
 
 
 def skip_unused_topics(plan: Plan) -> Plan:

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from toolkit.errors import UsageError
-from toolkit.model import Commit, Group, LogOffsets, TopicPartition
+from toolkit.errors import BrokerRefused, NotFound, UsageError
+from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition, Unread
 from toolkit.model.names import shown_name
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Finding, Position, Severity
@@ -354,6 +354,30 @@ def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None
             raise UsageError(f"an offset cannot be negative: {offset} for {where}")
         rows[group_id][partition] = row
     return FromOffsets(dict(rows), source, cluster_id)
+
+
+def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets:
+    """
+    Return a target from what another group has committed.
+
+    Raises NotFound for a group without commits, and BrokerRefused where one could not be read.
+    """
+    for problem in snapshot.problems:
+        if problem.group_id == group_id and problem.what in {Unread.COMMITS, Unread.COMMIT}:
+            raise BrokerRefused(
+                f"committed offsets of group {shown_name(group_id)} could not be read: "
+                f"{problem.why}"
+            )
+    rows: Offsets = {
+        (None, TopicPartition(c.topic, c.partition)): Position.of(c)
+        for c in snapshot.commits
+        if c.group_id == group_id
+    }
+    if not rows:
+        raise NotFound(
+            f"group {shown_name(group_id)} has no committed offsets", hint="name another group"
+        )
+    return from_offsets(rows, source=source)
 
 
 def narrow(

@@ -11,16 +11,17 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from applications import Applications, eventually
+from applications import PATIENCE_S, Applications, eventually
 from brokers import UNCLOSED_SOCKETS, TwoBrokers, kill, restart
-from coordinators import coordinate_by, offsets_partitions
+from clients import AdminClient
+from coordinators import coordinate_by, offsets_partitions, reassign
 from main_program import call_main
 from operators import Operator
 from payment_groups import AT_0, AT_7, PaymentGroups, StartOperator
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
-from toolkit.kafka_io.client.leaders import ask_leaders, find_leaders
+from toolkit.kafka_io.client.leaders import ask_leaders, described_once, find_leaders
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER
 from toolkit.kafka_io.logs.log_offsets import list_offsets_request
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -106,6 +107,27 @@ def test_leaders_that_moved(payments: PaymentGroups) -> None:
         (one.about, one.entry.offset)
         for one in sorted(replies, key=lambda one: (one.partition, one.about))
     ]
+
+
+def test_a_leader_that_moves_while_facts_are_read(payments: PaymentGroups) -> None:
+    """A description that is kept for the facts of a plan is not kept where a leader has moved."""
+    apps, place = payments.apps, payments.orders
+    with Connection(payments.operator.cluster) as connection, described_once():
+        then, _ = find_leaders(connection, [place])
+        reassign(payments.operator.cluster, place.topic, [[3 - then[place].node_id]])
+        eventually(lambda: leader_of(apps.admin, place) == 3 - then[place].node_id)
+        kept, _ = find_leaders(connection, [place])
+        replies = list(ask_leaders(connection, kept, first_and_last))
+        now, _ = find_leaders(connection, [place])
+
+    assert (then, 3 - then[place].node_id) == (kept, now[place].node_id)
+    assert [("first", 0), ("last", 10)] == [(one.about, one.entry.offset) for one in replies]
+
+
+def leader_of(admin: AdminClient, place: TopicPartition) -> int:
+    """Return the broker that leads a partition."""
+    topic = admin.list_topics(place.topic, timeout=PATIENCE_S).topics[place.topic]
+    return int(topic.partitions[place.partition].leader)
 
 
 def first_and_last(partitions: Sequence[TopicPartition]) -> Iterable[tuple[str, Any]]:

@@ -4,9 +4,11 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicCollection
 from idle_groups import idle_group
+from kafka.protocol.metadata import MetadataRequest
 from timed_records import produce
 
 from toolkit.errors import NotFound
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_one_group, read_snapshot
 from toolkit.model import Cluster, Problem, TimedOffset, TopicPartition, Unread
@@ -46,6 +48,32 @@ def test_what_a_snapshot_has_not(apps: Any, planned: Any) -> None:
     assert [(c.offset, c.committed_at is None) for c in facts.commits] == [(2, False)]
     assert plain.groups[0].group_id == facts.groups[0].group_id == group
     assert (facts.at, facts.at_time, facts.problems) == (None, {}, ())
+
+
+def test_each_topic_is_described_once(
+    apps: Any, planned: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaders, epochs, ids and where logs stood come from one description of each topic."""
+    group, read, new = planned
+    asked: list[str] = []
+    send = Connection.send
+
+    def noted(self: Connection, request: Any, **to: Any) -> Any:
+        if isinstance(request, MetadataRequest):
+            asked.extend(topic.name for topic in request.topics or ())
+        return send(self, request, **to)
+
+    monkeypatch.setattr(Connection, "send", noted)
+    facts = read_plan_facts(apps.cluster, groups=[group], topics=[new], at=NOON)
+
+    assert [(TopicPartition(read, 0), (0, 5, 5)), (TopicPartition(new, 1), (0, 3, 3))] == [
+        (place, (log.log_start, log.last_stable, log.log_end))
+        for place, log in sorted(facts.logs.items(), key=lambda one: one[0].topic == new)
+        if place.partition or place.topic == read
+    ]
+    assert {"__consumer_offsets": 1, new: 1, read: 1} == {
+        name: asked.count(name) for name in sorted(asked) if not name.startswith("offsetbook-")
+    }
 
 
 def test_where_logs_stood(apps: Any, planned: Any) -> None:

@@ -13,6 +13,7 @@ from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.client.leaders import (
     TOPICS_PER_REQUEST,
     describe_topics,
+    described_once,
     topic_id,
     topic_reason,
 )
@@ -44,6 +45,7 @@ def read_plan_facts(
         )
 
 
+@described_once()
 def plan_facts_over(
     connection: Connection,
     *,

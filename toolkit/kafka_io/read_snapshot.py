@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from toolkit.errors import NotFound
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.leaders import described_once
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
 from toolkit.kafka_io.groups.describe_groups import commits_without, describe_groups, without_ended
@@ -46,6 +47,7 @@ OnProgress = Callable[[Progress], None]
 CommitTimes = bool | Callable[[Group], bool]  # whether, or of which groups
 
 
+@described_once()
 def read_snapshot(
     cluster: Cluster,
     *,
@@ -106,6 +108,7 @@ def read_one_group(cluster: Cluster, name: str, *, commit_times: bool = False) -
     )
 
 
+@described_once()
 def snapshot_over(
     connection: Connection,
     *,

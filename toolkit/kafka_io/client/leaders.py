@@ -6,6 +6,8 @@ import time
 from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -40,10 +42,46 @@ class LeaderReply(NamedTuple):
     entry: Any | str
 
 
-def describe_topics(connection: Connection, topics: Sequence[str]) -> Iterable[Any]:
-    """Return the metadata of each topic, with an `error_code`; one request."""
-    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-    return connection.send(MetadataRequest(topics=named, allow_auto_topic_creation=False)).topics  # type: ignore[no-any-return] # generated at run time from a schema
+# What was described over a connection, by the names of topics, within `described_once`.
+_DESCRIBED: ContextVar[dict[Connection, dict[str, Any]] | None] = ContextVar(
+    "topics that were described", default=None
+)
+
+
+@contextmanager
+def described_once() -> Iterator[None]:
+    """
+    Describe each topic once until the end of the block, for facts that are read together.
+
+    A topic that does not exist or has a partition without a leader is described again each time,
+    and so is one of which a leader has moved.
+    """
+    if _DESCRIBED.get() is not None:
+        yield
+        return
+    token = _DESCRIBED.set({})
+    try:
+        yield
+    finally:
+        _DESCRIBED.reset(token)
+
+
+def describe_topics(
+    connection: Connection, topics: Sequence[str], *, refresh: bool = False
+) -> list[Any]:
+    """Return the metadata of each topic, with an `error_code`; one request at most."""
+    known = {} if (here := _DESCRIBED.get()) is None else here.setdefault(connection, {})
+    found = {} if refresh else {name: known[name] for name in topics if name in known}
+    named = [MetadataRequest.MetadataRequestTopic(name=n) for n in topics if n not in found]
+    if named:
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        found |= {topic.name: topic for topic in connection.send(request).topics}
+        known |= {name: topic for name, topic in found.items() if _is_settled(topic)}
+    return [*found.values()]
+
+
+def _is_settled(topic: Any) -> bool:
+    return topic.error_code == ErrorCode.NONE and all(p.leader_id >= 0 for p in topic.partitions)
 
 
 def topic_id(topic: Any) -> str:
@@ -58,7 +96,7 @@ def topic_reason(code: int) -> str:
 
 
 def find_leaders(
-    connection: Connection, partitions: Collection[TopicPartition]
+    connection: Connection, partitions: Collection[TopicPartition], *, refresh: bool = False
 ) -> tuple[dict[TopicPartition, LogLeader], dict[TopicPartition, str]]:
     """Return the leader of each partition that has one, and in words why the others have none."""
     leaders: dict[TopicPartition, LogLeader] = {}
@@ -67,7 +105,7 @@ def find_leaders(
     for partition in without:
         by_topic[partition.topic].append(partition)
     for chunk in in_chunks(sorted(by_topic), TOPICS_PER_REQUEST):
-        for topic in describe_topics(connection, chunk):
+        for topic in describe_topics(connection, chunk, refresh=refresh):
             if topic.error_code != ErrorCode.NONE:
                 without.update(dict.fromkeys(by_topic[topic.name], topic_reason(topic.error_code)))
                 continue
@@ -110,7 +148,9 @@ def ask_leaders(
             return
         time.sleep(wait_s)
         try:
-            leaders, without = find_leaders(connection, {partition for _, partition in moved})
+            leaders, without = find_leaders(
+                connection, {partition for _, partition in moved}, refresh=True
+            )
         except ToolkitError:
             yield from moved.values()
             return

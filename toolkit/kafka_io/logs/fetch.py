@@ -166,8 +166,10 @@ class LogReading:
             yield from results
             yield from self._overdue()
 
-    def _look_up(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-        leaders, failed = find_leaders(self.connection, [*places]) if self.next else ({}, {})
+    def _look_up(
+        self, places: Iterable[TopicPartition], *, refresh: bool = False
+    ) -> dict[TopicPartition, str]:
+        leaders, failed = find_leaders(self.connection, [*places], refresh=refresh)
         self.leaders |= {place: leader.node_id for place, leader in leaders.items()}
         return failed
 
@@ -178,7 +180,7 @@ class LogReading:
             self.look_up_at = time.monotonic() + RETRY_PAUSE_S
             # While another broker takes over, the new leader may be unknown.
             with suppress(BrokerRefused, ClusterUnreachable):
-                self._look_up(lost)
+                self._look_up(lost, refresh=True)
         busy = {node for node, _ in self.pending.values()}
         of_leader: dict[int, list[TopicPartition]] = defaultdict(list)
         for place in self.next:

@@ -12,6 +12,7 @@ import numpy as np
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import in_chunks
+from toolkit.kafka_io.client.leaders import described_once
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.fetch import (
@@ -53,6 +54,7 @@ def read_record_times(
     return {position: first.at for position, first in found.items() if first.at}
 
 
+@described_once()
 def read_first_records(
     cluster: Cluster,
     positions: Collection[RecordPosition],
@@ -76,6 +78,7 @@ def read_first_records(
     }
 
 
+@described_once()
 def read_first_committed(
     cluster: Cluster, positions: Collection[RecordPosition], *, most: int = MOST
 ) -> dict[RecordPosition, int | None]:

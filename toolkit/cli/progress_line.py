@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
+from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
 
 if TYPE_CHECKING:
     from toolkit.kafka_io.read_snapshot import Progress
+    from toolkit.model import Cluster
 
 TICK_S = 1.0
 
@@ -33,10 +36,8 @@ class ProgressLine:
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the read is, in steps of a hundredth."""
-        if not self.visible:
-            return
-        percent = 100 * progress.done // max(progress.total, 1)
-        self.show(f"{progress.step} {percent} %")
+        if self.visible:
+            self.show(_in_words(progress))
 
     def show(self, text: str) -> None:
         """Show what is being done; the time it takes is shown until `clear`."""
@@ -76,3 +77,30 @@ class ProgressLine:
             if line != self._shown:
                 self._shown = line
                 os.write(self._stderr, f"\r\033[K{line}".encode())
+
+
+class ProgressOfClusters(ProgressLine):
+    """The line of clusters that are read at the same time: how many are, and the last step."""
+
+    def __init__(self, clusters: Sequence[Cluster], *, visible: bool) -> None:
+        """Prepare a line about one cluster, or about all."""
+        self._is_one = len(clusters) == 1
+        subject = clusters[0].name if self._is_one else counted(len(clusters), "cluster")
+        super().__init__(subject, visible=visible)
+        self._read = 0
+
+    def of(self, cluster: Cluster) -> Callable[[Progress], None]:
+        """Return what shows how far the read of one cluster is."""
+        if self._is_one:
+            return self
+        return lambda progress: self.show(
+            f"{self._read:,} read, {cluster.name}: {_in_words(progress)}"
+        )
+
+    def count(self) -> None:
+        """Count one more that is read."""
+        self._read += 1
+
+
+def _in_words(progress: Progress) -> str:
+    return f"{progress.step} {100 * progress.done // max(progress.total, 1)} %"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from toolkit.cli.options import CommandScope
 from toolkit.cli.output import echo_error, printable_name
-from toolkit.cli.progress_line import ProgressLine
+from toolkit.cli.progress_line import ProgressOfClusters
 from toolkit.errors import NotFound, ToolkitError
 from toolkit.model import select_groups
+from toolkit.model.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from toolkit.journeys.cluster_access import ClusterAccess
@@ -57,24 +58,36 @@ def read_clusters(
     tell: Callable[[ToolkitError], None] = echo_error,
 ) -> FleetReading[Report]:
     """
-    Ask the chosen clusters one after the other; say, on stderr, which one failed and why.
+    Ask the chosen clusters at the same time; say, on stderr, which one failed and why.
 
     Raises NotFound where none of the named groups exists.
     """
     from toolkit.journeys.cluster_access import ClusterAccess, find_clusters
 
-    reading: FleetReading[Report] = FleetReading()
-    for cluster in find_clusters(scope.clusters, scope.fleet):
-        progress = ProgressLine(cluster.name, visible=not scope.quiet and sys.stderr.isatty())
-        access = ClusterAccess(cluster, fleet_file=scope.fleet, on_progress=progress)
+    clusters = find_clusters(scope.clusters, scope.fleet)
+    progress = ProgressOfClusters(clusters, visible=not scope.quiet and sys.stderr.isatty())
+
+    def ask(cluster: Cluster) -> Report | ToolkitError:
         try:
-            reading.reports.append(journey(access))
-            _keep_names(cluster, reading.snapshots[-1], scope)
+            on_progress = progress.of(cluster)
+            return journey(ClusterAccess(cluster, fleet_file=scope.fleet, on_progress=on_progress))
         except ToolkitError as exc:
-            tell(exc)
-            reading.errors.append(exc)
+            return exc
         finally:
-            progress.clear()
+            progress.count()
+
+    try:
+        answers = side_by_side(ask, clusters)
+    finally:
+        progress.clear()
+    reading: FleetReading[Report] = FleetReading()
+    for cluster, answer in zip(clusters, answers, strict=True):
+        if isinstance(answer, ToolkitError):
+            tell(answer)
+            reading.errors.append(answer)
+        else:
+            reading.reports.append(answer)
+            _keep_names(cluster, answer.facts, scope)
     _note_missing(reading, scope.groups, tell)
     return reading
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from toolkit.errors import NotFound, ToolkitError
@@ -12,11 +11,10 @@ from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.unsubscribed import unsubscribed as of_cluster
 from toolkit.model import Cluster, Problem, Unread
 from toolkit.model.plurals import counted
+from toolkit.model.side_by_side import side_by_side
 from toolkit.planning.frames.snapshot_frames import problems_of_clusters
 from toolkit.report.progress_line import progress_line
 from toolkit.report.unsubscribed_report import FleetUnsubscribed, UnsubscribedReport
-
-AT_ONCE = 8  # clusters
 
 
 def unsubscribed(
@@ -42,11 +40,8 @@ def unsubscribed(
         except ToolkitError as exc:
             return exc
 
-    with (
-        progress_line(f"reading {counted(len(chosen), 'cluster')}"),
-        ThreadPoolExecutor(AT_ONCE) as readers,
-    ):
-        found = dict(zip((c.name for c in chosen), readers.map(read, chosen), strict=True))
+    with progress_line(f"reading {counted(len(chosen), 'cluster')}"):
+        found = dict(zip((c.name for c in chosen), side_by_side(read, chosen), strict=True))
     reports = tuple(one for one in found.values() if isinstance(one, UnsubscribedReport))
     failed = {name: one for name, one in found.items() if isinstance(one, ToolkitError)}
     # That a group is not on every cluster is no error.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.model import Cluster
+from toolkit.model.side_by_side import side_by_side
 from toolkit.report.display import HEADLESS_VARIABLE
 from toolkit.runner.execution import CellStep, NotebookJob, RunEnd, execute
 from toolkit.runner.parameters import (
@@ -31,7 +32,6 @@ from toolkit.storage.state_folder import Operator
 
 REPORT_NAME = "report.html"
 _LONGEST_LABEL = 40
-_CLUSTERS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +206,7 @@ def _clusters_of(values: Mapping[str, object]) -> tuple[str, ...]:
 def _cluster_ids(values: Mapping[str, object]) -> dict[str, str | None]:
     """Return the id of each cluster of a run; None where it is not in the fleet or is silent."""
     names, fleet = _clusters_of(values), _fleet(values)
-    with ThreadPoolExecutor(_CLUSTERS_AT_ONCE) as pool:
-        return dict(zip(names, pool.map(_id, [fleet.get(name) for name in names]), strict=True))
+    return dict(zip(names, side_by_side(_id, [fleet.get(name) for name in names]), strict=True))
 
 
 def _fleet(values: Mapping[str, object]) -> dict[str, Cluster]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from applications import Applications, eventually
+from applications import PATIENCE_S, Applications, eventually
 from click.testing import CliRunner
 from faulty_proxy import FaultyProxy
 from idle_groups import idle_group
@@ -23,6 +24,7 @@ from toolkit.kafka_io.client.shared_connections import SharedConnections, connec
 from toolkit.kafka_io.client.timed_connections import TimedConnections
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.model import Cluster
+from toolkit.model.side_by_side import side_by_side
 from toolkit.sandbox.broker import free_ports
 
 
@@ -196,3 +198,26 @@ def test_a_command_opens_one_connection(operator: Operator, group: str, opened: 
     assert 1 == len(opened)
     assert opened[0] in opened.closed
     assert 0 == opened.requests.count("FindCoordinatorRequest")
+
+
+def test_a_cluster_that_does_not_answer_delays_no_other(
+    bare_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two clusters are connected to at the same time: here each waits for the other."""
+    at_once = threading.Barrier(2)
+    init = Connection.__init__
+
+    def begin(self: Connection, *words: Any, **options: Any) -> None:
+        at_once.wait(PATIENCE_S)
+        init(self, *words, **options)
+
+    monkeypatch.setattr(Connection, "__init__", begin)
+    with closing(SharedConnections()) as shared, shared.in_use():
+
+        def ask(name: str) -> Connection:
+            with connected(replace(bare_cluster, name=name)) as connection:
+                return connection
+
+        eu, us = side_by_side(ask, ["eu", "us"])
+
+    assert eu is not us

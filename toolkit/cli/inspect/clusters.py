@@ -27,15 +27,13 @@ COLUMNS: dict[str, Kind] = {
 @OUTPUT
 def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> None:
     """List the clusters in the fleet file and check that they are reachable."""
-    from concurrent.futures import ThreadPoolExecutor
-
     from toolkit.cli.output import write_rows
     from toolkit.journeys.cluster_access import find_clusters
     from toolkit.model.rows import Rows
+    from toolkit.model.side_by_side import side_by_side
 
     chosen = find_clusters(clusters, fleet)
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        rows = list(pool.map(_knock, chosen))
+    rows = side_by_side(_knock, chosen)
     table = Rows(COLUMNS, [tuple(row[name] for name in COLUMNS) for row in rows])
     write_rows(table, output, important=("cluster", "problem", "address", "brokers", "groups"))
     failed = sum(1 for row in rows if row["problem"])

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -37,8 +37,8 @@ from toolkit.model.cluster import CHOICES, SECRET_SETTINGS
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.model.server_addresses import read_servers
+from toolkit.model.side_by_side import side_by_side
 
-CLUSTERS_AT_ONCE = 16
 OLDEST_TESTED = 20  # metadata.version of 3.8, the last before 3.9
 REPORTS_GROUP_CONFIGS = 22  # metadata.version from which brokers report them: 4.0
 # Ages and time lag compare broker time with this machine's.
@@ -78,9 +78,7 @@ def check_clusters(clusters: Sequence[Cluster], *, mask: bool) -> list[CheckRow]
 
     With `mask`, no row has a value of a setting. A cluster that does not answer is a row.
     """
-    with ThreadPoolExecutor(max_workers=CLUSTERS_AT_ONCE) as pool:
-        found = pool.map(partial(check_cluster, mask=mask), clusters)
-        return [row for rows in found for row in rows]
+    return [*chain(*side_by_side(partial(check_cluster, mask=mask), clusters))]
 
 
 def check_cluster(cluster: Cluster, *, mask: bool = False) -> list[CheckRow]:

@@ -49,6 +49,7 @@ class SharedConnections:
 
     def __init__(self) -> None:
         self._open: dict[Key, _OpenConnection] = {}
+        self._opening: dict[Key, threading.Lock] = {}
         self._lock = threading.Lock()
         _ALL.add(self)
 
@@ -83,10 +84,17 @@ class SharedConnections:
         from toolkit.kafka_io.client.connection import Connection  # noqa: PLC0415
 
         with self._lock:
-            if key not in self._open:
-                self._open[key] = _OpenConnection(Connection(cluster))
-            self._open[key].take()
-            return self._open[key]
+            opening = self._opening.setdefault(key, threading.Lock())
+        with opening:  # nobody waits here for another cluster, which may not answer
+            with self._lock:
+                if found := self._open.get(key):
+                    found.take()
+                    return found
+            found = _OpenConnection(Connection(cluster))
+            with self._lock:
+                found.take()
+                self._open[key] = found
+            return found
 
     def _give_back(self, key: Key, found: _OpenConnection) -> None:
         with self._lock:

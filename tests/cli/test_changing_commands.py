@@ -58,6 +58,7 @@ def here(offsetbook_here: Command, bare_fleet: Path) -> Command:
 
 BEFORE: Held = {0: (5, "a note"), 1: (6, "a note")}
 RESET: Held = {0: (0, ""), 1: (0, "")}
+OFFSETS = ("before", "after")
 
 
 @pytest.fixture
@@ -79,6 +80,9 @@ def test_a_dry_run_changes_nothing_and_says_so(idle: Any, here: Command, held: A
     assert 0 == done.returncode
     rows = json.loads(done.stdout)
     assert [(5, 0, -5), (6, 0, -6)] == [(r["before"], r["after"], r["distance"]) for r in rows]
+    # The records were written one after the other, within some milliseconds of now.
+    times = [[datetime.fromisoformat(r[f"{which}_time"]) for r in rows] for which in OFFSETS]
+    assert all(after <= before <= datetime.now(UTC) for before, after in zip(*times, strict=True))
     assert "dry run: nothing was changed. Fingerprint: " in done.stderr
     assert BEFORE == held(idle[0])
 

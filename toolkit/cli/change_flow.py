@@ -154,10 +154,11 @@ def print_outcome(outcome: ChangeOutcome) -> int:
 
 def write_plan(change: PlannedChange, command: CommandTarget) -> None:
     """Write a plan's changes to stdout; for people, the columns that they need."""
-    if command.output != "table":
-        write_frame(change.changes, command.output)
-        return
-    write_frame(change.review[change.main_columns], command.output, important=FIRST, is_whole=True)
+    if command.output == "table":
+        main = change.review[change.main_columns]
+        write_frame(main, command.output, important=FIRST, is_whole=True)
+    else:
+        write_frame(change.review, command.output)
     if change.why_untimed:
         click.echo(f"the times of the records are not shown: {change.why_untimed}", err=True)
 

@@ -144,8 +144,8 @@ def change(run: FaultRun, idle: IdleGroups) -> tuple[str, float]:
         again = idle.operator.apply(plan)  # the same command once more
         assert again.is_done, (run, again)
     assert after == idle.committed(), run
-    undone = eventually(lambda: next(filter(is_readable, [idle.operator.undo(plan)]), None))
-    assert idle.operator.apply(undone).is_done, run
+    undo = eventually(lambda: [one for one in [idle.operator.undo(plan)] if is_readable(one)])[0]
+    assert idle.operator.apply(undo).is_done, run
     assert before == idle.committed(), run
     events = [str(entry.event) for entry in idle.operator.log]  # which verifies the log
     assert events.count("intent") == events.count("outcome"), (run, events)

@@ -122,12 +122,12 @@ def snapshot_over(
     taken_at = datetime.now(UTC)
     found = _read_groups(connection, groups, on_progress, offsets=offsets)
     described, commits = found.described, found.commits
-    hidden = list(find_hidden(connection))
+    partitions = _partitions(described, commits) if offsets else set()
+    hidden = list(find_hidden(connection, sorted({partition.topic for partition in partitions})))
     if groups and not found.missing:  # all requested groups exist
         hidden = [problem for problem in hidden if problem.what is Unread.HIDDEN_COMMITS]
     if not offsets:
         hidden = [problem for problem in hidden if problem.what is not Unread.HIDDEN_COMMITS]
-    partitions = _partitions(described, commits) if offsets else set()
     on_progress(Progress("log offsets", 0, len(partitions)))
     logs, unknown = read_log_offsets(connection, partitions)
     untimed: list[Problem] = []

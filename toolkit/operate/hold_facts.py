@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.leaders import described_once
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_group_settings
 from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
@@ -23,6 +24,7 @@ APART_S = 2.0  # two samples give the production rate
 MS = 1000
 
 
+@described_once()
 def sample_hold_facts(
     cluster: Cluster,
     group: str,

@@ -70,14 +70,24 @@ def describe_topics(
     connection: Connection, topics: Sequence[str], *, refresh: bool = False
 ) -> list[Any]:
     """Return the metadata of each topic, with an `error_code`; one request at most."""
-    known = {} if (here := _DESCRIBED.get()) is None else here.setdefault(connection, {})
+    known = _known(connection)
     found = {} if refresh else {name: known[name] for name in topics if name in known}
     named = [MetadataRequest.MetadataRequestTopic(name=n) for n in topics if n not in found]
     if named:
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
         found |= {topic.name: topic for topic in connection.send(request).topics}
-        known |= {name: topic for name, topic in found.items() if _is_settled(topic)}
+        keep_described(connection, found.values())
     return [*found.values()]
+
+
+def keep_described(connection: Connection, topics: Iterable[Any]) -> None:
+    """Keep what a request of another kind has told of topics, within `described_once`."""
+    _known(connection).update((topic.name, topic) for topic in topics if _is_settled(topic))
+
+
+def _known(connection: Connection) -> dict[str, Any]:
+    here = _DESCRIBED.get()
+    return {} if here is None else here.setdefault(connection, {})
 
 
 def _is_settled(topic: Any) -> bool:

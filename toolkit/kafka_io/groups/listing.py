@@ -7,6 +7,7 @@ Brokers leave out groups and topics that the user may not describe.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from uuid import uuid4
 
 from kafka.protocol.admin import ListGroupsRequest
@@ -16,13 +17,14 @@ from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
+from toolkit.kafka_io.client.leaders import TOPICS_PER_REQUEST, keep_described
 from toolkit.kafka_io.logs.log_offsets import leaderless_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Group, GroupState, GroupType, Problem, Unread
 
 DESCRIBE = 8  # AclOperation.DESCRIBE, the number of its bit
 # Later versions do not report it for the cluster (KIP-700); Apache Kafka 4 still has these.
-OLDEST, NEWEST = 8, 9
+OLDEST, NEWEST = 8, 10
 GROUPS_HIDDEN = Problem(
     Unread.GROUPS,
     "those that you may not describe are left out; the ACL Describe on Cluster is missing",
@@ -113,18 +115,19 @@ def group_state(reported: str | None) -> GroupState:
         return GroupState.UNKNOWN
 
 
-def find_hidden(connection: Connection) -> tuple[Problem, ...]:
+def find_hidden(connection: Connection, topics: Sequence[str] = ()) -> tuple[Problem, ...]:
     """
     Return a problem each where groups, and committed offsets, may be hidden from this user.
 
     A broker reports whether the user may describe the cluster, which shows all groups (KIP-430).
     For topics, the request names one that does not exist: only a user that may describe every topic
-    gets that answer. An ACL that denies single topics is not found that way. Raises
-    ClusterUnreachable.
+    gets that answer. An ACL that denies single topics is not found that way. The request describes
+    some of the `topics` on the way, for `described_once`. Raises ClusterUnreachable.
     """
-    probe = MetadataRequest.MetadataRequestTopic(name=f"offsetbook-{uuid4()}")
+    probe = f"offsetbook-{uuid4()}"
+    named = [MetadataRequest.MetadataRequestTopic(name=n) for n in (probe, *topics)]
     request = MetadataRequest(
-        topics=[probe],
+        topics=named[:TOPICS_PER_REQUEST],
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=True,
         min_version=OLDEST,
@@ -135,7 +138,8 @@ def find_hidden(connection: Connection) -> tuple[Problem, ...]:
     except BrokerRefused:  # it does not support these versions
         return ()
     allowed: set[int] | None = response.authorized_operations  # None: not reported
-    denied = {topic.error_code for topic in response.topics}
+    keep_described(connection, response.topics)
+    denied = {topic.error_code for topic in response.topics if topic.name == probe}
     return (
         *([] if allowed is None or DESCRIBE in allowed else [GROUPS_HIDDEN]),
         *([TOPICS_HIDDEN] if ErrorCode.TOPIC_AUTHORIZATION_FAILED in denied else []),

@@ -57,6 +57,11 @@ class Problem:
         """Whether groups may exist that were not listed."""
         return self.what is Unread.GROUPS
 
+    @property
+    def hides_commits(self) -> bool:
+        """Whether a group may have committed offsets that could not be read."""
+        return self.what in {Unread.COMMITS, Unread.COMMIT}
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -25,7 +25,7 @@ from toolkit.planning.changes.targets import LARGEST_OFFSET
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
 from toolkit.planning.holds.hold_rules import CASE_RULES, GROUP_RULES, holders, is_own_hold
-from toolkit.planning.selection.group_selection import no_such_group
+from toolkit.planning.selection.group_selection import no_such_group, unread_facts
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
@@ -163,9 +163,7 @@ def plan_resume(
         held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
         # Committed offsets are not needed: no offset is moved.
         hidden = [p for p in facts.index.about_group.get(group, ()) if p.what in NEEDED_TO_RESUME]
-        yield from (
-            block("unreadable", f"{p.what} could not be read: {p.why}", group) for p in hidden
-        )
+        yield from (unread_facts(group, problem) for problem in hidden)
         idle = [p for p in partitions if p not in held]
         if idle and not hidden:
             yield note("not-paused", f"{in_short(idle)} is not paused", group)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition, Unread
+from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.changes.clamp import clamp_to_log, moved_to
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, narrow
@@ -62,11 +62,10 @@ def plan_reset(
 
 def may_have_committed(snapshot: Snapshot, topics: Collection[str]) -> set[str]:
     """Return the groups with committed offsets of some topics, and those that may have some."""
-    unread = {Unread.COMMITS, Unread.COMMIT}
     return {commit.group_id for commit in snapshot.commits if commit.topic in topics} | {
         problem.group_id
         for problem in snapshot.problems
-        if problem.what in unread
+        if problem.hides_commits
         and problem.group_id
         and (problem.topic is None or problem.topic in topics)
     }

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from toolkit.errors import BrokerRefused, NotFound, UsageError
-from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition, Unread
+from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Finding, Position, Severity
@@ -363,7 +363,7 @@ def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets
     Raises NotFound for a group without commits, and BrokerRefused where one could not be read.
     """
     for problem in snapshot.problems:
-        if problem.group_id == group_id and problem.what in {Unread.COMMITS, Unread.COMMIT}:
+        if problem.group_id == group_id and problem.hides_commits:
             raise BrokerRefused(
                 f"committed offsets of group {shown_name(group_id)} could not be read: "
                 f"{problem.why}"

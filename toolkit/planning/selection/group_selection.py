@@ -17,7 +17,6 @@ from toolkit.model import (
     Problem,
     Snapshot,
     TopicPartition,
-    Unread,
     is_pattern,
     select_groups,
 )
@@ -95,7 +94,7 @@ def why_not_idle(
 
     problems = index.about_group.get(group.group_id, ())
     for problem in problems:
-        yield block("unreadable", f"{problem.what} could not be read: {problem.why}")
+        yield unread_facts(group.group_id, problem)
     if group.type is GroupType.SHARE:
         yield block("share-group", NO_OFFSETS)
         return
@@ -105,15 +104,18 @@ def why_not_idle(
         yield block("group-live", why_live(group, Action.COMMIT, changed))
 
 
+def unread_facts(group_id: str, problem: Problem) -> Finding:
+    """Return what blocks where something of a group could not be read."""
+    why = f"{problem.what} could not be read: {problem.why}"
+    return Finding("unreadable", Severity.BLOCK, why, group_id)
+
+
 def is_plannable(index: SnapshotIndex, group: Group) -> bool:
     """Return whether the committed offsets of a group are known, so that changes can be shown."""
     problems = index.about_group.get(group.group_id, ())
-    return group.type is not GroupType.SHARE and not any(map(hides_commits, problems))
-
-
-def hides_commits(problem: Problem) -> bool:
-    """Whether a group may have committed offsets that could not be read."""
-    return problem.what is Unread.COMMITS
+    return group.type is not GroupType.SHARE and not any(
+        problem.hides_commits for problem in problems
+    )
 
 
 def no_such_group(name: str, snapshot: Snapshot) -> Finding:

@@ -11,22 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 
-from toolkit.model import (
-    Commit,
-    Group,
-    GroupState,
-    GroupType,
-    Problem,
-    Snapshot,
-    TopicPartition,
-)
+from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.selection.group_selection import (
     commit_action,
-    hides_commits,
     is_plannable,
+    unread_facts,
     why_not_idle,
 )
 from toolkit.planning.selection.partition_selection import unread_offset
@@ -82,13 +74,13 @@ class Facts:
     def unread_commits(self, group_id: str) -> Iterator[Finding]:
         """Yield why no committed offset of a group could be read: it may have some."""
         for problem in self.index.about_group.get(group_id, ()):
-            if hides_commits(problem):
-                yield _unread(problem, group_id)
+            if problem.hides_commits:
+                yield unread_facts(group_id, problem)
 
     def unreadable(self, group_id: str) -> Iterator[Finding]:
         """Yield the read errors of a group and its committed offsets."""
         for problem in self.index.about_group.get(group_id, ()):
-            yield _unread(problem, group_id)
+            yield unread_facts(group_id, problem)
         for partition, reason in self.index.unread.get(group_id, {}).items():
             yield unread_offset(group_id, partition, reason)
 
@@ -171,10 +163,6 @@ def out_of_range(offset: int, log_start: int, log_end: int) -> str:
 def pending(group_id: str, partition: TopicPartition) -> Finding:
     """Return what blocks where an open transaction would commit over a change, or after a copy."""
     return block("pending-transaction", PENDING, group_id, partition)
-
-
-def _unread(problem: Problem, group_id: str) -> Finding:
-    return block("unreadable", f"{problem.what} could not be read: {problem.why}", group_id)
 
 
 def block(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:

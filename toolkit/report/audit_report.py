@@ -131,7 +131,8 @@ def _intent_cells(summary: EntrySummary) -> tuple[object, ...]:
 def _result(outcome: EntrySummary) -> str:
     counts = Counter[ChangeStatus | None]()
     for step in outcome.steps:
-        counts.update(step.changes)
+        for status, count in step.changes.items():  # `update` takes five times as long
+            counts[status] += count
     counts.pop(None, None)
     counts = counts or Counter(step.status for step in outcome.steps)
     found = "determined later: " if outcome.entry.event is Event.FOUND else ""

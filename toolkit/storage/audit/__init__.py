@@ -28,6 +28,7 @@ from toolkit.storage.audit.runs import (
     last_runs,
     newest_run,
     read,
+    read_run,
     read_summaries,
     unfinished,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "newest_run",
     "outcome_entry",
     "read",
+    "read_run",
     "read_summaries",
     "unfinished",
     "verify",

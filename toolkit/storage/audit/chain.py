@@ -101,7 +101,7 @@ def open_line(line: bytes) -> SealedLine | None:
     steps = line[first:stop] if start >= 0 else b""
     rest = line[:first] + line[max(stop, first) : end] + b"}"
     try:
-        content = json.loads(rest)
+        content = json.loads(rest.decode())
         return SealedLine(
             ChainPosition(int(content["seq"]), sealed), content["prev"], content, steps
         )

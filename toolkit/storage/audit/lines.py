@@ -233,9 +233,18 @@ class OpenLog:
         """Take open files, the oldest first, as far as they go now."""
         *starts, self._size = accumulate((os.fstat(one).st_size for one in files), initial=0)
         self._files = tuple(zip(starts, files, strict=True))
+        self._scanned, self._scanned_from = b"", 0
+
+    def scan(self, start: int) -> bytes:
+        """Return the next piece of the log; its lines are then read without asking the file."""
+        self._scanned, self._scanned_from = self.read(start, start + SCANNED_AT_ONCE), start
+        return self._scanned
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes between two places, fewer where the log ends before."""
+        at = self._scanned_from
+        if at <= start and stop <= at + len(self._scanned):
+            return self._scanned[start - at : stop - at]
         parts, stop = [], min(stop, self._size)
         while start < stop:
             begin, file = next(one for one in reversed(self._files) if one[0] <= start)
@@ -305,7 +314,7 @@ def _newest_first(state: Path) -> Iterator[Path]:
 def lines_from(log: OpenLog, start: int) -> Iterator[LinePlace]:
     """Yield the lines of a log that begin at or after a place where a line begins."""
     at = start
-    while chunk := log.read(at, at + SCANNED_AT_ONCE):
+    while chunk := log.scan(at):
         end = chunk.find(b"\n")
         while end >= 0:
             yield LinePlace(log, start, at + end)

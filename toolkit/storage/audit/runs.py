@@ -132,18 +132,16 @@ class RunIndex:
 
     def newest_run(self, cluster_id: str, by: Operator) -> list[LinePlace]:
         """Return the lines of an operator's newest run on a cluster, its intent first."""
-        (first,) = self._index.execute(
-            "SELECT max(line) FROM lines WHERE cluster_id = ? AND who = ? AND host = ?"
+        run_id, _ = self._index.execute(
+            "SELECT run, max(line) FROM lines WHERE cluster_id = ? AND who = ? AND host = ?"
             " AND NOT is_end",
             (cluster_id, *by),
         ).fetchone()
-        if first is None:
-            return []
-        return self._places(
-            "SELECT start, stop FROM lines WHERE line >= ?"
-            " AND run = (SELECT run FROM lines WHERE line = ?) ORDER BY line",
-            *(first, first),
-        )
+        return self.run(run_id)
+
+    def run(self, run_id: str | None) -> list[LinePlace]:
+        """Return the lines of a run, its intent first; none for None."""
+        return self._places("SELECT start, stop FROM lines WHERE run = ? ORDER BY line", run_id)
 
     def _fits(self) -> bool:
         """Return whether the log begins with what is here."""
@@ -279,6 +277,11 @@ def last_runs(
         RunIndex.last_ends, cluster_id=cluster_id, groups=groups, fingerprint=fingerprint
     )
     return _read_lines(state, ends, partial(_run_end, state))
+
+
+def read_run(state: Path, run_id: str) -> list[EntrySummary]:
+    """Return the entries of a run, its intent first, with counts instead of their changes."""
+    return _read_lines(state, partial(RunIndex.run, run_id=run_id), partial(_summary, state))
 
 
 def newest_run(state: Path, cluster_id: str, by: Operator) -> list[EntrySummary]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from applications import Applications
@@ -11,7 +12,11 @@ from plans_of_groups import Orders, copy, delete_group, delete_offsets, rename
 
 from toolkit.model import GroupState
 from toolkit.plan import Action, Plan, Position
+from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.undo_records import read_undo_record
+
+TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
 
 
 @pytest.mark.parametrize(
@@ -90,3 +95,68 @@ def test_the_topic_was_made_anew(operator: Operator, apps: Applications, orders:
     assert "override topic-recreated" in str(operator.refusal(undo).hint)
     assert operator.apply(undo, "topic-recreated").is_done
     assert {group: {orders[0]: Position(7), orders[1]: Position(9)}} == operator.held(group)
+
+
+def test_what_a_run_did_not_change_is_not_undone(
+    operator: Operator, apps: Applications, orders: Orders
+) -> None:
+    """What a broker refused stays as it is now, however far the group has read on since."""
+    group = apps.name("payments")
+    operator.commit(group, dict.fromkeys(orders, 7))
+    planned = operator.reset(group)
+    (step,) = planned.steps
+    good, bad = step.changes
+    bad = bad._replace(after=Position(0, None, TOO_LONG))
+    partly = replace(planned, steps=(replace(step, changes=(good, bad)),))
+    in_part = operator.apply(partly)
+    operator.commit(group, {orders[1]: 9})
+
+    idle = operator.session.undo(in_part.run_id).plan
+    apps.join(group, [orders[0].topic])
+    live = operator.session.undo(in_part.run_id).plan
+
+    assert "1 done, 1 refused" == in_part.summary
+    assert [orders[0]] == [change.partition for _, change in idle.changes] and not idle.findings
+    assert [orders[0]] == [change.partition for _, change in live.changes]
+
+
+def test_what_a_live_group_first_committed_stays(
+    operator: Operator, apps: Applications, orders: Orders
+) -> None:
+    """It cannot be deleted while the group is live, and that is told."""
+    group = apps.name("payments")
+    operator.commit(group, {orders[0]: 7})
+    facts = operator.facts(group, topics=(orders[0].topic,))
+    both = plan_reset(facts, ToOffset(2), groups=[group], topics=[orders[0].topic], new_topics=True)
+    run = operator.apply(both).run_id
+    apps.join(group, [orders[0].topic])
+
+    undo = operator.session.undo(run).plan
+
+    assert [orders[0]] == [change.partition for _, change in undo.changes]
+    assert "stays-committed" in {finding.rule for finding in undo.findings}
+
+
+def test_a_run_that_was_refused_leaves_nothing_to_undo(
+    operator: Operator, apps: Applications, orders: Orders
+) -> None:
+    """Its undo record has a plan of which nothing was made."""
+    group = apps.name("payments")
+    operator.commit(group, {orders[0]: 7})
+    planned = operator.reset(group)
+    steps = tuple(
+        replace(
+            step, changes=tuple(c._replace(after=Position(0, None, TOO_LONG)) for c in step.changes)
+        )
+        for step in planned.steps
+    )
+    refused = operator.apply(replace(planned, steps=steps))
+    apps.join(group, [orders[0].topic])
+
+    undo = operator.session.undo(refused.run_id).plan
+
+    assert "1 refused" == refused.summary
+    assert ["nothing-to-undo: the run changed nothing"] == [
+        f"{f.rule}: {f.why}" for f in undo.findings
+    ]
+    assert () == undo.steps

@@ -204,8 +204,8 @@ def test_the_newest_run_of_somebody(tmp_path: Path) -> None:
     assert [("two", Event.INTENT), ("two", Event.FOUND)] == both
     (one,) = audit.newest_run(tmp_path, INTENT.cluster_id, Operator("eve", RUN.host))
     assert "three" == one.entry.run.run_id
-    assert found == audit.read_run(tmp_path, "two")
-    assert [] == audit.read_run(tmp_path, "tw")
+    assert found == list(audit.read_summaries(tmp_path, {"two"}))
+    assert ["two", "two", "three"] == run_names(audit.read(tmp_path, {"three", "two", "tw"}))
 
 
 def test_no_log_yet(tmp_path: Path) -> None:

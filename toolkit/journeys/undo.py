@@ -3,40 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from toolkit.journeys.change.change_facts import read_plan_snapshot, without_missing
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot
-from toolkit.plan import Action, Intent, Plan
+from toolkit.plan import Action, ChangeStatus, Intent, Plan
 from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
-from toolkit.planning.changes.undo import IfMoved, plan_undo
+from toolkit.planning.changes.undo import IfMoved, plan_undo, stay_committed
 from toolkit.report.run_command import NotebookCall
-from toolkit.storage.undo_records import read_undo_record
+from toolkit.storage import audit
+from toolkit.storage.undo_records import find_run, read_undo_record
+
+UNTOUCHED = frozenset({ChangeStatus.REFUSED, ChangeStatus.NOT_TRIED})
 
 
 def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> PlannedChange:
     """
     Plan to put back every offset and group that a run changed, from its undo record.
 
+    What was refused, or not tried, was not changed by the run, whoever has changed it since.
     Offsets of a group that is live now are moved back while it is live, however far it has read on
     since; those of paused partitions are set back where they are. `even_if_moved` also restores
     offsets that another client has changed since. Raises NotFound for a run without a record, and
     ClusterUnreachable.
     """
-    done = read_undo_record(access.state, run)
+    run = find_run(access.state, run)
+    done = _changed(access.state, run)
     deleted = {step.group_id for step in done.steps if step.action is Action.DELETE_GROUP}
     facts = without_missing(read_plan_snapshot(done, access), deleted)
     call = NotebookCall("70_undo", {"run": run, "even_if_moved": even_if_moved or ""})
     if _moves_live(done, facts):
-        back, then = plan_move(facts, move_back(done, run)), done.topic_ids
-        # A topic that was deleted and created again since has other records at these offsets.
-        plan = replace(back.plan, topic_ids=then)
-        live = PlannedMove(plan, lambda later: replace(back.replan(later), topic_ids=then))
+        back = plan_move(facts, move_back(done, run))
+        told = tuple(stay_committed(done.steps))
+
+        def as_undo(plan: Plan) -> Plan:
+            # A topic that was deleted and created again since has other records at these offsets.
+            return replace(plan, topic_ids=done.topic_ids, findings=(*plan.findings, *told))
+
+        plan = as_undo(back.plan)
+        live = PlannedMove(plan, lambda later: as_undo(back.replan(later)))
         return PlannedChange(access=access, plan=plan, facts=facts, live=live, call=call)
     moved = IfMoved.RESTORE if even_if_moved else IfMoved.LEAVE
     plan = plan_undo(done, facts, moved=moved, request=f"undo run {run}: {done.request}")
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
+
+
+def _changed(state: Path, run: str) -> Plan:
+    """Return the undo record of a run without what its outcome says was not changed."""
+    done = read_undo_record(state, run)
+    ended = [entry for entry in audit.read(state, {run}) if entry.event is not audit.Event.INTENT]
+    if not ended:  # it was cut off: all of it may have been changed
+        return done
+    steps = []
+    for step, result in zip(done.steps, ended[-1].steps, strict=True):
+        untouched = {c.partition for c in result.changes if c.status in UNTOUCHED}
+        changes = tuple(c for c in step.changes if c.partition not in untouched)
+        if changes or (not step.changes and result.status not in UNTOUCHED):
+            steps.append(replace(step, changes=changes))
+    return replace(done, steps=tuple(steps))
 
 
 def _moves_live(done: Plan, facts: Snapshot) -> bool:

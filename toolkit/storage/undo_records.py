@@ -42,12 +42,11 @@ def write_undo_record(state: Path, run_id: str, plan: Plan) -> Path:
     return folder / FILE_NAME
 
 
-def read_undo_record(state: Path, run_id: str) -> Plan:
+def find_run(state: Path, run_id: str) -> str:
     """
-    Return the plan of a run, named in full or by a beginning that no other run shares.
+    Return the full name of a run with an undo record, from a beginning that no other run shares.
 
-    Raises NotFound that names the runs that may be meant, StateFileError where the record is
-    damaged.
+    Raises NotFound that names the runs that may be meant.
     """
     runs = list_runs(state)
     matches = [run for run in runs if run_id and run.startswith(run_id)]
@@ -60,8 +59,18 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
             if meant
             else ("name another state directory"),
         )
+    return chosen[0]
+
+
+def read_undo_record(state: Path, run_id: str) -> Plan:
+    """
+    Return the plan of a run, named as for `find_run`, whatever was made of it.
+
+    Raises NotFound, and StateFileError where the record is damaged.
+    """
+    path = state / "runs" / find_run(state, run_id) / FILE_NAME
     try:
-        return read_plan(state / "runs" / chosen[0] / FILE_NAME, versions=EVERY_VERSION)
+        return read_plan(path, versions=EVERY_VERSION)
     except UsageError as exc:
         raise StateFileError(
             f"undo record: {exc.problem}", hint="restore it from a backup"

@@ -27,7 +27,7 @@ from toolkit.report.live_output import LiveOutputs
 from toolkit.report.next_step_list import follow_ups, resume_call, undo_call
 from toolkit.report.notices import show_error
 from toolkit.report.run_command import run_command
-from toolkit.storage.audit import read_run
+from toolkit.storage.audit import read_summaries
 from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclusion
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class ChangeOutcome:
     def audit_row(self) -> pd.DataFrame:
         """Its run in the audit log, one row or none; columns as in `runs_frame`."""
         state = self.change.access.state
-        return runs_frame(read_run(state, self.run_id) if self.run_id else ())
+        return runs_frame(read_summaries(state, {self.run_id}) if self.run_id else ())
 
     @property
     def results(self) -> pd.DataFrame:

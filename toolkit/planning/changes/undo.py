@@ -8,7 +8,7 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 
@@ -49,7 +49,7 @@ def plan_undo(
     for the cluster of `done`, so that a guard rail detects a snapshot of another one. Offsets of a
     topic that was re-created since block. Paused partitions are resumed, and vice versa.
     """
-    if done.intent in {Intent.PAUSE, Intent.RESUME}:
+    if done.steps and done.intent in {Intent.PAUSE, Intent.RESUME}:
         return _undo_hold(done, snapshot, request)
     facts = Facts.of(snapshot)
     then = done.topic_ids if done.cluster_id == snapshot.cluster_id else {}
@@ -110,15 +110,21 @@ def _undo_first_commits(step: Step, facts: Facts) -> Iterator[Part]:
     """Delete what was committed before a pause, unless the group is live: brokers refuse that."""
     group = facts.groups.get(step.group_id)
     if group and group.is_live:
-        names = " ".join(map(str, scopes_of(change.partition for change in step.changes)))
-        why = (
-            f"the first committed offset of {names} stays: a broker deletes no offset of a topic "
-            "that a live group subscribes to (KIP-496). Undo this run again once the group has "
-            "stopped"
-        )
-        yield note("stays-committed", why, step.group_id)
+        yield from stay_committed((step,))
         return
     yield from _undo(step, facts, IfMoved.LEAVE)
+
+
+def stay_committed(steps: Iterable[Step]) -> Iterator[Finding]:
+    """Say which first commits of a live group remain."""
+    for step in steps:
+        if firsts := [change.partition for change in step.changes if change.before is None]:
+            why = (
+                f"the first committed offset of {' '.join(map(str, scopes_of(firsts)))} stays: a "
+                "broker deletes no offset of a topic that a live group subscribes to (KIP-496). "
+                "Undo this run again once the group has stopped"
+            )
+            yield note("stays-committed", why, step.group_id)
 
 
 def _stops(part: Part, group_id: str) -> bool:
@@ -132,7 +138,9 @@ def _stops(part: Part, group_id: str) -> bool:
 
 def _nothing(done: Plan) -> Finding:
     why = "everything is already as before the run"
-    if all(change.before == change.after for _, change in done.changes):
+    if not done.steps:
+        why = "the run changed nothing"
+    elif all(change.before == change.after for _, change in done.changes):
         why = "no committed offset was changed"
     return Finding("nothing-to-undo", Severity.NOTE, why)
 

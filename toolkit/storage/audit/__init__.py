@@ -28,7 +28,6 @@ from toolkit.storage.audit.runs import (
     last_runs,
     newest_run,
     read,
-    read_run,
     read_summaries,
     unfinished,
 )
@@ -51,7 +50,6 @@ __all__ = [
     "newest_run",
     "outcome_entry",
     "read",
-    "read_run",
     "read_summaries",
     "unfinished",
     "verify",

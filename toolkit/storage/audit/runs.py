@@ -10,6 +10,7 @@ in memory.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
@@ -137,11 +138,12 @@ class RunIndex:
             " AND NOT is_end",
             (cluster_id, *by),
         ).fetchone()
-        return self.run(run_id)
+        return self.of_runs([run_id])
 
-    def run(self, run_id: str | None) -> list[LinePlace]:
-        """Return the lines of a run, its intent first; none for None."""
-        return self._places("SELECT start, stop FROM lines WHERE run = ? ORDER BY line", run_id)
+    def of_runs(self, run_ids: Collection[str | None]) -> list[LinePlace]:
+        """Return the lines of some runs in the order of the log; None is no run."""
+        query = "SELECT start, stop FROM lines WHERE run IN (SELECT value FROM json_each(?))"
+        return self._places(f"{query} ORDER BY line", json.dumps([*run_ids]))
 
     def _fits(self) -> bool:
         """Return whether the log begins with what is here."""
@@ -238,21 +240,24 @@ def read(state: Path, runs: Collection[str] | None = None) -> Iterator[AuditEntr
     Lines that are torn or changed are left out: `verify` names them. Raises StateFileError where
     the log cannot be read.
     """
-    for line in _lines(state):
-        if runs is None or line.content.get("run") in runs:
-            yield _entry(state, line)
+    yield from _read(state, runs, partial(_entry, state))
 
 
-def read_summaries(state: Path) -> Iterator[EntrySummary]:
+def read_summaries(state: Path, runs: Collection[str] | None = None) -> Iterator[EntrySummary]:
     """Yield the entries of the log as `read` does, with counts instead of their changes."""
-    yield from map(partial(_summary, state), _lines(state))
+    yield from _read(state, runs, partial(_summary, state))
 
 
-def _lines(state: Path) -> Iterator[SealedLine]:
+def _read(
+    state: Path, runs: Collection[str] | None, read: Callable[[SealedLine], T]
+) -> Iterator[T]:
+    if runs is not None:
+        yield from _read_lines(state, partial(RunIndex.of_runs, run_ids=runs), read)
+        return
     with opened_log(state) as log:
         for place in () if log is None else lines_from(log, 0):
             if line := open_line(place.read()):
-                yield line
+                yield read(line)
 
 
 def unfinished(state: Path) -> list[AuditEntry]:
@@ -277,11 +282,6 @@ def last_runs(
         RunIndex.last_ends, cluster_id=cluster_id, groups=groups, fingerprint=fingerprint
     )
     return _read_lines(state, ends, partial(_run_end, state))
-
-
-def read_run(state: Path, run_id: str) -> list[EntrySummary]:
-    """Return the entries of a run, its intent first, with counts instead of their changes."""
-    return _read_lines(state, partial(RunIndex.run, run_id=run_id), partial(_summary, state))
 
 
 def newest_run(state: Path, cluster_id: str, by: Operator) -> list[EntrySummary]:

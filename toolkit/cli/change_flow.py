@@ -85,7 +85,7 @@ def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalPar
         sys.exit(BLOCKED)
     if is_last:
         print_unchanged(decision)
-        return
+        sys.exit(0 if made.is_whole else PARTLY)
     carry_out = planned.carry_out or _apply_and_print
     sys.exit(carry_out(approved(decision), command))
 
@@ -148,7 +148,7 @@ def print_outcome(outcome: ChangeOutcome) -> int:
             undo = f"'offsetbook undo {outcome.run_id}' undoes it"
             click.echo(f"run {outcome.run_id}; {undo}", err=True)
     if outcome.is_done:
-        return 0
+        return 0 if outcome.change.is_whole else PARTLY
     return PARTLY if outcome.changed_anything else FAILED
 
 

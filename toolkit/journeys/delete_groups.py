@@ -40,5 +40,9 @@ def delete_groups(
     )
     call = NotebookCall("61_delete_groups", {"groups": choice.names, "empty_for": empty_for})
     return PlannedChange(
-        access=access, plan=plan, facts=chosen.facts, skipped=chosen.skipped, call=call
+        access=access,
+        plan=chosen.told(plan),
+        facts=chosen.facts,
+        skipped=chosen.skipped,
+        call=call,
     )

@@ -22,7 +22,7 @@ def run(given: dict[str, Any]) -> int:
         change = delete_groups(access, chosen_by(given))
 
     def write(outcome: Outcome | None) -> None:
-        _write(change.plan, outcome, is_whole=not change.skipped)
+        _write(change.plan, outcome, is_whole=change.is_whole)
 
     return apply_tool_change(ToolChange(change, write, asks=True), given)
 

@@ -56,7 +56,7 @@ def apply_tool_change(tool_change: ToolChange, given: dict[str, Any]) -> int:
     decision = decide(change, _parameters(change, given, only_shows=only_shows))
     print_notices(change.notices)
     print_findings(change, command)
-    code = PARTLY if change.skipped else 0
+    code = 0 if change.is_whole else PARTLY
     is_blocked = bool(decision.blocked_by)
     is_last = is_blocked or only_shows or not change.plan.steps
     if _shows_plan(command, is_last=is_last, is_approved=is_approved, is_blocked=is_blocked):

@@ -114,7 +114,8 @@ class ChangeOutcome:
         """How the change ended."""
         if self.outcome is None:
             return self.ending_unapplied
-        return ConclusionStatus.DONE if self.outcome.is_done else ConclusionStatus.PARTLY_APPLIED
+        is_done = self.outcome.is_done and self.change.is_whole
+        return ConclusionStatus.DONE if is_done else ConclusionStatus.PARTLY_APPLIED
 
     @property
     def audit_row(self) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from toolkit.planning.changes.move import PlannedMove
 from toolkit.planning.frames.plan_frames import review_columns, review_frame, summary
 from toolkit.planning.frames.snapshot_frames import problems_of_clusters
 from toolkit.planning.guardrails.registry import CheckContext, check
+from toolkit.planning.selection.group_selection import may_lack_groups
 from toolkit.report.plan_inputs import PlanInputs
 from toolkit.report.run_command import NotebookCall
 
@@ -50,6 +51,11 @@ class CheckedPlan:
         """Note what this plan is made from."""
         inputs = PlanInputs(self.access.notebook_parameters, without=APPROVAL)
         object.__setattr__(self, "inputs", inputs)  # it is frozen
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no group that is meant was skipped, or may be missing from the group list."""
+        return not self.skipped and set(may_lack_groups(self.facts)).isdisjoint(self.plan.findings)
 
     @property
     def fingerprint(self) -> str:

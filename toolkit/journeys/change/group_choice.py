@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, replace
 
-from toolkit.errors import NotFound, UsageError
+from toolkit.errors import BrokerRefused, NotFound, UsageError
 from toolkit.model import Group, Snapshot, select_groups
 from toolkit.model.names import ExactName, named, shown_name
+from toolkit.plan import Finding, Plan
+from toolkit.planning.selection.group_selection import may_lack_groups
 from toolkit.report.notices import nothing_selected
 
 
@@ -61,7 +63,8 @@ class GroupChoice:
         """
         Return the facts about the groups that are meant, and their names.
 
-        `only` narrows all idle groups down further. Raises NotFound if no idle group is left.
+        `only` narrows all idle groups down further. Raises NotFound if no idle group is left, and
+        BrokerRefused if that is not known because not all groups could be listed.
         """
         if not self.exact and not self.all_idle:
             # The whole cluster may have been read, to know how old its groups are.
@@ -76,19 +79,31 @@ class GroupChoice:
             if group.is_of_consumers and (only is None or group.group_id in only)
         ]
         idle = tuple(group.group_id for group in meant if not group.is_live)
+        lacking = may_lack_groups(facts)
         if not idle:
+            if lacking:
+                raise BrokerRefused(f"no idle group was found: {lacking[0].why}")
             raise NotFound("no idle group has what is meant", hint="name the groups")
         live = tuple(group for group in meant if group.is_live)
-        return ChosenGroups(_of(facts, frozenset(idle)), idle, live)
+        return ChosenGroups(_of(facts, frozenset(idle)), idle, live, lacking)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenGroups:
-    """Facts about the groups that a change is about, their names, and live ones it skips."""
+    """
+    Facts about the groups that a change is about, their names, and live ones it skips.
+
+    `lacking` is the finding that there may be more groups.
+    """
 
     facts: Snapshot
     names: tuple[str, ...]
     skipped: tuple[Group, ...] = ()
+    lacking: tuple[Finding, ...] = ()
+
+    def told(self, plan: Plan) -> Plan:
+        """Return a plan for these groups with what is lacking."""
+        return replace(plan, findings=(*plan.findings, *self.lacking))
 
 
 def _of(facts: Snapshot, names: Container[str]) -> Snapshot:

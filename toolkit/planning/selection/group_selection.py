@@ -42,7 +42,6 @@ def choose_groups(index: SnapshotIndex, names: Sequence[str]) -> tuple[list[Grou
         raise UsageError("no group given", hint="name groups or patterns; '*' means all")
     chosen, missing = select_groups(index.snapshot.groups, names)
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
-    unlisted = index.snapshot.listing_problem
     lost = dict.fromkeys((*missing, *sorted(dead)))
     findings = [no_such_group(name, index.snapshot) for name in lost]
     exact = {group.group_id for group in chosen}
@@ -52,11 +51,18 @@ def choose_groups(index: SnapshotIndex, names: Sequence[str]) -> tuple[list[Grou
         if name in exact and is_pattern(name)
     ]
     patterns = set(names) - exact
-    if unlisted and patterns - set(missing):
-        why = f"the group list is incomplete, so a pattern may match more groups: {unlisted}"
-        findings.append(Finding("unreadable", Severity.NOTE, why))
+    if patterns - set(missing):
+        findings += may_lack_groups(index.snapshot)
     alive = (group for group in chosen if group.state is not GroupState.DEAD)
     return sorted(alive, key=lambda group: group.group_id), findings
+
+
+def may_lack_groups(snapshot: Snapshot) -> tuple[Finding, ...]:
+    """Return the finding that more groups may be meant than were listed, if so."""
+    if not (unlisted := snapshot.listing_problem):
+        return ()
+    why = f"the group list is incomplete, so more groups may be meant: {unlisted}"
+    return (Finding("unreadable", Severity.NOTE, why),)
 
 
 def commit_action(group: Group | None, changed: Collection[TopicPartition]) -> Action:

@@ -1,0 +1,64 @@
+"""All idle groups, where not every group could be listed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from facts import idle, live, snapshot
+
+from toolkit.errors import BrokerRefused, NotFound
+from toolkit.journeys.change.checked_plan import CheckedPlan
+from toolkit.journeys.change.group_choice import ChosenGroups, GroupChoice
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model import Cluster, Group, Problem, Snapshot, Unread
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+
+SILENT = Problem(Unread.GROUPS, "those coordinated by broker 2: it did not answer")
+ALL_IDLE = GroupChoice((), exact=True, all_idle=True)
+
+
+def facts(*groups: Group, problem: Problem | None = None) -> Snapshot:
+    """Return facts about some groups, and perhaps a problem."""
+    return replace(snapshot(*groups), problems=(problem,) if problem else ())
+
+
+def deletion(chosen: ChosenGroups, folder: Path) -> CheckedPlan:
+    """Return the deletion of the groups that were chosen."""
+    plan = chosen.told(plan_delete_groups(chosen.facts, groups=chosen.names))
+    access = ClusterAccess(Cluster("eu", "localhost:1"), folder)
+    return CheckedPlan(access=access, plan=plan, facts=chosen.facts, skipped=chosen.skipped)
+
+
+@pytest.mark.parametrize(
+    ("made", "is_whole"),
+    [
+        (facts(idle()), True),
+        (facts(idle(), problem=SILENT), False),
+        (facts(idle(), live("h")), False),
+    ],
+    ids=["all", "a silent broker", "a live group"],
+)
+def test_all_idle_groups_are_not_all(made: Snapshot, *, is_whole: bool, tmp_path: Path) -> None:
+    """A broker that listed none of its groups is told, and the change is not of all."""
+    change = deletion(ALL_IDLE.narrow(made), tmp_path)
+
+    assert (("g",), is_whole) == (change.plan.group_ids, change.is_whole)
+    told = [f.rule for f in change.plan.findings if f.rule == "unreadable"]
+    assert ["unreadable"] * (SILENT in made.problems) == told
+
+
+def test_no_idle_group_was_listed() -> None:
+    """That there is none is only said where all were listed."""
+    with pytest.raises(NotFound):
+        ALL_IDLE.narrow(facts(live("g")))
+    with pytest.raises(BrokerRefused, match="broker 2"):
+        ALL_IDLE.narrow(facts(live("g"), problem=SILENT))
+
+
+def test_a_group_that_is_named_is_all_that_is_meant(tmp_path: Path) -> None:
+    """Which other groups there are does not matter then."""
+    chosen = GroupChoice(("g",), exact=True).narrow(facts(idle(), problem=SILENT))
+
+    assert deletion(chosen, tmp_path).is_whole

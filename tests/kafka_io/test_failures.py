@@ -16,13 +16,15 @@ from idle_groups import idle_group
 
 from toolkit.cli import cli
 from toolkit.cli.reading import FleetReading
-from toolkit.errors import NotFound
+from toolkit.errors import BrokerRefused, NotFound
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.peek import peek
 from toolkit.kafka_io import read_snapshot as snapshot_module
 from toolkit.kafka_io.logs import log_offsets
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Snapshot, TopicPartition
+from toolkit.model import Snapshot, TopicPartition, Unread
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
 from toolkit.report.lag_report import LagReport
@@ -87,7 +89,7 @@ def deny(rule: Any) -> Callable[[ResourceType, str, AclOperation], None]:
     return partial(rule, AclPermissionType.DENY)
 
 
-def test_denied_group(secured: Any, applications: Any, deny: Any) -> None:
+def test_denied_group(secured: Any, applications: Any, deny: Any, tmp_path: Path) -> None:
     """A group that we may not describe is a row with the broker's reason; the others are whole."""
     apps = applications(secured.plain)
     topic = apps.create_topic(apps.name("open"), records=5)
@@ -110,6 +112,8 @@ def test_denied_group(secured: Any, applications: Any, deny: Any) -> None:
     assert by_id[closed].unreadable_subscription == "the group could not be described"
     assert by_id[fine].subscribed_topics == {topic}
     assert [(c.group_id, c.offset) for c in snapshot.commits] == [(fine, 2)]
+    with pytest.raises(BrokerRefused, match="GROUP_AUTHORIZATION_FAILED"):
+        peek(ClusterAccess(secured.sasl, tmp_path), closed)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -153,6 +157,10 @@ def test_what_acls_may_hide_is_no_empty_answer(
     """Who may not describe topics, or the cluster, is not told that there is nothing."""
     apps = applications(secured.plain)
     group, _ = idle_group(apps, 2)
+    live = apps.name("live")
+    topic = apps.create_topic(apps.name("read"), records=5)
+    offsets = [apps.position(TopicPartition(topic, 0), 2)]
+    apps.join(live, [topic]).commit(offsets=offsets, asynchronous=False)
     fleet = tmp_path / "fleet.yaml"
     entry = {"bootstrap.servers": secured.sasl.bootstrap_servers, **secured.sasl.settings}
     fleet.write_text(json.dumps({"clusters": {"secured": entry}}))
@@ -170,6 +178,7 @@ def test_what_acls_may_hide_is_no_empty_answer(
         run("rescue", "--group", group, "--dry-run"),
         run("delete-groups", "--group", group, "--dry-run"),
     ]
+    hidden = {problem.what for problem in read_plan_facts(secured.sasl, groups=[live]).problems}
     deny(ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
     listed = run("groups", "list")
     by_tool = run("consumer-groups", "--list", "--cluster", "secured")
@@ -181,6 +190,7 @@ def test_what_acls_may_hide_is_no_empty_answer(
     assert "the ACL Describe on Topic:* is missing" in lag[1]
     assert [3, 3, 3] == [code for code, _ in plans]
     assert all("unknown what it has committed" in told for _, told in plans)
+    assert Unread.HIDDEN_COMMITS in hidden
     for code, told in (listed, by_tool):
         assert 4 == code
         assert "the ACL Describe on Cluster is missing" in told

@@ -71,10 +71,7 @@ def health(
             found = read_first_committed(access.cluster, positions)
             second = replace(second, first_records=found)
     rows = group_health(first.facts, second, stuck_after_s=stuck_after_s, apart_s=apart_s)
-    there = {None, *(group.group_id for group in second.groups)}
-    earlier = (problem for problem in first.facts.problems if problem.group_id in there)
-    problems = tuple(dict.fromkeys((*earlier, *second.problems)))
-    return HealthReport(replace(second, problems=problems), rows)
+    return HealthReport(second.with_problems_of(first.facts), rows)
 
 
 def all_rows(reports: Sequence[HealthReport]) -> Rows:

@@ -12,6 +12,7 @@ from toolkit.kafka_io.read_snapshot import read_one_group
 from toolkit.model.records import RecordsAround
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import with_lag
+from toolkit.planning.selection.group_selection import refuse_unread_commits
 from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.planning.selection.peek_places import PeekRequest, peek_places
 from toolkit.report.peek_report import PeekReport
@@ -30,15 +31,21 @@ def peek(
 
     `topics` are scopes (`TOPIC` or `TOPIC:0,1`); without any, at most five partitions with the
     largest lag. Raises NotFound for an unknown group or if no committed offset is selected,
-    UsageError and ClusterUnreachable.
+    BrokerRefused if that is because they could not be read, UsageError and ClusterUnreachable.
     """
     parse_topics(topics)  # before anything is read
-    offsets = with_lag(offsets_frame(read_one_group(access.cluster, group).facts))
+    facts = read_one_group(access.cluster, group).facts
+    offsets = with_lag(offsets_frame(facts))
     offsets = offsets.sort_values("lag", ascending=False, kind="stable")
     # An offset without a lag may be out of range: include it.
     places = peek_places(offsets, (offsets["lag"] != 0).fillna(value=True))
-    found = read_around(access, group, PeekRequest(places, topics, before, after))
+    try:
+        found = read_around(access, group, PeekRequest(places, topics, before, after))
+    except NotFound:
+        refuse_unread_commits(facts, group)
+        raise
     if not found.positions:
+        refuse_unread_commits(facts, group)
         raise NotFound(f"group {group!r} has no committed offset for partitions with lag")
     return found
 

@@ -65,4 +65,5 @@ def troubleshoot(
     surroundings = GroupSurroundings(
         access.where, access.state, partial(read_around, access, group), saver_of, open_or_show
     )
-    return GroupDiagnosis(second, found, partitions, members_frame(found), surroundings)
+    facts = second.with_problems_of(first.facts)
+    return GroupDiagnosis(facts, found, partitions, members_frame(found), surroundings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -23,6 +23,7 @@ from toolkit.model import (
     Commit,
     Group,
     GroupState,
+    GroupType,
     Policy,
     Problem,
     Snapshot,
@@ -44,6 +45,8 @@ class Progress(NamedTuple):
 
 
 OnProgress = Callable[[Progress], None]
+# Where these are unread, commits of hidden topics are as well.
+HIDES_COMMITS = frozenset({Unread.COMMIT_TIMES, Unread.GROUP_CLOCKS})
 CommitTimes = bool | Callable[[Group], bool]  # whether, or of which groups
 
 
@@ -133,9 +136,12 @@ def snapshot_over(
     untimed: list[Problem] = []
     if commit_times:
         on_progress(Progress("commit times", 0, 1))
+        hides = any(problem.what is Unread.HIDDEN_COMMITS for problem in hidden)
         of_group = commit_times if callable(commit_times) else lambda _: True
-        described, commits, untimed = _with_times(connection, described, commits, of_group)
-        if not any(problem.what is Unread.COMMIT_TIMES for problem in untimed):
+        timed = _groups_to_time(described, commits, of_group, hides_commits=hides)
+        described, commits, untimed = _with_times(connection, described, commits, timed)
+        is_seen = HIDES_COMMITS.isdisjoint(problem.what for problem in untimed)
+        if is_seen and _of_consumers(described) <= timed:
             # The offsets topic has shown them, and each that is hidden is a problem of its own.
             hidden = [problem for problem in hidden if problem.what is not Unread.HIDDEN_COMMITS]
     return Snapshot(
@@ -229,11 +235,10 @@ def _with_times(
     connection: Connection,
     groups: Sequence[Group],
     commits: Sequence[Commit],
-    of_group: Callable[[Group], bool],
+    timed: Collection[str],
 ) -> tuple[list[Group], Sequence[Commit], list[Problem]]:
-    """Add the times that the offsets topic has of groups and commits, and the problems."""
-    timed_groups = _groups_to_time(groups, commits, of_group)
-    if not timed_groups:
+    """Add the times that the offsets topic has of some groups and commits, and the problems."""
+    if not timed:
         return [*groups], commits, []
     # Loads what reads records, which most commands need not do.
     from toolkit.kafka_io.groups.group_times import (  # noqa: PLC0415
@@ -243,21 +248,31 @@ def _with_times(
         with_empty_since,
     )
 
-    times, problems = read_group_times(connection, timed_groups)
+    times, problems = read_group_times(connection, timed)
     problems += read_first_commits(connection, commits_in_doubt(times, commits))
     return with_empty_since(groups, times), with_commit_times(commits, times), problems
 
 
 def _groups_to_time(
-    groups: Sequence[Group], commits: Sequence[Commit], of_group: Callable[[Group], bool]
+    groups: Sequence[Group],
+    commits: Sequence[Commit],
+    of_group: Callable[[Group], bool],
+    *,
+    hides_commits: bool,
 ) -> set[str]:
-    """Return every group with a commit, or whose Empty time is needed."""
+    """Return every group with a commit, or whose Empty time is needed, or that may have commits."""
     committed = {block.group_id for block in columns_of(commits).blocks}
+    committed |= _of_consumers(groups) if hides_commits else set()
     return {
         group.group_id
         for group in groups
         if (group.state is GroupState.EMPTY or group.group_id in committed) and of_group(group)
     }
+
+
+def _of_consumers(groups: Sequence[Group]) -> set[str]:
+    """Return the groups that commit offsets: all but share groups."""
+    return {group.group_id for group in groups if group.type is not GroupType.SHARE}
 
 
 def _partitions(groups: Sequence[Group], commits: Sequence[Commit]) -> set[TopicPartition]:

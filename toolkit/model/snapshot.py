@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -109,3 +109,17 @@ class Snapshot:
         """Why a missing group may still exist; "" if all groups could be listed."""
         hiding = (problem for problem in self.problems if problem.hides_groups)
         return next((f"{problem.what}: {problem.why}" for problem in hiding), "")
+
+    def with_problems_of(self, earlier: Snapshot) -> Snapshot:
+        """Return the same with what could not be read of its groups in an earlier sample."""
+        here = {None, *(group.group_id for group in self.groups)}
+        before = (problem for problem in earlier.problems if problem.group_id in here)
+        return replace(self, problems=tuple(dict.fromkeys((*before, *self.problems))))
+
+    def unread_commits(self, group_id: str) -> str:
+        """Return why a group may have more committed offsets than were read; "" if not."""
+        for problem in self.problems:
+            is_hidden = problem.what is Unread.HIDDEN_COMMITS
+            if is_hidden or (problem.group_id == group_id and problem.hides_commits):
+                return problem.why
+        return ""

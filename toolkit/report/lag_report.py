@@ -184,7 +184,7 @@ class LagReport:
 
     @property
     def without_offsets(self) -> tuple[str, ...]:
-        """The groups that have no row: nothing is committed, and no partition assigned."""
+        """The groups without a row, whose offsets were read, and are not assigned a partition."""
         known = {block.group_id for block in columns_of(self.facts.commits).blocks}
         known |= {
             group.group_id
@@ -192,7 +192,7 @@ class LagReport:
             if any(member.assignment for member in group.members)
         }
         groups = (group.group_id for group in self.facts.groups if group.type is not SHARE)
-        return tuple(group_id for group_id in groups if group_id not in known)
+        return tuple(g for g in groups if g not in known and not self.facts.unread_commits(g))
 
     def __repr__(self) -> str:
         return visible_lines(frame_text(self.by_group, max_rows=20))

@@ -67,7 +67,9 @@ class UnsubscribedReport:
         show_table(
             self.found.left_out,
             caption_text="Skipped groups",
-            empty_text="All groups with commits were checked.",
+            empty_text="No group was skipped."
+            if self.facts.read_errors
+            else "All groups with commits were checked.",
         )
 
 
@@ -111,7 +113,8 @@ class FleetUnsubscribed:
 
     def show_next_steps(self) -> object:
         """Show for each cluster the notebook that deletes what was found there."""
-        nothing = ShownStep("Nothing to do", "No live group has unsubscribed offsets.")
+        which = "live group that could be read" if len(self.problems) else "live group"
+        nothing = ShownStep("Nothing to do", f"No {which} has unsubscribed offsets.")
         return self.open_steps(self.steps or [nothing])
 
     def _step(self, report: UnsubscribedReport) -> ShownStep:

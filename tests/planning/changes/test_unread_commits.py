@@ -24,6 +24,7 @@ from toolkit.planning.changes.targets import ToOffset, from_group
 from toolkit.planning.changes.undo import IfMoved, plan_undo
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.partition_selection import unread_offset
+from toolkit.report.lag_report import LagReport
 from toolkit.storage.offsets_files import SavedOffsets
 
 TIMED_OUT = Problem(Unread.COMMITS, "no answer within 3 s", "g")
@@ -111,3 +112,31 @@ def test_all_groups_that_may_have_committed_to_a_topic() -> None:
     assert {"g", "unread", "orders"} == may_have_committed(here, {"orders"})
     here = replace(here, problems=(on_audit,))
     assert {"g"} == may_have_committed(here, {"orders"})
+
+
+@pytest.mark.parametrize(
+    "unread",
+    [
+        TIMED_OUT,
+        Problem(Unread.COMMIT, "denied", "g", "old", 0),
+        Problem(Unread.HIDDEN_COMMITS, "an ACL is missing"),
+    ],
+)
+def test_a_rescue_does_not_call_unread_offsets_safe(unread: Problem) -> None:
+    """Of a live group, those of topics that it has left expire: they may be the unread ones."""
+    on_orders = snapshot(LIVE, commits=[Commit("g", "payments", 0, 7)])
+    for here in (on_orders, replace(on_orders, commits=())):
+        made = plan_rescue(replace(here, problems=(unread,)), groups=["g"])
+
+        why = f"unknown which offsets may expire: {unread.why}"
+        assert [("cannot-rescue", why)] == [(f.rule, f.why) for f in made.findings]
+
+
+def test_hidden_offsets_are_no_missing_ones() -> None:
+    """A target from a group of which ACLs may hide everything is refused, and not called empty."""
+    here = replace(snapshot(IDLE), problems=(Problem(Unread.HIDDEN_COMMITS, "an ACL is missing"),))
+
+    with pytest.raises(BrokerRefused, match="an ACL is missing"):
+        from_group(here, "g", source="from-group g")
+    assert () == LagReport(here).without_offsets
+    assert ("g",) == LagReport(replace(here, problems=())).without_offsets

@@ -16,8 +16,10 @@ from toolkit.model import (
     GroupState,
     GroupType,
     LogOffsets,
+    Problem,
     Snapshot,
     TopicPartition,
+    Unread,
 )
 from toolkit.model.records import FirstRecord
 from toolkit.planning.diagnosis.next_steps import next_steps
@@ -56,6 +58,25 @@ def verdict(first: Snapshot, second: Snapshot, **facts: Any) -> tuple[str, str]:
 
 
 LATER = NOON + timedelta(seconds=10)
+UNREAD = Problem(Unread.COMMITS, "no answer within 3 s", "payments")
+
+
+def test_unread_is_no_evidence() -> None:
+    """What one of the samples lacks is told, and is no missing offset, no progress and no halt."""
+    first, second = look({P0: 10}), replace(look({P0: 10}), taken_at=LATER)
+    held = Problem(Unread.HELD_PARTITIONS, "it rebalances", "payments")
+    nothing = replace(second, commits=())
+
+    lacks_now = verdict(first, replace(nothing, problems=(UNREAD,)))
+    lacked_before = verdict(replace(first, commits=(), problems=(UNREAD,)), second)
+    perhaps_held = verdict(first, replace(second, problems=(held,)))
+
+    assert ("unknown", "committed offset could not be read: no answer within 3 s") == lacks_now
+    assert "unknown" == lacked_before[0]
+    assert "in the first sample: committed offsets: no answer within 3 s" in lacked_before[1]
+    assert ("unknown", "unknown whether it is paused: it rebalances") == perhaps_held
+    both = nothing.with_problems_of(replace(first, problems=(UNREAD, held)))
+    assert (UNREAD, held) == both.problems
 
 
 def test_the_one_that_stands_still_is_stuck() -> None:

@@ -25,7 +25,7 @@ from toolkit.kafka_io.logs.fetch import (
 from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED, READ_UNCOMMITTED, read_log_offsets
 from toolkit.kafka_io.logs.offset_time_lookup import BEGINNING
 from toolkit.kafka_io.logs.record_batches import batches_of, records_of
-from toolkit.model import Cluster, LogOffsets, TopicPartition
+from toolkit.model import Cluster, TopicPartition
 from toolkit.model.records import FirstRecord
 
 RecordPosition = tuple[TopicPartition, int]
@@ -100,8 +100,16 @@ def _read_first(
     chosen = list(islice(dict.fromkeys(requested), most))
     with connected(cluster) as connection:
         logs, _ = read_log_offsets(connection, {partition for partition, _ in chosen})
-        for offsets in _rounds(one for one in chosen if one[0] in logs):
-            spans = {p: _unread(logs[p], offset, isolation) for p, offset in offsets.items()}
+        edges = {
+            partition: (log.log_start, end)
+            for partition, log in logs.items()
+            if (end := log.last_stable if isolation == READ_COMMITTED else log.log_end) is not None
+            and log.log_start is not None
+        }
+        for offsets in _rounds(one for one in chosen if one[0] in edges):
+            spans = {
+                p: range(max(offset, edges[p][0]), edges[p][1]) for p, offset in offsets.items()
+            }
             for partition, record in _first_of_each(connection, spans, isolation).items():
                 yield (partition, offsets[partition]), record
 
@@ -115,11 +123,6 @@ def _rounds(positions: Iterable[RecordPosition]) -> Iterator[dict[TopicPartition
         for offsets in zip_longest(*(by_partition[partition] for partition in chunk)):
             paired = zip(chunk, offsets, strict=True)
             yield {partition: offset for partition, offset in paired if offset is not None}
-
-
-def _unread(log: LogOffsets, offset: int, isolation: int) -> range:
-    end = log.last_stable if isolation == READ_COMMITTED else log.log_end
-    return range(max(offset, log.log_start or 0), end or 0)
 
 
 def _first_of_each(

@@ -83,19 +83,23 @@ def _idle(facts: Facts, group: Group, why: str) -> Iterator[Part]:
 def _live(facts: Facts, group: Group) -> Iterator[Part]:
     """Yield which offsets of a live group may expire; only its members can keep them."""
     committed = facts.commits(group.group_id)
-    if not committed:
+    unread = facts.index.snapshot.unread_commits(group.group_id)
+    if not committed and not unread:
         return
     if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
         yield note("not-expiring", "no offset expires while the group is live", group.group_id)
-    elif why := uncheckable_reason(group):
+        return
+    if why := uncheckable_reason(group) or unread:
         text = f"unknown which offsets may expire: {why}"
         yield note("cannot-rescue", text, group.group_id)
-    elif topics := sorted({p.topic for p in committed} - group.subscribed_topics):
+    if uncheckable_reason(group):
+        return
+    if topics := sorted({p.topic for p in committed} - group.subscribed_topics):
         why = (
             f"offsets of unsubscribed topics {', '.join(topics)} will expire; only a member of "
             "the group could commit them again"
         )
         yield note("cannot-rescue", why, group.group_id)
-    else:
+    elif not unread:
         why = "no offset expires while the group is live: it subscribes to all their topics"
         yield note("not-expiring", why, group.group_id)

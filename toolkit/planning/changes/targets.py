@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from toolkit.errors import BrokerRefused, NotFound, UsageError
+from toolkit.errors import NotFound, UsageError
 from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Finding, Position, Severity
+from toolkit.planning.selection.group_selection import refuse_unread_commits
 from toolkit.planning.selection.partition_selection import TopicScope, ranges, scopes_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
@@ -362,18 +363,15 @@ def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets
 
     Raises NotFound for a group without commits, and BrokerRefused where one could not be read.
     """
-    for problem in snapshot.problems:
-        if problem.group_id == group_id and problem.hides_commits:
-            raise BrokerRefused(
-                f"committed offsets of group {shown_name(group_id)} could not be read: "
-                f"{problem.why}"
-            )
+    if any(problem.group_id == group_id and problem.hides_commits for problem in snapshot.problems):
+        refuse_unread_commits(snapshot, group_id)
     rows: Offsets = {
         (None, TopicPartition(c.topic, c.partition)): Position.of(c)
         for c in snapshot.commits
         if c.group_id == group_id
     }
     if not rows:
+        refuse_unread_commits(snapshot, group_id)
         raise NotFound(
             f"group {shown_name(group_id)} has no committed offsets", hint="name another group"
         )

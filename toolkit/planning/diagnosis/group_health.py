@@ -22,7 +22,7 @@ the fleet job (`StatusRules.patience_s`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
@@ -31,7 +31,6 @@ from toolkit.model import (
     Group,
     GroupState,
     GroupType,
-    Problem,
     Snapshot,
     TopicPartition,
     Unread,
@@ -48,6 +47,7 @@ from toolkit.planning.diagnosis.progress_rules import (
     GroupSamples,
     PartitionEvidence,
     Verdict,
+    group_problems,
     judge,
 )
 from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
@@ -196,9 +196,9 @@ class _Judging:
         self._taken_apart_s = max(0.0, (second.taken_at - first.taken_at).total_seconds())
         self._apart_s = self._taken_apart_s if apart_s is None else apart_s
         self._earlier = {(p.group_id, p.topic): p for p in by_group_and_topic(first)}
-        self._unread_before = _group_problems(first)
+        self._unread_before = group_problems(first)
         self._listed_before = {group.group_id for group in first.groups}
-        self._unread = _group_problems(second)
+        self._unread = group_problems(second)
         self._hides_commits = any(
             problem.what is Unread.HIDDEN_COMMITS for problem in second.problems
         )
@@ -238,19 +238,15 @@ class _Judging:
         )
 
     def _looks(self, group: Group) -> GroupSamples:
-        before = self._unread_before.get(group.group_id, ())
-        missed = "" if group.group_id in self._listed_before else "the group was not listed"
-        held = (
-            p.why for p in self._unread.get(group.group_id, ()) if p.what is Unread.HELD_PARTITIONS
-        )
-        return GroupSamples(
+        name = group.group_id
+        looks = GroupSamples(
             group,
             self._second.taken_at,
             self._apart_s,
             self._stuck_after_s,
-            unread_before=next((f"{p.what}: {p.why}" for p in before), missed),
-            hold_unread=next(held, ""),
+            unread_before="" if name in self._listed_before else "the group was not listed",
         )
+        return looks.lacking(self._unread_before.get(name, ()), self._unread.get(name, ()))
 
     def _judge(self, group: Group, part: GroupTopic, looks: GroupSamples) -> Iterator[_Judged]:
         earlier = _offsets(self._earlier.get((part.group_id, part.topic)), part.partitions)
@@ -345,14 +341,6 @@ class _Judging:
 def _has_ended(group: Group) -> bool:
     """Whether a group that had members has none."""
     return group.state is GroupState.EMPTY and group.type is not GroupType.SIMPLE
-
-
-def _group_problems(snapshot: Snapshot) -> Mapping[str, Sequence[Problem]]:
-    problems: dict[str, list[Problem]] = defaultdict(list)
-    for problem in snapshot.problems:
-        if problem.group_id is not None and problem.what is not Unread.GROUP:
-            problems[problem.group_id].append(problem)
-    return problems
 
 
 def _offsets(part: GroupTopic | None, partitions: Sequence[int]) -> Sequence[int]:

@@ -19,6 +19,7 @@ from toolkit.planning.diagnosis.progress_rules import (
     GroupSamples,
     PartitionEvidence,
     Verdict,
+    group_problems,
     judge,
 )
 from toolkit.planning.frames.snapshot_frames import offsets_frame
@@ -57,7 +58,9 @@ def diagnose_partitions(
     group = next((group for group in second.groups if group.group_id == group_id), None)
     apart_s = max(0.0, (second.taken_at - first.taken_at).total_seconds())
     owners = _moving_owners(frame, before)
-    looks = GroupSamples(group, second.taken_at, apart_s, stuck_after_s, owners)
+    looks = GroupSamples(group, second.taken_at, apart_s, stuck_after_s, owners).lacking(
+        *(group_problems(sample).get(group_id, ()) for sample in (first, second))
+    )
     cases = [
         _evidence(row, before, first, second_at=second.taken_at, first_unread=first_unread)
         for row in frame.to_dict("records")

@@ -22,13 +22,14 @@ the reason gives what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
-from toolkit.model import Group, GroupState, Member, TopicPartition
+from toolkit.model import Group, GroupState, Member, Problem, Snapshot, TopicPartition, Unread
 from toolkit.model.plurals import counted
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import format_duration
@@ -60,7 +61,8 @@ class GroupSamples:
     What two samples say about a whole group; `group` is that of the second.
 
     `unread_before` is why the first sample lacks the group, `hold_unread` why what is held cannot
-    be seen; "" where nothing is lacking.
+    be seen; "" where nothing is lacking. `unread_now` is why a committed offset, or None for all of
+    them, is lacking in the second sample.
     """
 
     group: Group | None
@@ -70,6 +72,17 @@ class GroupSamples:
     moving_owners: frozenset[str] = frozenset()
     unread_before: str = ""
     hold_unread: str = ""
+    unread_now: Mapping[TopicPartition | None, str] = field(default_factory=dict)
+
+    def lacking(self, before: Iterable[Problem], now: Sequence[Problem]) -> GroupSamples:
+        """Return the same with what could not be read of the group in the first sample, and now."""
+        held = (problem.why for problem in now if problem.what is Unread.HELD_PARTITIONS)
+        return replace(
+            self,
+            unread_before=next((f"{p.what}: {p.why}" for p in before), self.unread_before),
+            hold_unread=next(held, ""),
+            unread_now={_place(problem): problem.why for problem in now if problem.hides_commits},
+        )
 
     @cached_property
     def paused(self) -> Mapping[TopicPartition, Member]:
@@ -116,6 +129,15 @@ class PartitionEvidence:
         return self.moved == 0 and ended is not None and ended > (self.committed or 0)
 
 
+def group_problems(snapshot: Snapshot) -> Mapping[str, Sequence[Problem]]:
+    """Return the read errors of each group that has any."""
+    problems: dict[str, list[Problem]] = defaultdict(list)
+    for problem in snapshot.problems:
+        if problem.group_id is not None and problem.what is not Unread.GROUP:
+            problems[problem.group_id].append(problem)
+    return problems
+
+
 def judge(case: PartitionEvidence, looks: GroupSamples) -> Judged:
     """Return the verdict on a partition, and why; the first rule that applies decides."""
     return next(_rules(case, looks))
@@ -126,7 +148,7 @@ def _rules(case: PartitionEvidence, looks: GroupSamples) -> Iterator[Judged]:
     # An abandoned topic loses records and may be re-created: that is not an error of the group.
     if looks.subscribed is not None and case.partition.topic not in looks.subscribed:
         yield Verdict.UNSUBSCRIBED, "no member subscribes to the topic"
-    yield from _of_the_log(case)
+    yield from _of_the_log(case, looks)
     if holder := looks.paused.get(case.partition):
         yield Verdict.PAUSED, f"paused by {_holder(holder)}"
     if case.moved:
@@ -147,7 +169,10 @@ def _rules(case: PartitionEvidence, looks: GroupSamples) -> Iterator[Judged]:
     yield _still(case, looks)
 
 
-def _of_the_log(case: PartitionEvidence) -> Iterator[Judged]:
+def _of_the_log(case: PartitionEvidence, looks: GroupSamples) -> Iterator[Judged]:
+    unread = looks.unread_now.get(case.partition) or looks.unread_now.get(None)
+    if case.committed is None and unread:
+        yield Verdict.UNKNOWN, f"committed offset could not be read: {unread}"
     if case.committed is None and case.is_log_empty:
         yield Verdict.CAUGHT_UP, "no committed offset, and no record in the log"
     if case.committed is None:
@@ -219,3 +244,9 @@ def _waited_s(case: PartitionEvidence, looks: GroupSamples) -> float | None:
 def _holder(member: Member) -> str:
     note = member.hold_note
     return f"{note.who} @ {note.host}" if note and note.who else member.display_name
+
+
+def _place(problem: Problem) -> TopicPartition | None:
+    if problem.topic is None or problem.partition is None:
+        return None
+    return TopicPartition(problem.topic, problem.partition)

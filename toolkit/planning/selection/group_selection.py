@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from toolkit.errors import UsageError
+from toolkit.errors import BrokerRefused, UsageError
 from toolkit.model import (
     Group,
     GroupState,
@@ -20,6 +20,7 @@ from toolkit.model import (
     is_pattern,
     select_groups,
 )
+from toolkit.model.names import shown_name
 from toolkit.plan import Action, Finding, Severity
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.partition_selection import scopes_of
@@ -114,6 +115,13 @@ def unread_facts(group_id: str, problem: Problem) -> Finding:
     """Return what blocks where something of a group could not be read."""
     why = f"{problem.what} could not be read: {problem.why}"
     return Finding("unreadable", Severity.BLOCK, why, group_id)
+
+
+def refuse_unread_commits(snapshot: Snapshot, group_id: str) -> None:
+    """Raise BrokerRefused if a group may have committed offsets that could not be read."""
+    if why := snapshot.unread_commits(group_id):
+        name = shown_name(group_id)
+        raise BrokerRefused(f"committed offsets of group {name} could not be read: {why}")
 
 
 def is_plannable(index: SnapshotIndex, group: Group) -> bool:

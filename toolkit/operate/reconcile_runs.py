@@ -96,7 +96,8 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
     # committed, while a coordinator answers that it is still loading.
     commits, problems = read_commits(connection, [step.group_id for step in intent.steps])
     listed, unlisted = list_groups(connection)
-    if unknown := [*problems, *(unlisted if any(map(_tells_by_absence, intent.steps)) else [])]:
+    needs_list = any(step.action in HOLDING or _tells_by_absence(step) for step in intent.steps)
+    if unknown := [*problems, *(unlisted if needs_list else [])]:
         return f"{unknown[0].what}: {unknown[0].why}"
     committed = {
         (c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in commits

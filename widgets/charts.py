@@ -76,7 +76,6 @@ class Chart(LiveOrStatic):
 
     @cached_property
     def output(self) -> ipywidgets.Output:
-        """Where the figure is drawn, by JupyterLab itself."""
         return ipywidgets.Output()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:

@@ -47,7 +47,6 @@ class FilterTable(LiveOrStatic):
 
     @cached_property
     def search(self) -> ipywidgets.Text:
-        """Words that the shown rows have."""
         return ipywidgets.Text(placeholder="Filter rows")
 
     @cached_property
@@ -74,7 +73,6 @@ class FilterTable(LiveOrStatic):
         return (bar, self.body)
 
     def render(self) -> None:
-        """Show the first of the matching rows."""
         found = self.frame[matching(self.searched, self.search.value)]
         if column := self.order.value[1:]:
             ascending = self.order.value.startswith("+")

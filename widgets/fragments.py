@@ -36,12 +36,10 @@ def table(
 
 
 def notice(title: str, lines: Sequence[str] = (), *, tone: NoticeTone = NoticeTone.NOTE) -> str:
-    """Return a notice, as the notebooks have it."""
     return _shown(lambda: show_notice(title, lines, tone=tone))
 
 
 def error_notice(error: Exception) -> str:
-    """Return an error, as the notebooks have it."""
     return _shown(lambda: show_error(error))
 
 

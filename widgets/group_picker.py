@@ -103,19 +103,16 @@ class GroupPicker(LiveOrStatic):
 
     @cached_property
     def listing(self) -> ipywidgets.SelectMultiple | ipywidgets.Select:
-        """The first of the groups that match."""
         found = (ipywidgets.Select if self.only_one else ipywidgets.SelectMultiple)(rows=12)
         found.add_class("ow-list")
         return found
 
     @cached_property
     def count(self) -> ipywidgets.HTML:
-        """How many match, how many are shown, and what is chosen."""
         return ipywidgets.HTML()
 
     @cached_property
     def run_below(self) -> RunBelow:
-        """Runs the cells below with the selection, if they use it."""
         return RunBelow()
 
     @cached_property
@@ -144,7 +141,6 @@ class GroupPicker(LiveOrStatic):
         return (bar, self.listing, self.count, actions, self.run_below.output)
 
     def matches(self) -> pd.DataFrame:
-        """Return all groups that match, in the selected order."""
         found = matching(self.searched, self.search.value)
         for column, value in (("state", self.state.value), ("type", self.kind.value)):
             if value:
@@ -189,7 +185,6 @@ class GroupPicker(LiveOrStatic):
         self.render() if render else self._show_counts()
 
     def confirm(self) -> None:
-        """Call `on_pick` with the chosen names."""
         if self.picked and self.on_pick:
             self.on_pick(self.picked)
 

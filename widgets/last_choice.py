@@ -23,6 +23,5 @@ class LastChoice:
         return tuple(name for name in chosen if name in names)
 
     def keep(self, names: Collection[str]) -> None:
-        """Remember a choice."""
         if self._key:
             _CHOSEN[self._key] = tuple(names)

@@ -94,12 +94,10 @@ class LiveOrStatic(HasTraits):
 
     @cached_property
     def error_box(self) -> ipywidgets.HTML:
-        """Where an error of a callback is shown, in place."""
         return ipywidgets.HTML()
 
     @cached_property
     def view(self) -> ipywidgets.VBox:
-        """The live form."""
         card = ipywidgets.VBox([*self.live_form(), self.error_box])
         card.add_class("ow-card")
         without_null_tooltips(card)

@@ -94,12 +94,10 @@ class PauseBoard(LiveOrStatic):
 
     @cached_property
     def message(self) -> ipywidgets.HTML:
-        """What was chosen, and what comes next."""
         return ipywidgets.HTML()
 
     @cached_property
     def run_below(self) -> RunBelow:
-        """Runs the cells below with the selection."""
         return RunBelow()
 
     @cached_property
@@ -137,7 +135,6 @@ class PauseBoard(LiveOrStatic):
         return [p for p in self.chosen if (p in held) == (action == RESUME)]
 
     def plan(self, action: str) -> None:
-        """Report the partitions that were chosen to be paused or resumed."""
         topics = [str(scope) for scope in scopes_of(self.scope(action))]
         if not topics:
             what = "one paused partition" if action == RESUME else "one that is not paused"
@@ -211,7 +208,6 @@ class PauseBoard(LiveOrStatic):
         without_null_tooltips(self.board)
 
     def _count(self) -> None:
-        """Say on the buttons how many partitions they are about."""
         for action, button in ((PAUSE, self.pause), (RESUME, self.resume)):
             count = len(self.scope(action))
             what = f" ({counted(count, 'partition')})" if count else ""

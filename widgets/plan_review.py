@@ -121,7 +121,6 @@ class PlanReview(LiveOrStatic):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is to be approved here."""
         lasting = blocking(self.findings, [*self.defaults.overrides, *self.ticks], plan=self.plan)
         return bool(self.plan.steps and self.apply and not lasting)
 
@@ -166,12 +165,10 @@ class PlanReview(LiveOrStatic):
 
     @cached_property
     def message(self) -> ipywidgets.HTML:
-        """What is still missing, and afterwards what became of it."""
         return ipywidgets.HTML()
 
     @cached_property
     def follow_ups(self) -> ipywidgets.VBox:
-        """What to do once it is applied."""
         return ipywidgets.VBox()
 
     @cached_property
@@ -260,7 +257,6 @@ class PlanReview(LiveOrStatic):
             self.store()
 
     def _work(self, job: RunningJob) -> Outcome | None:
-        """Apply it and count the steps."""
         if self.apply is None:
             return None
         done: list[object] = []
@@ -329,7 +325,6 @@ def _informative_columns(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def _head_html(review: PlanReview) -> str:
-    """Return the request of the plan, its cluster, how much it changes, and its status."""
     tone, word = _status_badge(review)
     return (
         f'<div class="ow-head"><span class="ow-title">{in_html(sentence(review.plan.request))}'
@@ -347,7 +342,6 @@ def _summary_html(review: PlanReview) -> str:
 
 
 def _findings_html(review: PlanReview) -> str:
-    """Return the findings, those that block first."""
     blockers = set(review.blocked_by)
     ordered = sorted(review.findings, key=lambda f: (f not in blockers, not f.blocks))
     if not ordered:
@@ -361,7 +355,6 @@ def _findings_html(review: PlanReview) -> str:
 
 
 def _confirmation_html(review: PlanReview) -> str:
-    """Return what has to be typed."""
     groups = review.plan.group_ids
     if len(groups) == 1:
         what = "type the group id"

@@ -54,7 +54,6 @@ class RunBelow:
         self.button.layout.display = "" if what else "none"
 
     def press(self) -> None:
-        """Have the page run the cells below."""
         if self.button.disabled:
             return  # a click that waited in a queue
         html = RUN_BELOW.format(name=f"ow-{uuid4().hex}", now=int(time.time() * 1000))

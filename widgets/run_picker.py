@@ -49,14 +49,12 @@ class RunPicker(LiveOrStatic):
 
     @cached_property
     def listing(self) -> ipywidgets.Select:
-        """The newest of the runs that match."""
         listing = ipywidgets.Select(rows=8)
         listing.add_class("ow-list")
         return listing
 
     @cached_property
     def run_below(self) -> RunBelow:
-        """Runs the cells below with the chosen run."""
         return RunBelow()
 
     @cached_property

@@ -43,7 +43,6 @@ class Planner:
 
     @property
     def target_options(self) -> tuple[Option, ...]:
-        """The options that every plan is made with."""
         group = one_group_option() if self.of_one_group else groups_option()
         return (FLEET, CLUSTER, group, OUTPUT, QUIET)
 
@@ -73,13 +72,10 @@ APPROVAL = (
 
 
 def approval_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options by which a change is approved."""
     return with_options(command, APPROVAL)
 
 
 def plan_command(planner: Planner) -> click.Command:
-    """Return `plan NAME`, which writes a plan file and changes nothing."""
-
     def run(out: Path | None, *, force: bool, **given: Any) -> None:
         from toolkit.cli.change_flow import write_plan_file
 
@@ -98,8 +94,6 @@ def plan_command(planner: Planner) -> click.Command:
 
 
 def change_command(planner: Planner) -> click.Command:
-    """Return `NAME`, which shows the plan and applies it once it is approved."""
-
     def run(**given: Any) -> None:
         from toolkit.cli.change_flow import approval_parameters, change
 
@@ -111,7 +105,6 @@ def change_command(planner: Planner) -> click.Command:
 
 
 def planned(planner: Planner, command: CommandTarget, own: dict[str, Any]) -> CommandPlan:
-    """Return what a planner makes of a command's options."""
     made = planner.make(command, **own)
     return made if isinstance(made, CommandPlan) else CommandPlan(made)
 

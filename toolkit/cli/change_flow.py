@@ -164,7 +164,6 @@ def write_plan(change: PlannedChange, command: CommandTarget) -> None:
 
 
 def print_notices(notices: Iterable[RunNotice]) -> None:
-    """Print the results of interrupted runs and orphaned holds, and what to do."""
     for notice in notices:
         way_on = f".\nTo undo it: 'offsetbook undo {notice.run_id}'" if notice.run_id else ""
         if notice.fingerprint:
@@ -176,7 +175,6 @@ def print_notices(notices: Iterable[RunNotice]) -> None:
 
 
 def print_findings(change: PlannedChange, command: CommandTarget) -> None:
-    """Say on stderr what is to be known about a plan."""
     if change.findings:
         click.echo("\n".join(map(_finding_line, change.findings)), err=True)
     for group in change.skipped:
@@ -195,7 +193,6 @@ def _finding_line(finding: Finding) -> str:
 
 
 def print_blocked(decision: Decision) -> None:
-    """Print which rules block a plan, and how to override them if all may be overridden."""
     rules = " ".join(f"--override {rule}" for rule in decision.overrides_offered)
     ways = [f"if this is intended, add {rules}"] if rules else decision.alternatives
     way_on = f". Try: {'; '.join(ways)}" if ways else ""
@@ -242,12 +239,10 @@ def _ask_for_name(plan: Plan) -> None:
 
 
 def has_terminal() -> bool:
-    """Whether an operator can answer a prompt."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path | None) -> None:
-    """Show a plan and write it to a file, from which it can be applied."""
     from toolkit.storage.plan_files import plan_text
 
     print_notices(change.notices)

@@ -22,7 +22,6 @@ WORD = re.compile(r"\w[\w.@%+,/-]*", re.ASCII)
 
 
 def complete_clusters(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the clusters of the fleet file."""
     return _words(_fleet(ctx), incomplete)
 
 
@@ -37,7 +36,6 @@ def complete_groups(ctx: click.Context, _param: click.Parameter, incomplete: str
 
 
 def _named(ctx: click.Context) -> list[str]:
-    """Return the clusters on the command line, by name or address."""
     given = (ctx.params.get(name) for name in ("cluster", "clusters", "bootstrap_server"))
     return [
         name for value in given for name in ([value] if isinstance(value, str) else value or ())

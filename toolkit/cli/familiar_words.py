@@ -65,7 +65,6 @@ TOOL_FLAGS = frozenset(
 
 
 def unknown_command(word: str, commands: Iterable[str]) -> UsageError:
-    """Return the error for a word that is no command, with the command that is meant."""
     hint = FAMILIAR.get(word.lower())
     if hint is None:
         close = get_close_matches(word.lower(), [*commands, *FAMILIAR], n=1, cutoff=0.7)

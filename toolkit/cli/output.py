@@ -84,7 +84,6 @@ def write_tables(
 def write_frame(
     frame: pd.DataFrame, output: str, *, important: Sequence[str] = (), is_whole: bool = False
 ) -> None:
-    """Write a frame as `write_rows` writes rows."""
     from toolkit.report.cell_text import rows_of
 
     if output == "json":
@@ -210,7 +209,6 @@ def _subject(problem: Problem) -> Iterator[str]:
 
 
 def few_names(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
     more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
     return ", ".join(map(printable_name, names[:MOST_NAMED])) + more
 
@@ -375,7 +373,6 @@ def check_output_file(out: Path, *, force: bool) -> None:
 
 
 def name_of(out: Path) -> str:
-    """Return what a message calls the file."""
     return "stdout" if out == STDOUT else str(out)
 
 

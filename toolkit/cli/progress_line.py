@@ -83,7 +83,6 @@ class ProgressOfClusters(ProgressLine):
     """The line of clusters that are read at the same time: how many are, and the last step."""
 
     def __init__(self, clusters: Sequence[Cluster], *, visible: bool) -> None:
-        """Prepare a line about one cluster, or about all."""
         self._is_one = len(clusters) == 1
         subject = clusters[0].name if self._is_one else counted(len(clusters), "cluster")
         super().__init__(subject, visible=visible)
@@ -98,7 +97,6 @@ class ProgressOfClusters(ProgressLine):
         )
 
     def count(self) -> None:
-        """Count one more that is read."""
         self._read += 1
 
 

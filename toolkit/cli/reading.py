@@ -40,7 +40,6 @@ class FleetReading(Generic[Report]):
 
     @property
     def snapshots(self) -> list[Snapshot]:
-        """The facts of every cluster that was read."""
         return [report.facts for report in self.reports]
 
     def exit_code(self) -> int:

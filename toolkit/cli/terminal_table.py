@@ -44,7 +44,6 @@ class Screen(NamedTuple):
 
     @classmethod
     def current(cls, *, has_colours: bool = False) -> Screen:
-        """Return the terminal that stdout is."""
         return cls(*shutil.get_terminal_size(), has_colours)
 
 
@@ -86,12 +85,10 @@ class _Column:
 
     @property
     def is_blank(self) -> bool:
-        """Whether no cell has a value."""
         return self.widths.keys() <= {MISSING}
 
     @property
     def padded(self) -> list[str]:
-        """The cells, filled up to the width of the column."""
         known = {text: _padded(text, self, self.paint(text)) for text in self.widths}
         return [known[text] for text in self.cells]
 

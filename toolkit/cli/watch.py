@@ -160,7 +160,6 @@ class AppendedReadings:
         self._has_heading = False
 
     def show(self, reading: WatchedReading) -> None:
-        """Write one more reading, and its messages to stderr."""
         if reading.table:
             self._write(reading.taken_at, reading.table)
         for note in reading.notes:

@@ -38,7 +38,6 @@ class OffsetChoice:
     seen_in_runs: int = 0
 
     def __post_init__(self) -> None:
-        """Raise UsageError if options exclude each other."""
         if bool(self.topics) + self.all_topics + self.unsubscribed > 1:
             hint = "give one of them"
             raise UsageError("topics, all-topics and unsubscribed exclude each other", hint=hint)

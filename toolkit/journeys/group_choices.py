@@ -81,14 +81,12 @@ def deletable_groups(access: ClusterAccess, groups: Sequence[str] = ()) -> Delet
 
 
 def _health_words(report: HealthReport) -> pd.DataFrame:
-    """Return group and health of each group."""
     frame = report.frame
     words = pd.Categorical(frame["health"].map(str), [*map(str, Health)][::-1], ordered=True)
     return frame[["group"]].assign(health=words)
 
 
 def _is_there(access: ClusterAccess, names: Sequence[str]) -> bool:
-    """Return whether a group has one of these names."""
     with connected(access.cluster) as connection:
         listed, _ = list_groups(connection)
     return not {named(name) for name in names}.isdisjoint(found.group_id for found in listed)

@@ -19,7 +19,6 @@ class GroupsReport:
     facts: Snapshot
 
     def of_kind(self, *, state: str | None = None, type_: str | None = None) -> GroupsReport:
-        """Return the report of the groups in a state and of a type, if given."""
         chosen = (
             group
             for group in self.facts.groups

@@ -36,7 +36,6 @@ class EarlierSample:
 
 
 def earlier_sample(access: ClusterAccess, groups: Sequence[str] = ()) -> EarlierSample:
-    """Take the first sample of groups, by name and shell pattern, or of all groups."""
     return EarlierSample(_read(access, groups), time.monotonic())
 
 

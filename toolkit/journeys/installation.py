@@ -50,7 +50,6 @@ def is_own_package(name: str) -> bool:
 
 
 def install_command(package: Requirement) -> str:
-    """Return the command that installs a package in a version that is needed."""
     return f"python -m pip install '{package.name}{package.specifier}'"
 
 

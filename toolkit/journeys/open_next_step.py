@@ -30,7 +30,6 @@ def open_or_show(steps: Sequence[ShownStep]) -> NextSteps | None:
 
 
 def buttons_of(steps: Sequence[ShownStep]) -> NextSteps:
-    """Return the buttons of steps, as `open_or_show` shows them in JupyterLab."""
     from widgets.next_steps import NextSteps  # noqa: PLC0415 - only JupyterLab shows widgets
 
     def open_copy(step: ShownStep) -> Path:
@@ -40,7 +39,6 @@ def buttons_of(steps: Sequence[ShownStep]) -> NextSteps:
 
 
 def saver_of(found: PeekReport) -> RecordSaver:
-    """Return what saves the records that are shown, and the command that does."""
     from widgets.record_saver import RecordSaver  # noqa: PLC0415 - as above
 
     return RecordSaver(found.save, name=found.file_name, command=found.save_command)

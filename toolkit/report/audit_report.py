@@ -86,7 +86,6 @@ def run_rows(entries: Iterable[EntrySummary]) -> Rows:
 
 
 def runs_frame(entries: Iterable[EntrySummary]) -> pd.DataFrame:
-    """Return `run_rows` as a frame."""
     counts = dict.fromkeys(("groups", "changes"), "int64")
     return frame_of(run_rows(entries), {**counts, "at": UTC_TIME})
 
@@ -162,7 +161,6 @@ class AuditReport:
 
     @property
     def entry_count(self) -> int:
-        """How many entries these runs have."""
         return sum(1 for _ in self._summaries())
 
     @cached_property
@@ -270,7 +268,6 @@ class AuditReport:
 
     @property
     def overridden(self) -> pd.DataFrame:
-        """The runs with overridden rules."""
         return self.runs[self.runs["overrides"] != ""]
 
     def show_integrity(self) -> None:
@@ -291,7 +288,6 @@ class AuditReport:
             show_table(lines, caption_text="Left by a process that was killed; no entry is lost")
 
     def show_runs(self) -> None:
-        """Show the runs, those without an outcome, and those with overridden rules."""
         columns = ["run", "at", "cluster", "who", "request", "reason"]
         show_table(
             self.runs[[*columns, "result"]],

@@ -89,7 +89,6 @@ def _text(value: object) -> str:
 
 
 def rows_of(frame: pd.DataFrame) -> Rows:
-    """Return a frame as plain rows, without its index."""
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     kinds = {str(column.name): column_kind(column) for column in columns}
     values = [cell_values(column) for column in columns]
@@ -123,7 +122,6 @@ def cell_values(column: pd.Series[Any]) -> list[Any]:
 
 
 def _all_are(column: pd.Series[Any], fits: Callable[[Any], bool]) -> bool:
-    """Whether there are values, and all of them fit."""
     cells = zip(column, column.isna(), strict=True)
     known = (value for value, is_missing in cells if not is_missing)
     first = next(known, None)

@@ -235,7 +235,6 @@ def show_change(
 
 
 def _show_partitions(facts: Snapshot) -> None:
-    """Show who reads each partition of a group, and how far behind it is."""
     offsets = with_lag(offsets_frame(facts))
     show_table(
         offsets[["topic", "partition", "owner", "committed", "log_end", "lag"]],
@@ -261,7 +260,6 @@ def show_notices(notices: Iterable[tuple[str, str]]) -> None:
 
 
 def show_newest_run(entries: Sequence[EntrySummary], now: datetime) -> None:
-    """Show the status of the operator's newest run, from its entries in the audit log."""
     table = run_rows(entries)
     (row,) = (dict(zip(table.columns, cells, strict=True)) for cells in table.rows)
     began = f"{row['at']:%H:%M:%S} UTC, {format_duration(now - row['at'])} ago"
@@ -274,7 +272,6 @@ def show_newest_run(entries: Sequence[EntrySummary], now: datetime) -> None:
 
 
 def show_approved(message: str, plan: Plan, reason: str) -> None:
-    """Show that a plan is approved, and why."""
     lines = [f"Fingerprint: {plan.fingerprint}", f"Why: {reason}"]
     show_notice(sentence(message), lines, tone=NoticeTone.GOOD)
 
@@ -302,7 +299,6 @@ def show_blocked(message: str, overridable: Sequence[str], alternatives: Sequenc
 
 
 def show_nothing_to_do(message: str) -> None:
-    """Show that there is nothing to do."""
     show_notice(sentence(message), tone=NoticeTone.GOOD)
 
 

@@ -39,7 +39,6 @@ def is_headless() -> bool:
 
 @contextmanager
 def capture_outputs() -> Iterator[list[dict[str, Any]]]:
-    """Capture displayed outputs in a list instead of showing them."""
     taken: list[dict[str, Any]] = []
     before = _collected.set(taken)
     try:
@@ -100,7 +99,6 @@ def display_output(
 
 
 def display_widget(widget: object) -> None:
-    """Display a widget, which only JupyterLab can."""
     from IPython.display import display  # noqa: PLC0415 - as above
 
     display(widget)  # type: ignore[no-untyped-call]  # IPython leaves it untyped

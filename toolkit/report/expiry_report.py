@@ -42,7 +42,6 @@ class ExpiryReport:
 
     @property
     def unknown(self) -> pd.DataFrame:
-        """The committed offsets without a forecast."""
         partitions = self.fleet.frames.partitions
         return partitions[partitions["expiry_confidence"] == "none"]
 
@@ -118,11 +117,9 @@ class ExpiryReport:
         self.fleet.show_problems()
 
     def show_timeline(self, *, top_n: int = 30) -> None:
-        """Show when the offsets of each group expire."""
         show_expiry_timeline(self.found, now=self.fleet.taken_at, top_n=top_n)
 
     def show_expiring(self) -> None:
-        """Show the groups with expiring offsets, and every such offset."""
         nothing = f"No committed offset expires within {self.within}. {self.next_expiry}".strip()
         columns = ["cluster", "group", "type", "state", "expiring", "first_at", "last_at", "why"]
         show_table(

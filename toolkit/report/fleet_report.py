@@ -121,7 +121,6 @@ class FleetReport:
         )
 
     def show_health(self) -> None:
-        """Show how many groups are OK, WARN and ERR, and the unhealthy ones."""
         show_status_chart(self.frames.groups)
         columns = ["status", "worst_status", "status_why", "member_state", "trend", "lag"]
         show_table(
@@ -147,7 +146,6 @@ class FleetReport:
         )
 
     def show_out_of_range(self) -> None:
-        """Show the committed offsets outside their log."""
         columns = ["topic", "partition", "committed", "log_start", "log_end", "lost", "position"]
         show_table(
             self.out_of_range[[*NAMES, *columns]],
@@ -156,7 +154,6 @@ class FleetReport:
         )
 
     def show_leftovers(self) -> None:
-        """Show unsubscribed offsets, offsets of deleted topics, and unused groups."""
         frame = self.frames.leftovers
         show_table(
             frame,
@@ -165,7 +162,6 @@ class FleetReport:
         )
 
     def show_activity(self) -> None:
-        """Show recent writes of each group to the offsets topic."""
         show_table(
             self.frames.activity,
             caption_text="Commit activity by group",

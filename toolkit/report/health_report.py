@@ -27,7 +27,6 @@ class HealthReport:
 
     @property
     def counts(self) -> Counter[str]:
-        """How many groups have each word."""
         place = list(self.rows.columns).index("health")
         return Counter(str(row[place]) for row in self.rows.rows)
 

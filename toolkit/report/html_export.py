@@ -215,7 +215,6 @@ def _when(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _status_text(result: Mapping[str, Any]) -> str:
-    """Say how a run ended, as people do."""
     status = str(result.get("status", ""))
     if status == "done" and result["parameters"].get("dry_run") is True:
         return "Dry run: nothing was changed"

@@ -20,7 +20,6 @@ class LiveOutput:
         self._put(is_update=False)
 
     def replace(self) -> None:
-        """Show in the same place what `show` shows now."""
         self._put(is_update=True)
 
     def _put(self, *, is_update: bool) -> None:
@@ -48,6 +47,5 @@ class LiveOutputs:
             show()
 
     def replace(self) -> None:
-        """Show everything again, as it is now."""
         for output in self._shown:
             output.replace()

@@ -63,12 +63,10 @@ def shown_step(
 
 
 def show_steps(steps: Sequence[ShownStep]) -> None:
-    """Show steps in their order, everything in them as text."""
     display_output({"text/html": steps_html(steps), "text/plain": steps_text(steps)})
 
 
 def steps_html(steps: Sequence[ShownStep]) -> str:
-    """Return steps as a list, each with its parameters and its command."""
     items = "".join(f"<li>{step_html(step)}{_command(step)}</li>" for step in steps)
     return f'<ol class="ob-steps">{items}</ol>'
 
@@ -109,12 +107,10 @@ def _lines_in_html(text: str) -> str:
 
 
 def undo_call(run_id: str) -> NotebookCall:
-    """Return the notebook that undoes a run."""
     return NotebookCall("70_undo", {"run": run_id})
 
 
 def resume_call(group: str) -> NotebookCall:
-    """Return the notebook that resumes all that is paused in a group."""
     return NotebookCall("40_pause_partitions", {"action": "resume", "groups": [ExactName(group)]})
 
 

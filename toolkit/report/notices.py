@@ -74,5 +74,4 @@ def nothing_selected(problem: str, *, hint: str) -> UsageError:
 
 
 def show_read_errors(facts: Snapshot) -> None:
-    """Show what a snapshot could not read, see `show_problems`."""
     show_problems(problems_frame(facts.problems, cluster=facts.cluster))

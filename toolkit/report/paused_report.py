@@ -28,7 +28,6 @@ def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
 
 
 def _groups_with_keeper(snapshot: Snapshot, state: Path) -> set[str]:
-    """Return the groups with a running keeper of this state directory."""
     held = [group.group_id for group in snapshot.groups if group.paused]
     paths = {name: hold_path(state, snapshot.cluster_id, name) for name in held}
     return {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}

@@ -175,12 +175,10 @@ class PeekReport:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The committed offsets around which records were read."""
         return self.chosen.positions
 
     @property
     def left_out(self) -> int:
-        """How many partitions are read by default and were too many."""
         return self.chosen.left_out
 
     def save(self, path: Path) -> str:

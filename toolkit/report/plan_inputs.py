@@ -40,7 +40,6 @@ class NotebookParameters:
 
     @property
     def values(self) -> dict[str, object]:
-        """The parameters as they are now."""
         return {name: self.kernel[name] for name in self.defaults if name in self.kernel}
 
     @property
@@ -88,7 +87,6 @@ class PlanInputs:
             tell(self._why)
 
     def compare(self) -> None:
-        """Compare the parameters with those of then."""
         now = self._parameters.values if self._parameters else {}
         changed = [name for name, then in self._values.items() if now.get(name) != then]
         if changed:
@@ -113,7 +111,6 @@ class CellWatch:
         shell.events.register("post_run_cell", self._compare)
 
     def end_all(self, why: str) -> None:
-        """Declare everything out of date."""
         for made in list(self.made):
             made.end(why)
 

@@ -22,7 +22,6 @@ def visible(name: object) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Return lines of text with every invisible character spelt out."""
     return "\n".join(map(visible, text.split("\n")))
 
 
@@ -48,7 +47,6 @@ def plain(name: object) -> str:
 
 
 def group_label(group: str, cluster: str) -> str:
-    """Return the plotly label of a group in a fleet."""
     return plain(f"{shown_name(group)} · {cluster}")
 
 

@@ -126,7 +126,6 @@ def show_table(
 
 
 def show_empty(text: str) -> None:
-    """Show what is said in place of a table without rows."""
     display_output(_empty_bundle("", text))
     _put_looks(has_rows=False)
 
@@ -171,7 +170,6 @@ def _frame(problems: pd.DataFrame | Iterable[Any]) -> pd.DataFrame:
 def table_bundle(
     columns: TableColumns, *, caption_text: str = "", empty_text: str = ""
 ) -> dict[str, str]:
-    """Return a table as HTML and as text."""
     frame = columns.frame
     if frame.empty:
         return _empty_bundle(caption_text, empty_text)

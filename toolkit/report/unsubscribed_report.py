@@ -57,7 +57,6 @@ class UnsubscribedReport:
         self.show_found()
 
     def show_found(self) -> None:
-        """Show the lag by group, every offset, and the skipped groups."""
         show_unsubscribed_lag_chart(self.found.by_group)
         show_table(
             self.rows.drop(columns="deletable_now"),
@@ -84,7 +83,6 @@ class FleetUnsubscribed:
 
     @cached_property
     def found(self) -> Unsubscribed:
-        """What was found on all clusters."""
         found = [report.found for report in self.reports]
         return Unsubscribed(
             concatenated([one.offset_rows for one in found]),
@@ -112,7 +110,6 @@ class FleetUnsubscribed:
         return [self._step(report) for report in found]
 
     def show_next_steps(self) -> object:
-        """Show for each cluster the notebook that deletes what was found there."""
         which = "live group that could be read" if len(self.problems) else "live group"
         nothing = ShownStep("Nothing to do", f"No {which} has unsubscribed offsets.")
         return self.open_steps(self.steps or [nothing])

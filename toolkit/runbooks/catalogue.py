@@ -47,7 +47,6 @@ def find_runbook(name: str, *, folders: Sequence[Path] = _FOLDERS) -> Path | Non
 
 
 def folder_of_runbooks(folders: Sequence[Path] = _FOLDERS) -> Path:
-    """Return the folder in which runbooks are looked for."""
     return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
@@ -58,7 +57,6 @@ def pages_in(folder: Path | None = None) -> list[Path]:
 
 
 def read_all(folder: Path) -> tuple[list[Runbook], list[UsageError]]:
-    """Return the runbooks of a folder, and what is wrong with those that cannot be used."""
     good, bad = [], []
     for path in pages_in(folder):
         try:
@@ -69,19 +67,16 @@ def read_all(folder: Path) -> tuple[list[Runbook], list[UsageError]]:
 
 
 def readme_of(pages: Sequence[Runbook]) -> str:
-    """Return the page that lists runbooks."""
     return _HEAD + "".join(f"| {' | '.join(_cells(page))} |\n" for page in pages)
 
 
 def clusters_in_words(page: Runbook) -> str:
-    """Return on which clusters a runbook is run."""
     if page.must_name_clusters:
         return "given with --cluster"
     return ", ".join(page.clusters or ()) or "all"
 
 
 def changes_in_words(page: Runbook) -> str:
-    """Return how much a runbook may change."""
     return ", ".join(page.limits) if page.may_change else "nothing"
 
 

@@ -50,7 +50,6 @@ class ClusterRunResult:
 
     @property
     def changed(self) -> int:
-        """How many changes it made, as far as it reported them."""
         return int(self.result["counts"].get("changed", 0)) if self.result else 0
 
     @property
@@ -96,7 +95,6 @@ class _Children:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def carry_out(self, order: RunOrder, on_step: OnStep) -> ClusterRunResult:
-        """Start the process of one order, wait for it, and return how it ended."""
         clusters = tuple(order.clusters)
         with self.lock:
             if self.stopped:
@@ -141,7 +139,6 @@ class _Children:
 
 
 def _listen(child: subprocess.Popen[str], order: RunOrder, on_step: OnStep) -> dict[str, Any]:
-    """Send the order, report its steps, and return the last message of the process."""
     if child.stdin is None or child.stdout is None:
         raise AssertionError
     last: dict[str, Any] = {}

@@ -38,12 +38,10 @@ class RunOrder:
     times: TimeLimits
 
     def to_json(self) -> str:
-        """Return it as one line."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, line: str) -> Self:
-        """Read it from one line."""
         content: dict[str, Any] = json.loads(line)
         return cls(**{**content, "times": TimeLimits(**content["times"])})
 
@@ -78,7 +76,6 @@ def _run(order: RunOrder) -> int:
 
 
 def _state(values: Mapping[str, object]) -> Path:
-    """Return the state folder that the notebook will use."""
     if isinstance(named := values.get("state"), str) and named:
         return Path(named)
     fleet = values.get("fleet_file")

@@ -87,7 +87,6 @@ class Runbook:
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
         return self.path.stem
 
     @property
@@ -102,11 +101,9 @@ class Runbook:
         return self.clusters is None and (one or self.takes("clusters"))
 
     def new_name(self, name: str) -> str:
-        """Return the name that a parameter of its notebook has now."""
         return new_name(name, [parameter.name for parameter in self.declared])
 
     def takes(self, name: str) -> bool:
-        """Whether the notebook has a parameter."""
         return any(parameter.name == name for parameter in self.declared)
 
 
@@ -293,22 +290,18 @@ class _FrontMatter:
         return found
 
     def text(self, name: str) -> str:
-        """Return an entry as one line of text."""
         return " ".join(self.file.text_of(self.entries[name], name).split())
 
     def one_of(self, node: yaml.Node, name: str, choices: Sequence[str]) -> str:
-        """Return a value that is one of some words."""
         text = self.file.text_of(node, name)
         if text not in choices:
             raise self.file.wrong_at(node, f"{name} must be one of: {', '.join(choices)}")
         return text
 
     def flag(self, name: str) -> bool:
-        """Return an entry that is true or false."""
         return self.one_of(self.entries[name], name, ("true", "false")) == "true"
 
     def texts(self, node: yaml.Node, name: str) -> list[str]:
-        """Return one value, or a list of them."""
         return [text for text in self.file.texts_of(node, name) if text]
 
     def duration(self, name: str) -> timedelta | None:

@@ -52,7 +52,6 @@ class NotebookJob:
 
 
 def execute(job: NotebookJob, path: Path, log: RunLog) -> RunEnd:
-    """Execute a notebook cell by cell, saving it at `path` as it grows."""
     # Half a second of imports that a wrong parameter must not cost.
     import papermill  # noqa: PLC0415
     from nbclient.exceptions import DeadKernelError  # noqa: PLC0415
@@ -143,7 +142,6 @@ class NotebookWriter:
             self.why_not_written = f"the executed notebook could not be written: {exc.problem}"
 
     def pretty_path(self, _name: str) -> str:
-        """Return the path as papermill shows it."""
         return str(self.path)
 
 
@@ -222,7 +220,6 @@ def _after_last_cell(executed: list[dict[str, Any]]) -> RunEnd:
 
 
 def _exit_codes(error: type[ToolkitError]) -> dict[str, int]:
-    """The exit code of an error and of all its children, by name."""
     codes = {error.__name__: error.exit_code}
     for child in error.__subclasses__():
         codes |= _exit_codes(child)

@@ -104,12 +104,10 @@ class Interruption:
             self._after(self._limits.step_s, self._end_step, self._cell_began)
 
     def cell_ended(self) -> None:
-        """Note that no cell runs any more."""
         self._cell_began = None
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Handle the signals and the time limits while the run lasts."""
         # Only the main thread may handle signals; a caller in another thread handles them itself.
         is_main = threading.current_thread() is threading.main_thread()
         before = {number: signal.getsignal(number) for number in _SIGNALS if is_main}

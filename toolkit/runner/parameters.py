@@ -67,7 +67,6 @@ def old_names(known: Collection[str]) -> dict[str, str]:
 
 
 def new_name(name: str, known: Collection[str]) -> str:
-    """Return the name that a parameter has now."""
     return old_names(known).get(name, name)
 
 
@@ -329,7 +328,6 @@ def _assigned(node: ast.Assign, notebook: Path, before: Mapping[str, Parameter])
 
 
 def _of_package(notebook: Path) -> dict[str, Parameter]:
-    """Return the parameters of the package's notebook that this one is a copy of."""
     for path in NOTEBOOKS.glob("*.ipynb"):
         if notebook.stem.startswith(path.stem) and notebook.resolve() != path.resolve():
             return {parameter.name: parameter for parameter in read_parameters(path)}

@@ -86,7 +86,6 @@ def _is_run(folder: Path) -> bool:
 
 
 def _row(folder: Path) -> tuple[tuple[datetime, str], RunRow]:
-    """Return a row and its sort key."""
     try:
         result = read_result(folder)
     except InvalidResultFile as exc:

@@ -84,7 +84,6 @@ def _result_within(notebook: Path, content: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _times(papermill: Mapping[str, Any]) -> dict[str, str]:
-    """Return when papermill began and ended, if the notebook has it."""
     times = {"started": papermill.get("start_time"), "finished": papermill.get("end_time")}
     known = {name: at for name, at in times.items() if isinstance(at, str) and is_time(at)}
     return known if known.keys() == times.keys() else {}

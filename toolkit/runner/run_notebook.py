@@ -107,7 +107,6 @@ def _checked(
 
 
 def _environment(conclusion: Path) -> dict[str, str]:
-    """Return what the kernel finds in its environment besides the runner's own."""
     return {
         FILE_VARIABLE: str(conclusion),
         HEADLESS_VARIABLE: "1",

@@ -105,21 +105,18 @@ def leave_offsets(group: SeededGroup, here: ApplicationContext) -> None:
 
 
 def read(group: SeededGroup, here: ApplicationContext) -> None:
-    """Subscribe, read and commit."""
     with closing(_consumer(group, here)) as consumer:
         _subscribe(consumer, group)
         _consume(consumer, here)
 
 
 def read_committed(group: SeededGroup, here: ApplicationContext) -> None:
-    """Subscribe, and read nothing that lies behind an unfinished transaction."""
     with closing(_consumer(group, here, **{"isolation.level": "read_committed"})) as consumer:
         _subscribe(consumer, group)
         _consume(consumer, here)
 
 
 def read_slowly(group: SeededGroup, here: ApplicationContext) -> None:
-    """Subscribe, and take long over each record."""
     with closing(_consumer(group, here)) as consumer:
         _subscribe(consumer, group)
         _consume(consumer, here, handle=lambda _: here.stopped.wait(_SLOW_S))

@@ -147,12 +147,10 @@ class Broker:
 
     @property
     def log(self) -> Path:
-        """Everything the JVM prints."""
         return self.directory / "broker.log"
 
     @property
     def record(self) -> Path:
-        """The identity of the JVM."""
         return self.directory / "broker.process"
 
     @property
@@ -268,7 +266,6 @@ def reserve_ports(directory: Path, ports: tuple[int, int], version: str) -> None
 
 
 def is_free(port: int) -> bool:
-    """Return whether a port has no listener."""
     with socket.socket() as probe:
         # As the broker itself binds: connections of a former broker may still linger.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

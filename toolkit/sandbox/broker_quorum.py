@@ -38,7 +38,6 @@ def brokers_in(directory: Path) -> list[Broker]:
 
 
 def addresses_of(brokers: Sequence[Broker]) -> str:
-    """Return what clients take as `bootstrap.servers`."""
     return ",".join(broker.address for broker in brokers)
 
 

@@ -70,7 +70,6 @@ class ClusterStatus:
         )
 
     def as_row(self) -> Mapping[str, object]:
-        """Return what the status table says of the cluster."""
         groups = len(seeded_groups(self.version))
         return {
             "cluster": self.name,
@@ -85,7 +84,6 @@ class ClusterStatus:
         }
 
     def group_rows(self) -> list[Mapping[str, object]]:
-        """Return what is wrong with each seeded group."""
         return [
             {
                 "cluster": self.name,
@@ -114,7 +112,6 @@ class Sandbox:
 
     @property
     def fleet_file(self) -> Path:
-        """The fleet file with the connection settings of the clusters."""
         return self.state_dir / "fleet.yaml"
 
     def up(
@@ -165,11 +162,9 @@ class Sandbox:
                 return [name for stopped in ended for name in stopped]
 
     def status(self) -> list[ClusterStatus]:
-        """Return how every cluster that was ever started here is now."""
         return [_cluster_status(brokers) for brokers in self._clusters()]
 
     def _clusters(self) -> list[list[Broker]]:
-        """Return the brokers of each cluster that was ever started here."""
         found = (brokers_in(path.parent) for path in sorted(self.state_dir.glob("*/broker.json")))
         return [brokers for brokers in found if brokers]
 

@@ -130,7 +130,6 @@ def check_digests(
 
 
 def _digests() -> dict[str, dict[str, str]]:
-    """Return by bundle the digest of each jar."""
     digests: dict[str, dict[str, str]] = json.loads((_HERE / "jar_digests.json").read_text("utf-8"))
     return digests
 

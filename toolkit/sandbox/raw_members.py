@@ -78,7 +78,6 @@ class RawConnection:
         return answer.decode(self._read(size), version=version, header=True)
 
     def ask_all(self, request: Any, answer: Any, *, version: int) -> list[Any]:
-        """Return the answer of the one broker."""
         return [self.ask(request, answer, version=version)]
 
     def _read(self, size: int) -> bytes:
@@ -123,7 +122,6 @@ class RawCluster:
         return got
 
     def ask_all(self, request: Any, answer: Any, *, version: int) -> list[Any]:
-        """Return the answers of all brokers."""
         return [broker.ask(request, answer, version=version) for broker in self._brokers]
 
 
@@ -208,7 +206,6 @@ class ConnectWorker:
         self.generation = -1
 
     def join(self, broker: Brokers) -> None:
-        """Join and sync as a worker does."""
         joined = self._join(broker)
         if joined.error_code == 79:  # the broker chose a member id, with which to ask again
             self.member_id = joined.member_id
@@ -301,7 +298,6 @@ class StreamsInstance:
         self.positions: dict[TopicPartition, int] = {}  # of what it reads
 
     def join(self, broker: Brokers) -> None:
-        """Join with the topology and take over the tasks."""
         Topology = StreamsGroupHeartbeatRequest.Topology  # noqa: N806  # it is a class
         subtopology = Topology.Subtopology(
             subtopology_id="0",

@@ -102,7 +102,6 @@ def commit_a_transaction(address: str) -> Producer:
 
 
 def open_transaction(producer: Producer, stopped: threading.Event) -> None:
-    """Begin a transaction, and never end it."""
     _begin_transaction(producer)
     stopped.wait()
 

@@ -207,7 +207,6 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
 
 
 def fleet_yaml(path: Path) -> YamlFile:
-    """Return the reader of a fleet file."""
     hint = "name another fleet file, or run 'offsetbook sandbox up' to create one"
     return YamlFile(path, "fleet file", FleetFileError, hint)
 

@@ -72,12 +72,10 @@ class HoldRecord:
 
 
 def hold_path(state: Path, cluster_id: str, group_id: str) -> Path:
-    """Return the path of a group's hold file, which may not exist."""
     return state / "holds" / file_name(cluster_id) / f"{file_name(group_id)}.json"
 
 
 def list_holds(state: Path) -> list[Path]:
-    """Return all hold files, of every cluster."""
     return sorted((state / "holds").glob("*/*.json"))
 
 

@@ -83,7 +83,6 @@ def _line(row: tuple[str | int, ...]) -> str:
 
 
 def _rows(path: Path, content: bytes) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the number of its line."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:

@@ -61,7 +61,6 @@ END_OF_PARTITIONS = 2**31
 
 @no_garbage_collection()
 def plan_text(plan: Plan) -> str:
-    """Return the content of a plan file."""
     return "".join(plan_parts(plan))
 
 
@@ -75,12 +74,10 @@ def plan_parts(plan: Plan) -> Iterator[str]:
 
 
 def topic_ids_content(topic_ids: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the ids of topics as in a file, sorted by name."""
     return [{"topic": topic, "id": topic_id} for topic, topic_id in sorted(topic_ids.items())]
 
 
 def compact(document: Mapping[str, object], *, sort: bool = False) -> str:
-    """Return a document as JSON without spaces."""
     return json.dumps(document, sort_keys=sort, separators=(",", ":"))
 
 

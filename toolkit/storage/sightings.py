@@ -102,7 +102,6 @@ class StreakFile:
 
 
 def streak_path(state: Path, cluster_id: str, ending: str = "") -> Path:
-    """Return the file of a cluster's streaks."""
     return state / "sightings" / f"{file_name(cluster_id)}{ending}.json"
 
 

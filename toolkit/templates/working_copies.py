@@ -35,7 +35,6 @@ SEEN = 14  # letters of a name in JupyterLab's list of files, as wide as it is a
 
 
 def kernel_metadata() -> dict[str, Any]:
-    """Return the metadata for ipykernel on the running Python."""
     major = sys.version_info.major
     return {
         "kernelspec": {

@@ -46,7 +46,6 @@ OPTIONS = (
 def make(
     command: CommandTarget, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
 ) -> PlannedChange:
-    """Plan a copy within a cluster, or to a mirror."""
     from toolkit.journeys.copy import CopyRequest, copy
 
     # A request reads the other name as people write it.
@@ -57,7 +56,6 @@ def make(
 
 
 def make_rename(command: CommandTarget, *, target: str) -> PlannedChange:
-    """Plan to rename a group: copy, verify, delete."""
     from toolkit.journeys.copy import rename
 
     source = _source(command)

@@ -65,7 +65,6 @@ OPTIONS = (
 def make(
     command: CommandTarget, *, topics: tuple[str, ...], detach: bool, **terms: str
 ) -> CommandPlan:
-    """Plan a pause of the one group that is named."""
     from toolkit.journeys.pause import pause
 
     if detach:
@@ -145,7 +144,6 @@ def _wants_to_keep() -> bool:
 
 
 def _print_background_pause(plan: Plan) -> int:
-    """Report that the pause continues in the background, and how to resume."""
     from toolkit.journeys.pause import pause_length
 
     for group_id in plan.group_ids:

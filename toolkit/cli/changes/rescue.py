@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def make(command: CommandTarget) -> PlannedChange:
-    """Plan to restart the retention timer of idle groups."""
     from toolkit.journeys.rescue import rescue
 
     groups = required_groups(command)

@@ -21,7 +21,6 @@ OPTIONS = (topics_option(" Default: all paused partitions."),)
 
 
 def make(command: CommandTarget, *, topics: tuple[str, ...], force: bool = False) -> CommandPlan:
-    """Plan a resume of the one group that is named."""
     from toolkit.journeys.resume import resume
 
     group = only_group(command)

@@ -24,7 +24,6 @@ OPTIONS = (
 
 
 def make(command: CommandTarget, *, run: str, even_if_moved: bool) -> PlannedChange:
-    """Plan to undo a run, from its undo record and the facts of now."""
     from toolkit.journeys.undo import undo
     from toolkit.storage.state_folder import state_dir
     from toolkit.storage.undo_records import read_undo_record

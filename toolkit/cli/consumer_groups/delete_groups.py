@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def run(given: dict[str, Any]) -> int:
-    """Delete groups, or show which would be; the exit code."""
     with opened(command_target_of(given), cluster_of(given)) as access:
         change = delete_groups(access, chosen_by(given))
 

@@ -24,7 +24,6 @@ PLANNED, DONE = "Would be deleted", "Successful"
 
 
 def run(given: dict[str, Any]) -> int:
-    """Delete offsets, or show which would be; the exit code."""
     if len(set(given["groups"])) > 1:
         hint = "one call for each; 'offsetbook delete-offsets' takes several"
         raise UsageError("--delete-offsets takes one --group", hint=hint)

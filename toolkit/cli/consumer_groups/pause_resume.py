@@ -32,7 +32,6 @@ PARTLY = 4
 
 
 def pause(given: dict[str, Any]) -> int:
-    """Pause partitions in the background, or show which would be; the exit code."""
     from toolkit.journeys import pause as journey
 
     command = command_target_of(given)
@@ -44,7 +43,6 @@ def pause(given: dict[str, Any]) -> int:
 
 
 def resume(given: dict[str, Any]) -> int:
-    """Resume partitions, or show which would be; the exit code."""
     from toolkit.cli.changes.resume import FORCE_RULE
     from toolkit.journeys import resume as journey
 

@@ -27,7 +27,6 @@ Key = tuple[str, TopicPartition]
 
 
 def run(given: dict[str, Any]) -> int:
-    """Reset offsets, or show where they would go; the exit code."""
     to, topics = _target(given), given["topics"]
     with opened(command_target_of(given), cluster_of(given)) as access:
         change = reset(
@@ -71,11 +70,9 @@ class _NewOffsets:
         write_table(COLUMNS, [(group, *partition, offset) for (group, partition), offset in rows])
 
     def write_rows(self, outcome: Outcome | None) -> None:
-        """Write the tool's CSV of one group."""
         self._write_csv(outcome, with_group=False)
 
     def write_group_rows(self, outcome: Outcome | None) -> None:
-        """Write the tool's CSV of several groups."""
         self._write_csv(outcome, with_group=True)
 
     def _write_csv(self, outcome: Outcome | None, *, with_group: bool) -> None:

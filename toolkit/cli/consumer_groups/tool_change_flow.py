@@ -47,7 +47,6 @@ class ToolChange:
 
 
 def apply_tool_change(tool_change: ToolChange, given: dict[str, Any]) -> int:
-    """Show a plan, apply it if it is approved and not blocked, and return the exit code."""
     from toolkit.journeys.change.decision import decide
 
     command, change = command_target_of(given), tool_change.change

@@ -84,7 +84,6 @@ class LagCommand:
         )
 
     def write(self) -> int:
-        """Read once, write that, and return the exit code."""
         reading = self.read(self.scope)
         tables = [
             report.group_rows if self.is_by_group else report.partition_rows(largest_first=True)
@@ -96,7 +95,6 @@ class LagCommand:
         return reading.exit_code()
 
     def watch(self, interval_s: float) -> None:
-        """Read again and again until Ctrl-C, and show what changed since the reading before."""
         from toolkit.cli.watch import WatchedReading, display_for, watch
 
         before: dict[str, LagReport] = {}
@@ -129,12 +127,10 @@ class LagCommand:
 
     @property
     def is_by_group(self) -> bool:
-        """Whether there is a row for each group, not for each partition."""
         return self.by == "group"
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The columns that get room first."""
         return (
             FIRST
             if self.is_by_group

@@ -65,7 +65,6 @@ def command(
 
 
 def _port_of(options: Sequence[str], port: int) -> tuple[int, tuple[str, ...]]:
-    """Return the port that JupyterLab's own options name, and the other options."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--port", "--ServerApp.port", type=int, default=port)
     try:

@@ -50,7 +50,6 @@ def print_renamed(
 
 
 def print_parameters(name: str, parameters: tuple[Parameter, ...]) -> None:
-    """Print the parameters of a notebook or runbook."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -25,7 +25,6 @@ from toolkit.runner.run_log import run_log
 
 
 def show_parameters(path: Path) -> int:
-    """Print the parameters of a runbook."""
     page = read_runbook(path)
     may_give = [
         replace(parameter, default=page.parameters.get(parameter.name, parameter.default))
@@ -37,7 +36,6 @@ def show_parameters(path: Path) -> int:
 
 
 def run_runbook(path: Path, request: RunRequest) -> int:
-    """Run a runbook, print its results, and return the exit code."""
     page = read_runbook(path)
     values = values_of(page, request.parameters, dry_run=request.dry_run)
     print_renamed(request, page.declared, page.old_names)
@@ -62,7 +60,6 @@ def run_runbook(path: Path, request: RunRequest) -> int:
 
 
 def _clear_up(page: Runbook, output_dir: Path) -> None:
-    """Delete old runs as the page requires, and update the list of runs."""
     if not output_dir.is_dir():
         return
     if page.keep_for:

@@ -50,7 +50,6 @@ def read_topics(
 def read_plan_snapshot(
     plan: Plan, access: ClusterAccess, *, at: datetime | None = None
 ) -> Snapshot:
-    """Read the groups and topics of a plan that was made before."""
     topics = {change.partition.topic for _, change in plan.changes}
     facts = read_topics(access, [*map(ExactName, plan.group_ids)], topics=topics, at=at)
     return without_missing(facts, {step.group_id for step in plan.steps if step.creates})

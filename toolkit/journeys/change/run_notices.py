@@ -52,7 +52,6 @@ def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
 
 
 def notices_of(runs: Iterable[InterruptedRun]) -> tuple[RunNotice, ...]:
-    """Return what interrupted runs turned out to have done."""
     return tuple(
         RunNotice(
             f"run {outcome.run_id} ({intent.request}) was interrupted: {outcome.summary}",

@@ -28,25 +28,20 @@ class CheckRow:
 
 
 def ok(subject: str, check: str, finding: str) -> CheckRow:
-    """Return the row of a check that found nothing wrong."""
     return CheckRow(subject, check, CheckStatus.OK, finding)
 
 
 def warn(subject: str, check: str, finding: str, hint: str) -> CheckRow:
-    """Return the row of a check that found something that works only in part."""
     return CheckRow(subject, check, CheckStatus.WARN, finding, hint)
 
 
 def error(subject: str, check: str, finding: str, hint: str) -> CheckRow:
-    """Return the row of a check that found something that does not work."""
     return CheckRow(subject, check, CheckStatus.ERROR, finding, hint)
 
 
 def unknown(subject: str, check: str, finding: str, hint: str = "") -> CheckRow:
-    """Return the row of a check that has no answer, with the reason."""
     return CheckRow(subject, check, CheckStatus.UNKNOWN, finding, hint)
 
 
 def failed(rows: Sequence[CheckRow]) -> list[CheckRow]:
-    """Return the rows whose status is `error`."""
     return [row for row in rows if row.status is CheckStatus.ERROR]

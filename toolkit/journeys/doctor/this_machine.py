@@ -46,7 +46,6 @@ REPORTED = {"kafka-python", "confluent-kafka", "pandas", "pyspark", "jupyterlab"
 
 
 def machine_rows() -> Iterator[CheckRow]:
-    """Yield a row each for Python, Java, required packages and offsetbook's import names."""
     system = f"{platform.system()} {platform.machine()}"
     implementation = platform.python_implementation()
     yield ok(MACHINE, "Python", f"{implementation} {platform.python_version()} on {system}")
@@ -61,7 +60,6 @@ def machine_rows() -> Iterator[CheckRow]:
 
 
 def fleet_file_row(given: Path | None) -> CheckRow:
-    """Return which fleet file is used, and whether it can be read."""
     try:
         path = find_fleet_file(given)
     except FleetFileError:
@@ -81,7 +79,6 @@ def fleet_file_row(given: Path | None) -> CheckRow:
 
 
 def state_rows(given: Path | None) -> Iterator[CheckRow]:
-    """Yield which state directory is used, its permissions, and holds that lost their keeper."""
     try:
         state = state_dir(given)
         origin = _state_origin(given)

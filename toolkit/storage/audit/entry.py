@@ -125,17 +125,14 @@ class EntrySummary:
 
     @property
     def groups(self) -> set[str]:
-        """The groups of its steps."""
         return {step.group_id for step in self.steps}
 
     @property
     def change_count(self) -> int:
-        """How many changes there are."""
         return sum(sum(step.changes.values()) for step in self.steps)
 
 
 def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
-    """Return the entry before a plan is applied."""
     return AuditEntry(
         event=Event.INTENT,
         at=at,

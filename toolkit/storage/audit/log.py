@@ -126,7 +126,6 @@ def _end_month(state: Path, now: datetime) -> None:
 
 
 def _is_whole(log: int, size: int) -> bool:
-    """Return whether a file of the log ends with the end of a line."""
     return not size or os.pread(log, 1, size - 1) == b"\n"
 
 

@@ -224,12 +224,10 @@ class EarlierRun(NamedTuple):
 
     @property
     def ended_early(self) -> bool:
-        """Whether it was interrupted or killed."""
         return is_early(self.head)
 
 
 def has_log(state: Path) -> bool:
-    """Return whether a state directory has a log, or the head of one."""
     return any(path.exists() for path in (state / LOG, state / HEAD, *earlier_files(state)))
 
 

@@ -39,7 +39,6 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def wait_for_lock(descriptor: int) -> None:
-    """Take the lock, as soon as no other process has it."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 

@@ -30,7 +30,6 @@ class YamlFile:
         return self.read_exactly().replace("\r\n", "\n")
 
     def read_exactly(self) -> str:
-        """Return the text of the file as it is."""
         try:
             return read_input(self.path, most_bytes=MOST_BYTES).decode()
         except OSError as exc:
@@ -91,7 +90,6 @@ class YamlFile:
         return [*texts, ""] if is_list and len(texts) < 2 else texts
 
     def wrong_at(self, node: yaml.Node, problem: str) -> UsageError:
-        """Return the error that points at a node."""
         return self._at(node.start_mark, problem)
 
     def _at(self, mark: yaml.Mark | None, problem: str) -> UsageError:

@@ -1,9 +1,9 @@
 """
 `offsetbook consumer-groups`: the flags of Kafka's own tool, with our safeguards.
 
-One file for each action, or for a few that are one. Tables have the tool's columns and words, its
-CSV has the tool's form, and rows are sorted. What is right here and wrong there is in the help, and
-tested by name.
+One file for each action that reads, and one for those that change groups. Tables have the tool's
+columns and words, its CSV has the tool's form, and rows are sorted. What is right here and wrong
+there is in the help, and tested by name.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from toolkit.cli.consumer_groups.flags import OPTIONS, check_flags
 ACTIONS = {
     "list": ("list", "run"),
     "describe": ("describe", "run"),
-    "reset-offsets": ("reset", "run"),
-    "delete-offsets": ("delete_offsets", "run"),
-    "delete": ("delete_groups", "run"),
-    "pause": ("pause_resume", "pause"),
-    "resume": ("pause_resume", "resume"),
-    "paused-partitions": ("pause_resume", "paused_partitions"),
+    "reset-offsets": ("changes", "reset"),
+    "delete-offsets": ("changes", "delete_offsets"),
+    "delete": ("changes", "delete"),
+    "pause": ("changes", "pause"),
+    "resume": ("changes", "resume"),
+    "paused-partitions": ("describe", "paused_partitions"),
     "validate-regex": ("validate_regex", "run"),
 }
 HELP = """Accepts the flags of kafka-consumer-groups.sh; adds plans, guard rails and undo.

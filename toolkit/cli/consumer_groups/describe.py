@@ -1,4 +1,4 @@
-"""`--describe`: committed offsets and lag, members, or the state of groups."""
+"""`--describe`: offsets and lag, members, or the state of groups; and `--paused-partitions`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ TableRows = Callable[[Group], Iterator[Sequence[Cell]]]
 INSTANCE = "GROUP-INSTANCE-ID"
 NOBODY: tuple[str | None, ...] = (None, None, None)
 PARTLY = 4
+PAUSED_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "HOLDER", "SINCE", "UNTIL", "HOW")
 
 
 def run(given: dict[str, Any]) -> int:
@@ -115,9 +116,9 @@ def _write_tables(report: LagReport, cluster: Cluster, kind: str, *, verbose: bo
 
 def _tell_without_rows(report: LagReport) -> None:
     """Say of live groups that have no rows why that is."""
-    with_rows = set(report.partitions["group"])
+    without = set(report.without_offsets)
     for group in report.facts.groups:
-        if group.is_live and group.type is not GroupType.SHARE and group.group_id not in with_rows:
+        if group.is_live and group.group_id in without:
             name = printable(group.group_id)
             click.echo(f"Group '{name}' has no committed offsets.", err=True)
 
@@ -247,3 +248,36 @@ FRAMES: dict[str, Callable[[LagReport], DataFrame]] = {
     "members": _members_frame,
     "state": lambda report: report.groups,
 }
+
+
+def paused_partitions(given: dict[str, Any]) -> int:
+    """List what is paused in groups; 4 where one is missing or something could not be read."""
+    from toolkit.journeys.paused import paused
+
+    cluster, names = cluster_of(given), given["groups"]
+    with opened(command_target_of(given), cluster) as access:
+        report = paused(access, named(names))
+    facts, frame = report.facts, report.rows
+    missing = exactly(facts, names)
+    if missing and not facts.groups:
+        raise NotFound(f"no group is called {printable(missing[0])!r} in cluster {cluster.name}")
+    frame = frame[frame["group"].isin(names)] if names else frame
+    if given["output"] == "table":
+        click.echo()
+        write_table(PAUSED_COLUMNS, [_paused_row(row) for row in frame.to_dict("records")])
+    else:
+        write_frame(frame, given["output"])
+    write_problems([facts])
+    for name in missing:
+        click.echo(f"error: no group is called {printable(name)!r}", err=True)
+    return PARTLY if missing or facts.problems else 0
+
+
+def _paused_row(row: dict[Any, Any]) -> Sequence[Cell]:
+    # What is not known is not equal to itself.
+    instants = [
+        row[name] if row[name] == row[name] else None for name in ("paused_since", "paused_until")
+    ]
+    times = [at and f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in instants]
+    holder = f"{row['paused_by']}@{row['host'].removeprefix('/')}"
+    return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["hold_status"])

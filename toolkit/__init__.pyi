@@ -27,7 +27,7 @@ from .report.conclusion import conclude as conclude
 from .report.tables import show_table as show_table
 from .runner.notebook_parameters import parameters as parameters
 from .runner.run_notebook import run_notebook as run_notebook
-from .sandbox.require_sandbox import require_sandbox as require_sandbox
+from .sandbox.fleet import require_sandbox as require_sandbox
 from .session import Session as Session
 from .session import connect as connect
 from .spark.fleet_options import FleetOptions as FleetOptions

@@ -10,8 +10,7 @@ from consumer_processes.analysis import delivered_during, repeats
 from holding import MakeHolding
 
 from toolkit.model import Cluster, TopicPartition
-from toolkit.sandbox.broker import Broker
-from toolkit.sandbox.broker_quorum import addresses_of, start_brokers, stop_brokers
+from toolkit.sandbox.broker import Broker, addresses_of, start_brokers, stop_brokers
 
 pytestmark = pytest.mark.live("consumers run on three brokers")
 

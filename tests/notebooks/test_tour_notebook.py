@@ -14,8 +14,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
 from toolkit.runner.result import RunResult
 from toolkit.runner.run_notebook import run_notebook
-from toolkit.sandbox.fleet import Sandbox
-from toolkit.sandbox.require_sandbox import require_sandbox
+from toolkit.sandbox.fleet import Sandbox, require_sandbox
 from toolkit.sandbox.seed import LEFT_AT, POISON, POISON_OFFSET
 from toolkit.storage import audit
 

@@ -20,7 +20,7 @@ from toolkit.model import (
     Snapshot,
     Unread,
 )
-from toolkit.model.sightings import Sighting
+from toolkit.model.groups import Sighting
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent
 from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import EarlierSightings

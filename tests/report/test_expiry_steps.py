@@ -8,9 +8,8 @@ import pandas as pd
 from expiry_facts import T0, forecast
 
 from toolkit.planning.expiry.expiry_forecast import select_expiring
-from toolkit.planning.frames.fleet_frames import FleetFrames
-from toolkit.report.expiry_report import ExpiryReport
-from toolkit.report.fleet_report import FleetReport
+from toolkit.planning.lag.group_summary import FleetFrames
+from toolkit.report.fleet_report import ExpiryReport, FleetReport
 
 
 def test_the_groups_that_are_counted_are_those_of_the_plan() -> None:

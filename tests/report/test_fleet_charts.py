@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from toolkit.journeys.open_next_step import open_or_show
-from toolkit.planning.frames.fleet_frames import FleetFrames
+from toolkit.planning.lag.group_summary import FleetFrames
 from toolkit.report.display import HEADLESS_VARIABLE, ROLE_KEY, TONE_KEY
 from toolkit.report.figures import BAD, CAUTION, GOOD, SERIES, UNKNOWN, UNUSED, series_colours
 from toolkit.report.fleet_charts import (

@@ -11,7 +11,7 @@ from applications import eventually
 
 from toolkit.errors import UsageError
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.sandbox.broker_quorum import brokers_in
+from toolkit.sandbox.broker import brokers_in
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.storage.fleet_file import load_fleet
 

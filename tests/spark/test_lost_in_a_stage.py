@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from toolkit.model import Cluster, TopicPartition
-from toolkit.planning.frames.fleet_frames import FleetFrames
+from toolkit.planning.lag.group_summary import FleetFrames
 from toolkit.sandbox.broker import Broker, start_broker
 from toolkit.spark.fleet_lag import fleet_lag
 

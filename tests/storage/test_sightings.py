@@ -12,7 +12,7 @@ import pytest
 
 from toolkit.errors import StateFileError
 from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot, Unread
-from toolkit.model.sightings import Sighting
+from toolkit.model.groups import Sighting
 from toolkit.storage.sightings import (
     empty_since,
     record_empty,

@@ -8,8 +8,7 @@ from pathlib import Path
 from toolkit.journeys.fleet import fleet as read_fleet
 from toolkit.model.times import parse_duration
 from toolkit.planning.expiry.expiry_forecast import select_expiring
-from toolkit.report.expiry_report import ExpiryReport
-from toolkit.report.fleet_report import FleetReport
+from toolkit.report.fleet_report import ExpiryReport, FleetReport
 
 
 def expiry(

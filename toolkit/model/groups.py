@@ -193,3 +193,12 @@ def names_meant(name: str, known: Collection[str]) -> list[str]:
         if exact in known:
             return [exact]
     return sorted(one for one in known if fnmatchcase(one, name)) if is_pattern(name) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A series of consecutive readings with the same finding."""
+
+    since: datetime  # time of the first reading
+    seen: int  # number of readings
+    last: datetime

@@ -14,22 +14,31 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import yaml
 
-from toolkit.errors import SandboxFailed, UsageError
+from toolkit.errors import Blocked, FleetFileError, SandboxFailed, UsageError
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import Broker
-from toolkit.sandbox.broker_quorum import addresses_of, brokers_in, start_brokers, stop_brokers
+from toolkit.sandbox.broker import (
+    Broker,
+    addresses_of,
+    brokers_in,
+    find_broker,
+    start_brokers,
+    stop_brokers,
+)
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.sandbox.process import end, running, spawn
 from toolkit.sandbox.readiness import missing_members, missing_signs
 from toolkit.sandbox.roles import OPERATOR, ROLES, create_roles
 from toolkit.sandbox.secure import is_secured, role_settings, secure
 from toolkit.sandbox.seed import seeded_groups
+from toolkit.storage.fleet_file import find_fleet_file
 from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
@@ -304,3 +313,30 @@ def _await(
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line for line in reversed(lines) if line.strip()), "they wrote no output")
+
+
+def require_sandbox(cluster: Cluster, fleet_file: Path | None = None) -> None:
+    """
+    Raise Blocked unless a cluster is one that was started here as part of a sandbox.
+
+    Its address proves nothing, because anything may be forwarded to loopback. So its cluster id
+    must be that of a broker in the folder of the fleet file or in the sandbox's folder. Raises
+    ClusterUnreachable if no broker answers.
+    """
+    with Connection(cluster) as connection:
+        cluster_id = connection.cluster_id
+    if not cluster_id or cluster_id not in _known(fleet_file):
+        raise Blocked(
+            f"cluster {cluster.name} is not a sandbox cluster; this tour makes changes on the "
+            "sandbox only",
+            hint="run 'offsetbook sandbox up' and use the fleet file that it writes",
+        )
+
+
+def _known(fleet_file: Path | None) -> set[str]:
+    """Return the ids of the clusters that were ever started here."""
+    folders = {default_state_dir().resolve()}
+    with suppress(FleetFileError):  # then the cluster came by its address
+        folders.add(find_fleet_file(fleet_file).resolve().parent)
+    brokers = [find_broker(p.parent) for f in folders for p in f.glob("*/broker.json")]
+    return {broker.cluster_id for broker in brokers if broker}

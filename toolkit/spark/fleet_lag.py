@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
-from toolkit.planning.frames.fleet_frames import FleetFrames
+from toolkit.planning.lag.group_summary import FleetFrames
 from toolkit.planning.lag.lag import most_behind_first
 from toolkit.spark.arrow import as_frame, unpack_all, unpacked
 from toolkit.spark.fleet_options import FleetOptions

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from toolkit.errors import StateFileError, UsageError
 from toolkit.model import Commit, Group, GroupState, Snapshot
-from toolkit.model.sightings import Sighting
+from toolkit.model.groups import Sighting
 from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
 from toolkit.storage.formats.file_lock import PATIENCE_S, exclusively
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text

@@ -19,7 +19,7 @@ from toolkit.model import (
     TopicPartition,
     Unread,
 )
-from toolkit.model.sightings import Sighting
+from toolkit.model.groups import Sighting
 from toolkit.plan import Action, Change, Finding, Plan, Position, Severity
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 

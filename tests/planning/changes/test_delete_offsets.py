@@ -12,7 +12,7 @@ from guardrail_cases import reviewed
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot, Unread
-from toolkit.model.sightings import Sighting
+from toolkit.model.groups import Sighting
 from toolkit.plan import Action, Finding, Plan, Position, Severity
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, LogOffsets, Policy
-from toolkit.model.sightings import Sighting
+from toolkit.model.groups import Sighting
 from toolkit.plan import Finding, Severity
 from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import EarlierSightings

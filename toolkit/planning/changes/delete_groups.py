@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot
+from toolkit.model.groups import Sighting
 from toolkit.model.names import matches, named, shown_name
-from toolkit.model.sightings import Sighting
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot, TopicPartition
+from toolkit.model.groups import Sighting
 from toolkit.model.plurals import counted
-from toolkit.model.sightings import Sighting
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import NO_OFFSETS, choose_groups

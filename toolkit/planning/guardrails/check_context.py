@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
 from toolkit.model.commit_columns import pending_of
+from toolkit.model.groups import Sighting
 from toolkit.model.names import shown_name
-from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms

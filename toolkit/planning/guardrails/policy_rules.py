@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
+from toolkit.model.groups import Sighting
 from toolkit.model.names import matches, named, shown_name
 from toolkit.model.plurals import counted
-from toolkit.model.sightings import Sighting
 from toolkit.plan.approvals import lacks_reason
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 from toolkit.planning.selection.last_use import last_use_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -103,3 +105,18 @@ def _rank(column: pd.Series[str], words: tuple[str, ...]) -> npt.NDArray[np.int6
     """Return the index of each word, -1 if missing."""
     places = {word: place for place, word in enumerate(words)}
     return column.map(places).fillna(-1).to_numpy(dtype="int64").astype(np.int64)
+
+
+class FleetFrames(NamedTuple):
+    """
+    The results of one reading.
+
+    Their columns are `PARTITIONS`, `GROUP_SUMMARY`, `GROUP_ACTIVITY`, `LEFTOVERS` and `PROBLEMS` of
+    `spark.schemas`.
+    """
+
+    partitions: pd.DataFrame
+    groups: pd.DataFrame
+    activity: pd.DataFrame
+    leftovers: pd.DataFrame
+    problems: pd.DataFrame

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupType
-from toolkit.model.sightings import Sighting
+from toolkit.model.groups import Sighting
 
 
 class LastUse(NamedTuple):

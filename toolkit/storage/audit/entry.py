@@ -1,14 +1,24 @@
-"""Entries of the audit log."""
+"""
+Entries of the audit log, and how they are the fields of a JSON line; nothing else is in the log.
+
+A line of a large plan has 100 MB. So only the beginning of a line is read to know of which run it
+is, and a line as a whole only where what it says is needed.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import zip_longest
-from typing import NamedTuple, overload
+from itertools import accumulate, zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple, overload
 
+from toolkit.errors import StateFileError, UsageError
 from toolkit.model import TopicPartition
 from toolkit.plan import (
     Action,
@@ -21,6 +31,17 @@ from toolkit.plan import (
     Step,
     StepOutcome,
 )
+from toolkit.storage.audit.chain import (
+    END_BYTES,
+    LOG,
+    STEPS,
+    WHOLE,
+    ChainPosition,
+    SealedLine,
+    earlier_files,
+)
+from toolkit.storage.formats.json_codec import JsonFields, quoted, utc_text
+from toolkit.storage.plan_files import compact, filled, read_partition, read_position
 
 
 class Event(StrEnum):
@@ -196,3 +217,293 @@ def _changed(change: AuditChange, result: Result | None, otherwise: ChangeStatus
     return AuditChange(
         change.partition, change.before, change.after, result.why, result.status, result.found
     )
+
+
+ENTRY_FIELDS = frozenset(
+    {
+        *("seq", "at", "run", "event", "who", "host", "cluster", "cluster_id", "intent", "request"),
+        *("reason", "fingerprint", "overrides", "allows", "interrupted", "notes", "steps", "prev"),
+    }
+)
+STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
+CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
+
+RAW_DECODE = json.JSONDecoder().raw_decode
+HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted", "who", "host")
+
+SCANNED_AT_ONCE = 1 << 20
+LIKELY_HEAD = 1 << 13
+
+
+class RunHead(NamedTuple):
+    """The start of a line, without its steps, which may be many."""
+
+    run_id: str
+    event: str
+    cluster_id: str
+    fingerprint: str
+    interrupted: str
+    who: str
+    host: str
+
+
+def read_head_of(start: bytes) -> RunHead | None:
+    """Return what a line begins with, without its steps; None where it is torn."""
+    try:
+        return head_of(json.loads(start + b"}"))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def head_of(content: Mapping[str, Any]) -> RunHead:
+    """Return what a line tells without its steps; raises KeyError for one that is no entry."""
+    return RunHead(*(content[name] for name in HEAD_FIELDS))
+
+
+def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
+    """Yield the line of an entry after a place in the chain as JSON, a part for each step."""
+    run = entry.run
+    content = {
+        "seq": after.seq + 1,
+        "at": utc_text(entry.at),
+        "run": run.run_id,
+        "event": entry.event,
+        "who": run.who,
+        "host": run.host,
+        "cluster": entry.cluster,
+        "cluster_id": entry.cluster_id,
+        "intent": entry.intent,
+        "request": entry.request,
+        "reason": run.reason,
+        "fingerprint": entry.fingerprint,
+        "overrides": run.overrides,
+        "allows": entry.allows,
+        "interrupted": entry.interrupted,
+        "notes": [],  # earlier versions read no line without it
+        "steps": [],
+        "prev": after.hash,
+    }
+    text = compact(content).removesuffix("}")
+    yield from filled(text, "steps", ("".join(_step_parts(step)) for step in entry.steps))
+    yield "}"
+
+
+def read_entry(line: SealedLine, place: str) -> AuditEntry:
+    """Return the entry that a line holds; raises UsageError that names the place."""
+    steps = tuple(map(_step, _step_fields(line.steps, place)))
+    return _entry(JsonFields.of(line.content, place, ENTRY_FIELDS), steps)
+
+
+def read_summary(line: SealedLine, place: str) -> EntrySummary:
+    """Return the entry of a line without its changes; raises UsageError that names the place."""
+    steps = tuple(map(_step_counts, _step_fields(line.steps, place)))
+    return EntrySummary(_entry(JsonFields.of(line.content, place, ENTRY_FIELDS), ()), steps)
+
+
+def _entry(fields: JsonFields, steps: tuple[AuditStep, ...]) -> AuditEntry:
+    return AuditEntry(
+        event=fields.choice("event", Event),
+        at=fields.time("at"),
+        run=RunInfo(
+            fields.text("run"),
+            fields.text("who"),
+            fields.text("host"),
+            fields.text("reason"),
+            fields.texts("overrides"),
+        ),
+        cluster=fields.text("cluster"),
+        cluster_id=fields.text("cluster_id"),
+        intent=fields.choice("intent", Intent),
+        request=fields.text("request"),
+        fingerprint=fields.text("fingerprint"),
+        steps=steps,
+        allows=fields.texts("allows"),
+        interrupted=fields.text("interrupted"),
+        seq=fields.count("seq"),
+    )
+
+
+def _step_counts(fields: JsonFields) -> StepCounts:
+    changes: Any = fields.values["changes"]
+    found: dict[str | None, int] = {}
+    try:
+        for change in changes:
+            found[change["status"]] = found.get(change["status"], 0) + 1
+        counts = {
+            None if name is None else ChangeStatus(name): count for name, count in found.items()
+        }
+    except (TypeError, KeyError, ValueError):
+        for change in fields.many("changes", CHANGE_FIELDS):  # to name what is wrong
+            _status(change)
+        raise
+    return StepCounts(fields.text("group"), _status(fields), counts)
+
+
+def _step_parts(step: AuditStep) -> Iterator[str]:
+    head: dict[str, object] = {
+        "group": step.group_id,
+        "action": step.action,
+        "status": step.status,
+        "why": step.why,
+        "changes": [],
+    }
+    return filled(compact(head), "changes", map(_change_json, step.changes))
+
+
+def _change_json(change: AuditChange) -> str:
+    (topic, number), after = change.partition, _position_json(change.after)
+    # What was read back is nearly always what was to be there.
+    found = after if change.found == change.after else _position_json(change.found)
+    status = "null" if change.status is None else quoted(change.status)
+    return (
+        f'{{"topic":{quoted(topic)},"partition":{number},"before":{_position_json(change.before)},'
+        f'"after":{after},"status":{status},"why":{quoted(change.why)},"found":{found}}}'
+    )
+
+
+def _position_json(position: Position | None) -> str:
+    if position is None:
+        return "null"
+    offset, epoch, metadata = position
+    known = "null" if epoch is None else epoch
+    return f'{{"offset":{offset},"leader_epoch":{known},"metadata":{quoted(metadata)}}}'
+
+
+def _step_fields(data: bytes, place: str) -> Iterator[JsonFields]:
+    """Yield the steps of a line, decoding one at a time: the objects of all take much memory."""
+    text, at, number = data.decode(), 0, 0
+    while at < len(text):
+        try:
+            step, at = RAW_DECODE(text, at)
+        except (ValueError, RecursionError) as exc:
+            raise UsageError(f"{place}.steps[{number}] is not JSON: {exc}") from exc
+        yield JsonFields.of(step, f"{place}.steps[{number}]", STEP_FIELDS)
+        at, number = at + 1, number + 1  # a comma follows
+
+
+def _step(fields: JsonFields) -> AuditStep:
+    return AuditStep(
+        fields.text("group"),
+        fields.choice("action", Action),
+        tuple(map(_change, fields.many("changes", CHANGE_FIELDS))),
+        _status(fields),
+        fields.text("why"),
+    )
+
+
+def _change(fields: JsonFields) -> AuditChange:
+    return AuditChange(
+        read_partition(fields),
+        read_position(fields, "before"),
+        read_position(fields, "after"),
+        fields.text("why"),
+        _status(fields),
+        read_position(fields, "found"),
+    )
+
+
+def _status(fields: JsonFields) -> ChangeStatus | None:
+    return fields.optional("status", lambda name: fields.choice(name, ChangeStatus))
+
+
+class OpenLog:
+    """The log of a state directory: its files, one after the other, as if they were one."""
+
+    def __init__(self, files: Sequence[int]) -> None:
+        """Take open files, the oldest first, as far as they go now."""
+        *starts, self._size = accumulate((os.fstat(one).st_size for one in files), initial=0)
+        self._files = tuple(zip(starts, files, strict=True))
+        self._scanned, self._scanned_from = b"", 0
+
+    def scan(self, start: int) -> bytes:
+        """Return the next piece of the log; its lines are then read without asking the file."""
+        self._scanned, self._scanned_from = self.read(start, start + SCANNED_AT_ONCE), start
+        return self._scanned
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes between two places, fewer where the log ends before."""
+        at = self._scanned_from
+        if at <= start and stop <= at + len(self._scanned):
+            return self._scanned[start - at : stop - at]
+        parts, stop = [], min(stop, self._size)
+        while start < stop:
+            begin, file = next(one for one in reversed(self._files) if one[0] <= start)
+            if not (part := os.pread(file, stop - start, start - begin)):
+                break
+            parts.append(part)
+            start += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlace:
+    """One line of an open log, without its end: where it starts and stops."""
+
+    log: OpenLog
+    start: int
+    stop: int
+
+    def read(self) -> bytes:
+        return self.log.read(self.start, self.stop)
+
+    @property
+    def head(self) -> RunHead | None:
+        """What the line begins with; None where it is torn. Whether it holds is not checked."""
+        # A killed writer has left only a part: nothing is recorded by it.
+        if not WHOLE.fullmatch(self.log.read(max(self.start, self.stop - END_BYTES), self.stop)):
+            return None
+        size = LIKELY_HEAD
+        while True:
+            start = self.log.read(self.start, min(self.start + size, self.stop))
+            # Quotes inside of texts are escaped, so this is the field and nothing else.
+            if (end := start.find(STEPS)) >= 0:
+                return read_head_of(start[:end])
+            if self.start + size >= self.stop:
+                return None
+            size *= 8
+
+
+@contextmanager
+def opened_log(state: Path) -> Iterator[OpenLog | None]:
+    """
+    Open the log of a state directory; None where there is none.
+
+    Raises StateFileError where it cannot be opened, or read before the block ends.
+    """
+    files: dict[int, int] = {}  # by inode
+    try:
+        for path in _newest_first(state):
+            with suppress(FileNotFoundError):
+                file = os.open(path, os.O_RDONLY)
+                if files.setdefault(os.fstat(file).st_ino, file) != file:
+                    os.close(file)
+        yield OpenLog([*reversed(files.values())]) if files else None
+    except OSError as exc:
+        raise _unreadable(state / LOG, exc) from exc
+    finally:
+        for file in files.values():
+            os.close(file)
+
+
+def _newest_first(state: Path) -> Iterator[Path]:
+    # A writer may just put the newest aside: it is open by then, and met again as an earlier one.
+    yield state / LOG
+    yield from reversed(earlier_files(state))
+
+
+def lines_from(log: OpenLog, start: int) -> Iterator[LinePlace]:
+    """Yield the lines of a log that begin at or after a place where a line begins."""
+    at = start
+    while chunk := log.scan(at):
+        end = chunk.find(b"\n")
+        while end >= 0:
+            yield LinePlace(log, start, at + end)
+            start = at + end + 1
+            end = chunk.find(b"\n", end + 1)
+        at += len(chunk)
+    if at > start:
+        yield LinePlace(log, start, at)
+
+
+def _unreadable(path: Path, exc: OSError) -> StateFileError:
+    return StateFileError(f"audit log {path} cannot be read: {exc.strerror or exc}")

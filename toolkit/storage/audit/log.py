@@ -24,8 +24,7 @@ from toolkit.storage.audit.chain import (
     open_line,
     read_head,
 )
-from toolkit.storage.audit.entry import AuditEntry, Event
-from toolkit.storage.audit.lines import entry_parts, lines_from, opened_log
+from toolkit.storage.audit.entry import AuditEntry, Event, entry_parts, lines_from, opened_log
 from toolkit.storage.formats.atomic_files import (
     file_name,
     make_folder,

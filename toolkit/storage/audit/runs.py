@@ -22,8 +22,10 @@ from typing import NamedTuple, TypeVar
 from toolkit.errors import StateFileError, UsageError
 from toolkit.plan import ChangeStatus, Intent
 from toolkit.storage.audit.chain import END_BYTES, HEAD, LOG, SealedLine, earlier_files, open_line
-from toolkit.storage.audit.entry import AuditEntry, EntrySummary, Event
-from toolkit.storage.audit.lines import (
+from toolkit.storage.audit.entry import (
+    AuditEntry,
+    EntrySummary,
+    Event,
     LinePlace,
     OpenLog,
     RunHead,

@@ -15,7 +15,7 @@ from playwright.sync_api import BrowserContext, expect, sync_playwright
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON
-from widgets.group_picker import NEXT
+from widgets.pickers import NEXT
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"

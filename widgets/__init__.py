@@ -7,10 +7,9 @@ HTML as well, for reports and pages without a kernel.
 
 from widgets.background import BackgroundRun
 from widgets.charts import expiry_timeline, lag_chart
-from widgets.group_picker import group_picker
 from widgets.pause_board import BoardSelection, pause_board
+from widgets.pickers import group_picker, run_picker
 from widgets.plan_review import ReviewDefaults, plan_review
-from widgets.run_picker import run_picker
 
 __all__ = [
     "BackgroundRun",

@@ -10,8 +10,7 @@ from typing import Any
 import ipywidgets
 from traitlets import Unicode
 
-from widgets.fragments import in_html
-from widgets.live_or_static import LiveOrStatic
+from widgets.live_or_static import LiveOrStatic, in_html
 
 TICK_S = 0.5
 IDLE, RUNNING, DONE, FAILED = "idle", "running", "done", "failed"

@@ -16,8 +16,7 @@ from toolkit.report.display import capture_outputs, letter_by_letter
 from toolkit.report.fleet_charts import show_expiry_timeline
 from toolkit.report.lag_report import show_lag_chart, show_partition_lag_chart
 from toolkit.report.safe_names import visible
-from widgets.fragments import in_html, sheet
-from widgets.live_or_static import LiveOrStatic
+from widgets.live_or_static import LiveOrStatic, in_html, sheet
 
 NO_LAG = "No known lag."
 NO_EXPIRY = "No committed offset expires within the forecast period."

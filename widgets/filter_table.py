@@ -9,8 +9,7 @@ import pandas as pd
 
 from toolkit.report.cell_text import frame_text
 from toolkit.report.tables import table_columns
-from widgets.fragments import sheet, table
-from widgets.live_or_static import LiveOrStatic
+from widgets.live_or_static import LiveOrStatic, sheet, table
 
 AS_PLANNED = "Plan order"
 

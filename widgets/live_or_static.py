@@ -9,24 +9,64 @@ the kernel of the widget is gone.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import ipywidgets
+import pandas as pd
 from traitlets import HasTraits
 
+from toolkit.report.browser_libraries import style
 from toolkit.report.display import (
     ROLE_KEY,
     OutputRole,
+    capture_outputs,
     display_output,
     is_headless,
     letter_by_letter,
 )
+from toolkit.report.notices import NoticeTone, show_error, show_notice
 from toolkit.report.run_command import copy_script
-from toolkit.report.safe_names import visible_lines
-from widgets.fragments import error_notice, sheet
+from toolkit.report.safe_names import in_html, visible_lines
+from toolkit.report.tables import TableColumns, table_bundle, table_columns
+
+__all__ = ["NoticeTone", "error_notice", "in_html", "notice", "sheet", "table"]
+
+
+@cache
+def sheet() -> str:
+    """Return the style sheets, on the colours of JupyterLab's theme or of a report."""
+    own = (Path(__file__).parent / "widgets.css").read_text("utf-8")
+    shared = "".join(map(style, ("tables.css", "notices.css", "figures.css", "trouble.css")))
+    return f"<style>{shared}{own}</style>"
+
+
+def table(
+    rows: pd.DataFrame | TableColumns, *, caption: str = "", empty: str = "", is_live: bool = False
+) -> str:
+    """Return rows as a table, as the reports have it; the rows of a live one stay in order."""
+    columns = table_columns(rows) if isinstance(rows, pd.DataFrame) else rows
+    html = table_bundle(columns, caption_text=caption, empty_text=empty)["text/html"]
+    # The page would sort what is painted, where a widget sorts all there is.
+    return html.replace("<table ", '<table data-sortable="no" ') if is_live else html
+
+
+def notice(title: str, lines: Sequence[str] = (), *, tone: NoticeTone = NoticeTone.NOTE) -> str:
+    return _shown(lambda: show_notice(title, lines, tone=tone))
+
+
+def error_notice(error: Exception) -> str:
+    return _shown(lambda: show_error(error))
+
+
+def _shown(show: Callable[[], object]) -> str:
+    with capture_outputs() as taken:
+        show()
+    return str(taken[0]["text/html"])
+
 
 # JupyterLab takes the arrow keys, and letters such as x (cut this cell), also from a list or a
 # button that has the focus; one that bears this attribute gets its keys itself.

@@ -12,8 +12,7 @@ import ipywidgets
 
 from toolkit.report.next_step_list import ShownStep, step_html, steps_html, steps_text
 from toolkit.report.safe_names import visible
-from widgets.fragments import in_html, sheet
-from widgets.live_or_static import LiveOrStatic
+from widgets.live_or_static import LiveOrStatic, in_html, sheet
 
 OpenCopy = Callable[[ShownStep], Path]
 # JupyterLab makes a link its own some moments after it is there. A page that is loaded again later

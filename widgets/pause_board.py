@@ -19,8 +19,7 @@ from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.display import is_headless
 from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun
-from widgets.fragments import in_html, sheet
-from widgets.live_or_static import LiveOrStatic, without_null_tooltips
+from widgets.live_or_static import LiveOrStatic, in_html, sheet, without_null_tooltips
 from widgets.run_below import RunBelow
 
 PAUSE, RESUME = "pause", "resume"

@@ -26,8 +26,7 @@ from toolkit.planning.guardrails.registry import blocking
 from toolkit.report.safe_names import sentence, visible
 from widgets.background import FAILED, RUNNING, BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
-from widgets.fragments import NoticeTone, in_html, notice, sheet, table
-from widgets.live_or_static import LiveOrStatic
+from widgets.live_or_static import LiveOrStatic, NoticeTone, in_html, notice, sheet, table
 from widgets.next_steps import NextSteps
 
 DELETING_ACTIONS = frozenset({Action.DELETE_OFFSETS, Action.DELETE_GROUP})

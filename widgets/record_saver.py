@@ -8,8 +8,7 @@ from pathlib import Path
 import ipywidgets
 
 from toolkit.report.run_command import command_block
-from widgets.fragments import NoticeTone, notice, sheet
-from widgets.live_or_static import LiveOrStatic
+from widgets.live_or_static import LiveOrStatic, NoticeTone, notice, sheet
 
 
 class RecordSaver(LiveOrStatic):

@@ -14,7 +14,7 @@ from operators import Operator
 from terminal import talk
 
 from toolkit.model import TopicPartition
-from widgets.group_picker import group_picker
+from widgets.pickers import group_picker
 
 NAMES = {"": '""', " ": '" "', "-": '"-"', "\N{EN DASH}": '"\N{EN DASH}"'}
 

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.model import Group, GroupState, GroupType, select_groups
 from toolkit.model.names import shown_name
-from widgets.group_picker import MOST, GroupPicker, group_picker
+from widgets.pickers import MOST, GroupPicker, group_picker
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 COUNT = 20_000
@@ -190,7 +190,7 @@ def test_a_choice_survives_another_run_of_its_cell(
     groups: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The groups that are still there stay chosen; the same names of another cluster are not."""
-    monkeypatch.setattr("widgets.last_choice.running_cell", lambda: ("cell-9", "first"))
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-9", "first"))
     eu, us = groups.assign(cluster="eu"), groups.assign(cluster="us")
     picker = live(eu)
     picker.listing.set_state({"index": [4, 6]})  # the hostile name is the first

@@ -13,8 +13,8 @@ from toolkit.errors import UsageError
 from toolkit.report.run_command import command_block
 from widgets.background import BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
+from widgets.pickers import MOST, run_picker
 from widgets.record_saver import RecordSaver
-from widgets.run_picker import MOST, run_picker
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 RUNS = pd.DataFrame(
@@ -52,7 +52,7 @@ def test_a_run_is_found_and_stays_selected() -> None:
 
 def test_a_choice_survives_another_run_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same run stays chosen, as long as it is there; another cell has a choice of its own."""
-    monkeypatch.setattr("widgets.last_choice.running_cell", lambda: ("cell-1", "first"))
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-1", "first"))
     picker = run_picker(RUNS)
     assert picker.view
     picker.listing.index = 3
@@ -62,7 +62,7 @@ def test_a_choice_survives_another_run_of_its_cell(monkeypatch: pytest.MonkeyPat
     assert again.view
     assert 3 == again.listing.index
     assert "" == run_picker(RUNS.drop(index=3)).picked
-    monkeypatch.setattr("widgets.last_choice.running_cell", lambda: ("cell-2", "first"))
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-2", "first"))
     assert "" == run_picker(RUNS).picked
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer.group import (
@@ -15,7 +15,7 @@ from kafka.protocol.consumer.group import (
 )
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.kafka_io.membership.request import ErrorCodeResult
+from toolkit.kafka_io.membership.request import ErrorCodeResult, MemberRequest
 
 CONSUMER = "consumer"  # the protocol type of consumers
 MEMBERS_VERSION = 3  # of LeaveGroup: earlier ones have no result for each member
@@ -42,7 +42,7 @@ class JoinResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(MemberRequest[JoinResult]):
     """Join, or join again; without a member id the answer is error 79 and an id to join with."""
 
     member_id: str
@@ -50,8 +50,7 @@ class Join:
     session_timeout_ms: int
     rebalance_timeout_ms: int
 
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = True
+    waits = True
 
     def build(self, group_id: str) -> Any:
         return JoinGroupRequest(
@@ -88,7 +87,7 @@ class SyncResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(MemberRequest[SyncResult]):
     """SyncGroup: fetch the member's assignment; the leader sends all assignments."""
 
     member_id: str
@@ -96,8 +95,7 @@ class Sync:
     protocol: str
     assignments: Mapping[str, bytes] = field(default_factory=dict)
 
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = True
+    waits = True
 
     def build(self, group_id: str) -> Any:
         return SyncGroupRequest(
@@ -117,14 +115,11 @@ class Sync:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicHeartbeat:
+class ClassicHeartbeat(MemberRequest[ErrorCodeResult]):
     """Stay a member; error 27 says that the group is coming together again."""
 
     member_id: str
     generation: int
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         return HeartbeatRequest(
@@ -144,13 +139,10 @@ class LeaveResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(MemberRequest[LeaveResult]):
     """Leave, or remove other members: a coordinator does not check who sends it."""
 
     member_ids: tuple[str, ...]
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         return LeaveGroupRequest(
@@ -220,11 +212,8 @@ class ClassicFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeClassic:
+class DescribeClassic(MemberRequest[ClassicFacts]):
     """Ask for a classic group's members."""
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         return DescribeGroupsRequest(groups=[group_id])

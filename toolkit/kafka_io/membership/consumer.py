@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -38,7 +39,7 @@ class ConsumerHeartbeatResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerHeartbeat:
+class ConsumerHeartbeat(MemberRequest[ConsumerHeartbeatResult]):
     """ConsumerGroupHeartbeat: epoch 0 joins, -1 leaves; None means unchanged."""
 
     member_id: str
@@ -47,9 +48,6 @@ class ConsumerHeartbeat:
     topics: tuple[str, ...] | None = None
     assignor: str | None = None
     rack_id: str | None = None  # free text that the description of the group shows
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         """Return the protocol message; a joining member must say everything."""
@@ -147,11 +145,8 @@ class ConsumerFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeConsumer:
+class DescribeConsumer(MemberRequest[ConsumerFacts]):
     """Ask for a KIP-848 group's members."""
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         return ConsumerGroupDescribeRequest(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.topics_and_commits import TOPIC_IDS_VERSION, Topic, TopicsFound
 
 SESSION_TIMEOUT_MS = "consumer.session.timeout.ms"
@@ -32,13 +33,12 @@ class ConfigFound:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchGroupConfig:
+class FetchGroupConfig(MemberRequest[ConfigFound]):
     """Ask for some settings of the group; needs DESCRIBE_CONFIGS on it."""
 
     names: tuple[str, ...]
 
-    to_any: ClassVar[bool] = True
-    waits: ClassVar[bool] = False
+    to_any = True
 
     def build(self, group_id: str) -> Any:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
@@ -73,14 +73,13 @@ class ConfigChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeConfig:
+class ChangeConfig(MemberRequest[ConfigChanged]):
     """Set one setting of the group, or, with None, have it follow the cluster's default again."""
 
     name: str
     value: str | None
 
-    to_any: ClassVar[bool] = True
-    waits: ClassVar[bool] = False
+    to_any = True
 
     def build(self, group_id: str) -> Any:
         resource = IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -106,11 +105,10 @@ class ChangeConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchAllTopics:
+class FetchAllTopics(MemberRequest[TopicsFound]):
     """Request every topic that this user may see, without Kafka's internal topics."""
 
-    to_any: ClassVar[bool] = True
-    waits: ClassVar[bool] = False
+    to_any = True
 
     def build(self, _group_id: str) -> Any:
         return MetadataRequest(

@@ -23,8 +23,8 @@ AnswerT_co = TypeVar("AnswerT_co", bound=MemberResponse, covariant=True)
 class MemberRequest(Protocol[AnswerT_co]):
     """One request to a group's coordinator, or, where `to_any`, to any broker."""
 
-    to_any: ClassVar[bool]
-    waits: ClassVar[bool]  # the coordinator answers when the whole group has come together
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = False  # the coordinator answers when the whole group has come together
 
     def build(self, group_id: str) -> Any:
         """Return the protocol message."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, permutations, product
-from typing import Any, ClassVar
+from typing import Any
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.groups.subscriptions import read_by, source_topics
+from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from toolkit.model import TopicPartition
 
@@ -53,11 +54,8 @@ class StreamsFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeStreams:
+class DescribeStreams(MemberRequest[StreamsFacts]):
     """Ask for a streams group's members."""
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         return StreamsGroupDescribeRequest(
@@ -98,16 +96,13 @@ class StreamsHeartbeatResult:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsHeartbeat:
+class StreamsHeartbeat(MemberRequest[StreamsHeartbeatResult]):
     """Stay in the group, or, with a topology, join it; a description shows the rack id."""
 
     member_id: str
     epoch: int = JOIN_EPOCH
     topology: Any = None
     rack_id: str | None = None
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         joining: dict[str, Any] = {}
@@ -133,13 +128,10 @@ class StreamsHeartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveStreams:
+class LeaveStreams(MemberRequest[StreamsHeartbeatResult]):
     """Leave, or remove another member: a coordinator does not check who sends it."""
 
     member_id: str
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         return StreamsGroupHeartbeatRequest(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.model import TopicPartition
 
 TOPIC_IDS_VERSION = 10
@@ -35,13 +36,12 @@ class TopicsFound:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchTopics:
+class FetchTopics(MemberRequest[TopicsFound]):
     """Ask for the ids and partition counts of topics; any broker knows."""
 
     names: tuple[str, ...]
 
-    to_any: ClassVar[bool] = True
-    waits: ClassVar[bool] = False
+    to_any = True
 
     def build(self, _group_id: str) -> Any:
         topic = MetadataRequest.MetadataRequestTopic
@@ -77,11 +77,8 @@ class CommitsFound:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchCommits:
+class FetchCommits(MemberRequest[CommitsFound]):
     """Ask for all committed offsets of the group (KIP-88)."""
-
-    to_any: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
 
     def build(self, group_id: str) -> Any:
         group = OffsetFetchRequest.OffsetFetchRequestGroup

@@ -24,7 +24,6 @@ from toolkit.spark.schemas import RESULTS
 from toolkit.storage.fleet_file import FOR_ALL
 
 ROOT = Path(__file__).parents[2]
-SUBJECTS = {"Commands that read a cluster": "inspect", "Commands that change a cluster": "changes"}
 EXIT_CODES = {0: "done, or nothing to do"} | {
     1: "failed",
     2: "usage error: nothing was started",

@@ -17,7 +17,6 @@ from toolkit.cli.output import (
     json_texts,
     printable,
     write_frame,
-    write_frames,
     write_problems,
 )
 from toolkit.errors import ToolkitError
@@ -96,8 +95,6 @@ def test_values_in_each_form(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     write_frame(frame, "csv")
     assert "lag,pending\n,True\n0,False\n9223372036854775807,True\n" == capsys.readouterr().out
-    write_frames([], "csv")
-    assert "" == capsys.readouterr().out
 
 
 def test_data_give_every_name_back(capsys: pytest.CaptureFixture[str]) -> None:

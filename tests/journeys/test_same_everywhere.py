@@ -18,7 +18,7 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.copy import CopyRequest
 from toolkit.journeys.delete_offsets import OffsetChoice
 from toolkit.journeys.reset import target
-from toolkit.storage.offsets_files import saved_offsets, write_json
+from toolkit.storage.offsets_files import json_text, saved_offsets
 
 TOOL = "consumer-groups"
 FINDING = re.compile(r"^(block|note): ([a-z-]+): ", re.MULTILINE)
@@ -177,7 +177,7 @@ def test_a_rescue_and_a_restore(ends: FrontEnds) -> None:
     operator, group = ends.workspace.operator, ends.workspace.group()
     file, session = ends.workspace.folder / "saved.json", operator.session
     operator.apply(operator.reset(group, to=3), "keeps-committing")
-    write_json(file, saved_offsets(operator.facts(group), {group}))
+    file.write_text(json_text(saved_offsets(operator.facts(group), {group})))
     operator.apply(operator.reset(group, to=7), "keeps-committing", "skips-unread-records")
 
     rescued = ends.command("rescue", "--group", group), ends.python(session.rescue([group]))

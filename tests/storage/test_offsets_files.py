@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Position
+from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.offsets_files import (
     SavedOffsets,
     csv_text,
+    json_text,
     read_offsets,
     saved_offsets,
-    write_csv,
-    write_json,
 )
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -91,7 +91,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_json_is_readable(path: Path) -> None:
     """One commit a line, sorted; what is read is what was saved."""
-    write_json(path, replace(SAVED, commits=tuple(reversed(COMMITS))))
+    write_whole(path, json_text(replace(SAVED, commits=tuple(reversed(COMMITS)))))
 
     assert JSON == path.read_text()
     assert SAVED == read_offsets(path)
@@ -101,9 +101,9 @@ def test_json_is_readable(path: Path) -> None:
 @settings(suppress_health_check=list(HealthCheck), deadline=None)  # each writes to the disk
 def test_every_commit_comes_back(path: Path, saved: list[Commit]) -> None:
     """JSON brings back everything, CSV of four columns all that it can hold."""
-    write_json(path, SavedOffsets(tuple(saved), "eu", "id", NOON))
+    write_whole(path, json_text(SavedOffsets(tuple(saved), "eu", "id", NOON)))
     assert set(saved) == set(read_offsets(path).commits)
-    write_csv(path, saved, with_group=True)
+    write_whole(path, csv_text(saved, with_group=True))
     bare = [Commit(c.group_id, c.topic, c.partition, c.offset) for c in saved]
     assert bare == list(read_offsets(path).commits)
 
@@ -241,11 +241,11 @@ def test_a_group_that_begins_with_a_brace(path: Path) -> None:
     """A CSV is not taken for JSON because of a group's name."""
     for group_id in ("{x", '{"x"', "{"):
         commit = Commit(group_id, "orders", 0, 5)
-        write_csv(path, [commit], with_group=True)
+        write_whole(path, csv_text([commit], with_group=True))
         assert (commit,) == read_offsets(path).commits
 
 
-def test_csv_cannot_become_json(path: Path) -> None:
+def test_csv_cannot_become_json() -> None:
     """Nobody would know of which cluster and when it is."""
     with pytest.raises(ValueError, match="from a CSV file"):
-        write_json(path, SavedOffsets(COMMITS))
+        json_text(SavedOffsets(COMMITS))

@@ -51,24 +51,6 @@ STDOUT = Path("-")
 FORCE: Option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 
 
-def write_frames(
-    frames: Sequence[pd.DataFrame], output: str, *, most: str = "", important: Sequence[str] = ()
-) -> None:
-    """
-    Write frames of the same columns, one a cluster, as one; without any, write nothing.
-
-    `most` names the column whose largest values come first, over all clusters; `important` see
-    `write_frame`.
-    """
-    if frames:
-        import pandas as pd
-
-        frame = pd.concat(frames, ignore_index=True)
-        if most:
-            frame = frame.sort_values(most, ascending=False, na_position="last", kind="stable")
-        write_frame(frame, output, important=important)
-
-
 def write_tables(
     tables: Sequence[Rows], output: str, *, most: str = "", important: Sequence[str] = ()
 ) -> None:

@@ -39,14 +39,6 @@ AccessType = TypeVar("AccessType", bound="ClusterAccess")
 BARE = Origin("an entry of the fleet file ('offsetbook fleet add')")
 
 
-def report_no_progress(_progress: Progress) -> None:
-    """Report no progress."""
-
-
-def report_no_change() -> None:
-    """Ignore a change."""
-
-
 class ClusterAccess:
     """
     One cluster, the policy that the fleet file has for it, and the state directory.
@@ -61,7 +53,7 @@ class ClusterAccess:
         state: Path | None = None,
         *,
         fleet_file: Path | None = None,
-        on_progress: Callable[[Progress], None] = report_no_progress,
+        on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         """Take a cluster; without a state directory, the one that the fleet file names."""
         self.cluster = cluster
@@ -76,7 +68,7 @@ class ClusterAccess:
         }
         self.notebook_parameters: NotebookParameters | None = None  # of the notebook that opened it
         self.connections = SharedConnections()
-        self.tell_changed: Callable[[], object] = report_no_change  # called after every change
+        self.tell_changed: Callable[[], object] = lambda: None  # called after every change
         self._policed: dict[str, Cluster] = {}
 
     @classmethod

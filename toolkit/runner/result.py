@@ -45,29 +45,7 @@ class RunResult:
     """
     The result of one run of a notebook.
 
-    `result.json` holds these fields under these names; `result.schema.json` in this folder says
-    the same to programs:
-
-        notebook     name of the notebook, without folder and ending
-        runbook      name of the runbook that was run, or null
-        status       done | failed | blocked | partly-applied | incomplete | interrupted |
-                     timed-out | kernel-died
-        exit_code    0 done, 1 failed, 2 usage, 3 blocked, 4 partly applied or seen
-        summary      one sentence from the notebook, or why it did not get that far
-        counts       what the notebook counted: findings, problems, planned, changed, refused
-                     (integers; a name is missing where the notebook did not count it)
-        undo         reference of the undo record, or null
-        error        null, or {"reason": one line, "cell": index or null, "step": heading}
-        parameters   every parameter with the value that the run had
-        clusters     names from the parameters `cluster` and `clusters`; all where that means all
-        cluster_ids  the id of each of them, or null where it did not answer when the run began
-        started      aware UTC, ISO 8601
-        finished     aware UTC, ISO 8601
-        who          user@host
-        version      version of offsetbook
-        folder       absolute path of the run's folder
-        report       file name of the report in that folder; null when it could not be written
-
+    `result.json` holds these fields; `result.schema.json` in this folder says what each is.
     The file is written last and in one piece: where it is missing, the run did not end.
     """
 

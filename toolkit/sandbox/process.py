@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -31,13 +30,7 @@ def _leave_running() -> None:
         child.returncode = child.poll() or 0
 
 
-def spawn(
-    command: Sequence[str | Path],
-    *,
-    record: Path,
-    log: Path,
-    environment: Mapping[str, str] | None = None,
-) -> subprocess.Popen[bytes]:
+def spawn(command: Sequence[str | Path], *, record: Path, log: Path) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own, its output in `log`, its identity in `record`."""
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -45,7 +38,6 @@ def spawn(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
     _children[child.pid] = child

@@ -21,7 +21,6 @@ from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
 from toolkit.model.input_files import read_input
 from toolkit.plan import Position
-from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content
 
@@ -184,11 +183,6 @@ def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:
     )
 
 
-def write_json(path: Path, saved: SavedOffsets) -> None:
-    """Write a JSON file, whole and on the disk before this returns; raises as `json_text` does."""
-    write_whole(path, json_text(saved))
-
-
 def json_text(saved: SavedOffsets) -> str:
     """
     Return the content of a JSON file; the same offsets, the same text.
@@ -217,11 +211,6 @@ def json_text(saved: SavedOffsets) -> str:
         ],
     }
     return readable(document)
-
-
-def write_csv(path: Path, commits: Iterable[Commit], *, with_group: bool) -> None:
-    """Write the real tool's CSV with four columns or three; raises StateFileError."""
-    write_whole(path, csv_text(commits, with_group=with_group))
 
 
 def read_offsets(path: Path) -> SavedOffsets:

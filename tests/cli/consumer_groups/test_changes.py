@@ -12,7 +12,7 @@ from main_program import rows_of
 from terminal import talk
 
 from toolkit.model import Commit, TopicPartition
-from toolkit.storage.offsets_files import SavedOffsets, write_json
+from toolkit.storage.offsets_files import SavedOffsets, json_text
 
 QUICK = ("--override", "keeps-committing")
 TO_EARLIEST = ("--reset-offsets", "--all-topics", "--to-earliest", "--group")
@@ -159,7 +159,9 @@ def test_offsets_of_another_cluster_block(shell: Any, tmp_path: Path) -> None:
     """A file that says which cluster its offsets are of is not believed about another one."""
     group, topic = shell.idle(5)
     file, taken_at = tmp_path / "saved.json", datetime(2026, 3, 1, 12, tzinfo=UTC)
-    write_json(file, SavedOffsets((Commit(group, topic, 0, 2),), "there", "another", taken_at))
+    file.write_text(
+        json_text(SavedOffsets((Commit(group, topic, 0, 2),), "there", "another", taken_at))
+    )
     done = shell.execute("--reset-offsets", "--group", group, "--from-file", str(file))
 
     assert (3, {TopicPartition(topic, 0): 5}) == (done.returncode, shell.held(group)), done.stderr

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Position
+from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.storage.formats.atomic_files import write_whole
-from toolkit.storage.offsets_files import (
-    SavedOffsets,
-    csv_text,
-    json_text,
-    read_offsets,
-    saved_offsets,
-)
+from toolkit.storage.offsets_files import csv_text, json_text, read_offsets, saved_offsets
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 COMMITS = (

@@ -12,8 +12,9 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot, select_groups
 from toolkit.model.names import ExactName
+from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.planning.changes.restore import plan_restore
-from toolkit.storage.offsets_files import SavedOffsets, read_offsets, saved_offsets
+from toolkit.storage.offsets_files import read_offsets, saved_offsets
 
 
 def export(access: ClusterAccess, groups: Sequence[str]) -> tuple[SavedOffsets, Snapshot]:

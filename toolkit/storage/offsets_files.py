@@ -11,16 +11,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
 from toolkit.model.input_files import read_input
-from toolkit.plan import Position
+from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content
 
@@ -131,40 +129,6 @@ def _wrong_csv(path: Path, faults: list[str]) -> UsageError:
     return UsageError(
         f"offsets file {path}: {'; '.join(shown)}", hint="fix the file; nothing was changed"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class SavedOffsets:
-    """
-    Commits of one or more groups at one time, with the ids that their topics had then.
-
-    A CSV file does not say of which cluster, when, and which types and topics. One of three
-    columns does not say of which group either: `names_groups` is then False and the commits are of
-    group "".
-    """
-
-    commits: tuple[Commit, ...]
-    cluster: str | None = None
-    cluster_id: str | None = None
-    taken_at: datetime | None = None
-    types: Mapping[str, GroupType] = field(default_factory=dict)
-    names_groups: bool = True
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> dict[tuple[str | None, TopicPartition], int | Position]:
-        """
-        The saved offsets, by group (None: for any group) and partition.
-
-        A position where metadata and leader epoch are known, else the bare offset.
-        """
-        return {
-            (
-                commit.group_id if self.names_groups else None,
-                TopicPartition(commit.topic, commit.partition),
-            ): commit.offset if self.cluster_id is None else Position.of(commit)
-            for commit in self.commits
-        }
 
 
 def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:

@@ -12,7 +12,8 @@ from main_program import rows_of
 from terminal import talk
 
 from toolkit.model import Commit, TopicPartition
-from toolkit.storage.offsets_files import SavedOffsets, json_text
+from toolkit.plan.saved_offsets import SavedOffsets
+from toolkit.storage.offsets_files import json_text
 
 QUICK = ("--override", "keeps-committing")
 TO_EARLIEST = ("--reset-offsets", "--all-topics", "--to-earliest", "--group")

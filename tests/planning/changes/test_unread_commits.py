@@ -13,6 +13,7 @@ from guardrail_cases import ORDERS, plan, step
 from toolkit.errors import BrokerRefused, NotFound
 from toolkit.model import Commit, Group, Problem, Snapshot, Unread
 from toolkit.plan import Action, Change, Plan, Position, Severity
+from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.planning.changes.copy import plan_copy, plan_rename
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
@@ -25,7 +26,6 @@ from toolkit.planning.changes.undo import IfMoved, plan_undo
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.partition_selection import unread_offset
 from toolkit.report.lag_report import LagReport
-from toolkit.storage.offsets_files import SavedOffsets
 
 TIMED_OUT = Problem(Unread.COMMITS, "no answer within 3 s", "g")
 AT_7 = Position(7)

@@ -181,10 +181,8 @@ def classic_member(described: DescribedClassicMember, protocol_type: str = CONSU
     return replace(member, holds=note.paused, hold_note=note.note)
 
 
-def _consumer_request(group_ids: Sequence[str]) -> ConsumerGroupDescribeRequest:
-    return ConsumerGroupDescribeRequest(
-        group_ids=list(group_ids), include_authorized_operations=False
-    )
+def _by_ids(message: Callable[..., Any]) -> Callable[[Sequence[str]], Any]:
+    return lambda group_ids: message(group_ids=list(group_ids))
 
 
 def _consumer(group: Group, entry: Any, topics: LookUpTopics) -> Group:
@@ -214,10 +212,6 @@ def consumer_holder(described: DescribedConsumerMember) -> Member:
     )
 
 
-def _share_request(group_ids: Sequence[str]) -> ShareGroupDescribeRequest:
-    return ShareGroupDescribeRequest(group_ids=list(group_ids), include_authorized_operations=False)
-
-
 def _share(group: Group, entry: Any, _topics: LookUpTopics) -> Group:
     members = (
         _modern_member(
@@ -228,12 +222,6 @@ def _share(group: Group, entry: Any, _topics: LookUpTopics) -> Group:
         for m in entry.members
     )
     return _modern(group, entry, members)
-
-
-def _streams_request(group_ids: Sequence[str]) -> StreamsGroupDescribeRequest:
-    return StreamsGroupDescribeRequest(
-        group_ids=list(group_ids), include_authorized_operations=False
-    )
 
 
 def _streams(group: Group, entry: Any, topics: LookUpTopics) -> Group:
@@ -301,7 +289,7 @@ def _modern_member(
 CALLS: dict[GroupType, tuple[Callable[[Sequence[str]], Any], Describe]] = {
     GroupType.CLASSIC: (_classic_request, _classic),
     GroupType.SIMPLE: (_classic_request, _classic),
-    GroupType.CONSUMER: (_consumer_request, _consumer),
-    GroupType.STREAMS: (_streams_request, _streams),
-    GroupType.SHARE: (_share_request, _share),
+    GroupType.CONSUMER: (_by_ids(ConsumerGroupDescribeRequest), _consumer),
+    GroupType.STREAMS: (_by_ids(StreamsGroupDescribeRequest), _streams),
+    GroupType.SHARE: (_by_ids(ShareGroupDescribeRequest), _share),
 }

@@ -149,9 +149,7 @@ class DescribeConsumer(MemberRequest[ConsumerFacts]):
     """Ask for a KIP-848 group's members."""
 
     def build(self, group_id: str) -> Any:
-        return ConsumerGroupDescribeRequest(
-            group_ids=[group_id], include_authorized_operations=False
-        )
+        return ConsumerGroupDescribeRequest(group_ids=[group_id])
 
     def read(self, response: Any) -> ConsumerFacts:
         (group,) = response.groups

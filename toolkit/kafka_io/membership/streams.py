@@ -58,9 +58,7 @@ class DescribeStreams(MemberRequest[StreamsFacts]):
     """Ask for a streams group's members."""
 
     def build(self, group_id: str) -> Any:
-        return StreamsGroupDescribeRequest(
-            group_ids=[group_id], include_authorized_operations=False
-        )
+        return StreamsGroupDescribeRequest(group_ids=[group_id])
 
     def read(self, response: Any) -> StreamsFacts:
         (group,) = response.groups

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Protocol
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Snapshot, TopicPartition
 from toolkit.model.groups import names_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
+from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.planning.changes.clamp import clamp_to_log
 from toolkit.planning.changes.copy import is_new
 from toolkit.planning.changes.targets import narrow
@@ -28,37 +27,9 @@ from toolkit.planning.selection.partition_selection import (
 from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, note, plan_of
 
 
-class SavedCommits(Protocol):
-    """Saved committed offsets, with their cluster and time where the file has them."""
-
-    @property
-    def names_groups(self) -> bool:
-        """Whether each row names its group."""
-
-    @property
-    def cluster(self) -> str | None:
-        """The cluster's name in the fleet file."""
-
-    @property
-    def cluster_id(self) -> str | None:
-        """The cluster id."""
-
-    @property
-    def taken_at(self) -> datetime | None:
-        """When the offsets were read."""
-
-    @property
-    def commits(self) -> Sequence[Commit]:
-        """The committed offsets, of any number of groups."""
-
-    @property
-    def topic_ids(self) -> Mapping[str, str]:
-        """The ids of their topics, as far as known."""
-
-
 def plan_restore(
     snapshot: Snapshot,
-    saved: SavedCommits,
+    saved: SavedOffsets,
     *,
     groups: Sequence[str] = (),
     topics: Sequence[str] = (),
@@ -108,7 +79,7 @@ def plan_restore(
     return plan_of(snapshot, parts(), intent=Intent.RESTORE, request=request, allows=allows)
 
 
-def _other_cluster(saved: SavedCommits, snapshot: Snapshot) -> Iterator[Finding]:
+def _other_cluster(saved: SavedOffsets, snapshot: Snapshot) -> Iterator[Finding]:
     if saved.cluster_id is None:
         why = "a CSV file does not say which cluster its offsets are of, and has no metadata"
         yield Finding("cluster-unknown", Severity.NOTE, why)
@@ -164,7 +135,7 @@ def _as_committed(
     }
 
 
-def _by_group(saved: SavedCommits) -> dict[str, dict[TopicPartition, Position]]:
+def _by_group(saved: SavedOffsets) -> dict[str, dict[TopicPartition, Position]]:
     by_group: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
     for commit in saved.commits:
         partition = TopicPartition(commit.topic, commit.partition)

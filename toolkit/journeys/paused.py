@@ -12,7 +12,6 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model.names import ExactName
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.holds.paused_partitions import tiles_frame
-from toolkit.planning.lag.lag import with_lag
 from toolkit.report.paused_report import PausedReport, find_paused
 from toolkit.report.plan_inputs import end_plans
 
@@ -66,7 +65,7 @@ class PauseBoardSource:
         """Return the group's `tiles_frame`; raises what reading a cluster raises."""
         with self.access.connections.in_use():
             snapshot = read_snapshot(self.access.cluster, groups=[ExactName(self.group)])
-        offsets = with_lag(offsets_frame(snapshot))
+        offsets = offsets_frame(snapshot)
         paused = find_paused(snapshot, self.access.state)
         of_group = (frame[frame["group"] == self.group] for frame in (offsets, paused))
         self._before = tiles_frame(*of_group, earlier=self._before)

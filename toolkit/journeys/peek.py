@@ -11,7 +11,6 @@ from toolkit.kafka_io.logs.records_around import read_records_around
 from toolkit.kafka_io.read_snapshot import read_one_group
 from toolkit.model.records import RecordsAround
 from toolkit.planning.frames.snapshot_frames import offsets_frame
-from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.selection.group_selection import refuse_unread_commits
 from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.planning.selection.peek_places import PeekRequest, peek_places
@@ -35,7 +34,7 @@ def peek(
     """
     parse_topics(topics)  # before anything is read
     facts = read_one_group(access.cluster, group).facts
-    offsets = with_lag(offsets_frame(facts))
+    offsets = offsets_frame(facts)
     offsets = offsets.sort_values("lag", ascending=False, kind="stable")
     # An offset without a lag may be out of range: include it.
     places = peek_places(offsets, (offsets["lag"] != 0).fillna(value=True))

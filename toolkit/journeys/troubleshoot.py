@@ -16,7 +16,6 @@ from toolkit.model.times import parse_duration
 from toolkit.operate.first_records import first_unread
 from toolkit.planning.diagnosis.progress_diagnosis import diagnose_partitions
 from toolkit.planning.frames.snapshot_frames import members_frame, offsets_frame
-from toolkit.planning.lag.lag import with_lag
 from toolkit.report.group_diagnosis import FirstSample, GroupDiagnosis, GroupSurroundings
 from toolkit.report.progress_line import progress_line
 
@@ -30,7 +29,7 @@ def sample(access: ClusterAccess, group: str | Sequence[str]) -> FirstSample:
     group = one_group(group, "a diagnosis")
     began_s = time.monotonic()
     facts, found = read_one_group(access.cluster, group, commit_times=True)
-    return FirstSample(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
+    return FirstSample(facts, found, offsets_frame(facts), members_frame(found), began_s)
 
 
 def troubleshoot(

@@ -22,7 +22,6 @@ from toolkit.planning.frames.plan_frames import (
     summary,
 )
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
-from toolkit.planning.lag.lag import with_lag
 from toolkit.report.audit_report import run_rows
 from toolkit.report.cell_text import frame_text
 from toolkit.report.display import is_headless
@@ -235,7 +234,7 @@ def show_change(
 
 
 def _show_partitions(facts: Snapshot) -> None:
-    offsets = with_lag(offsets_frame(facts))
+    offsets = offsets_frame(facts)
     show_table(
         offsets[["topic", "partition", "owner", "committed", "log_end", "lag"]],
         caption_text=f"Partitions{AS_PLANNED}",

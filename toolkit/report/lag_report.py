@@ -11,7 +11,7 @@ from toolkit.model import GroupType, Snapshot
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.rows import Rows
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
-from toolkit.planning.lag.lag import lag_by_group, with_lag
+from toolkit.planning.lag.lag import lag_by_group
 from toolkit.planning.lag.lag_rows import group_rows, partition_rows, with_changes
 from toolkit.report.cell_text import frame_text
 from toolkit.report.figures import SERIES, UNUSED, series_colours, show_traces
@@ -157,7 +157,7 @@ class LagReport:
     @cached_property
     def partitions(self) -> pd.DataFrame:
         """One row for each partition that a group has committed or owns; see `with_lag`."""
-        return with_lag(offsets_frame(self.facts))
+        return offsets_frame(self.facts)
 
     @property
     def groups(self) -> pd.DataFrame:

@@ -23,7 +23,6 @@ from toolkit.planning.diagnosis.progress_rules import (
     judge,
 )
 from toolkit.planning.frames.snapshot_frames import offsets_frame
-from toolkit.planning.lag.lag import with_lag
 
 STUCK_COLUMNS = (
     *("topic", "partition", "verdict", "owner", "committed", "log_end", "lag", "committed_delta"),
@@ -52,7 +51,7 @@ def diagnose_partitions(
     (Int64: how far the committed offset moved between the samples), committed_at (UTC, the last
     commit, null if unknown), first_unread_at (UTC), why.
     """
-    frame = with_lag(offsets_frame(second))
+    frame = offsets_frame(second)
     frame = frame[frame["group"] == group_id].reset_index(drop=True)
     before = _committed(first, group_id)
     group = next((group for group in second.groups if group.group_id == group_id), None)

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from toolkit.model import Group, GroupType, Problem, Snapshot, TopicPartition
-from toolkit.model.offsets import NO_LOG
+from toolkit.model import Group, Problem, Snapshot
 from toolkit.model.rows import Kind, Rows
 from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
-from toolkit.planning.lag.lag import lag_by_group, with_lag
-from toolkit.planning.selection.member_names import owner_names
+from toolkit.planning.lag.lag_rows import group_rows, partition_rows
 from toolkit.planning.selection.partition_selection import scopes_of
 
 if TYPE_CHECKING:
@@ -29,19 +27,6 @@ GROUP_COLUMNS: dict[str, Kind] = {
     "subscribed": "text",
 }
 
-PLACE: dict[str, Kind] = {
-    "cluster": "text",
-    "group": "name",
-    "topic": "text",
-    "partition": "number",
-}
-OFFSETS = ("committed", "log_start", "log_end", "last_stable")
-OFFSET_COLUMNS: dict[str, Kind] = {
-    **PLACE,
-    **dict.fromkeys(OFFSETS, "number"),
-    "committed_at": "time",
-    **dict.fromkeys(("pending", "owner"), "text"),
-}
 PROBLEM_COLUMNS: dict[str, Kind] = {
     **dict.fromkeys(("cluster", "what"), "text"),
     "group": "name",
@@ -84,41 +69,16 @@ def _subscription(group: Group) -> str:
 
 def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
     """
-    One row for each partition that a group has committed or owns.
+    Return `partition_rows` as a frame: one row for each partition that a group committed or owns.
 
-    Without share groups: they have no committed offsets (KIP-932), so they have no lag.
-
-    Columns: cluster, group, topic, partition, committed, log_start, log_end, last_stable (Int64,
-    null if unknown), committed_at (UTC, null if unknown), pending (an open transaction has a
-    pending commit), owner ("client-id @ host" of the assigned member, "paused by USER @ HOST", or
-    "").
+    Offsets and lags are Int64, null if unknown; committed_at is UTC. `pending`: an open transaction
+    has a pending commit; `owner`: "client-id @ host" of the assigned member, "paused by USER @
+    HOST", or "".
     """
-    owners = {
-        (group.group_id, *partition): name
-        for group in snapshot.groups
-        if group.type is not GroupType.SHARE
-        for partition, name in owner_names(group).items()
-    }
-    commits = {(c.group_id, c.topic, c.partition): c for c in snapshot.commits}
-    rows = []
-    for key in sorted(commits.keys() | owners.keys()):
-        commit = commits.get(key)
-        log = snapshot.logs.get(TopicPartition(key[1], key[2]), NO_LOG)
-        rows.append(
-            (
-                snapshot.cluster,
-                *key,
-                commit.offset if commit else None,
-                log.log_start,
-                log.log_end,
-                log.last_stable,
-                commit.committed_at if commit else None,
-                commit.pending if commit else False,
-                owners.get(key, ""),
-            )
-        )
-    types = {"partition": "int64", "pending": "bool", **dict.fromkeys(OFFSETS, "Int64")}
-    return frame_of(Rows(OFFSET_COLUMNS, rows), {**types, "committed_at": UTC_TIME})
+    table = partition_rows(snapshot)
+    numbers = [name for name, kind in table.columns.items() if kind == "number"]
+    types = {**dict.fromkeys(numbers, "Int64"), "partition": "int64", "pending": "bool"}
+    return frame_of(table, {**types, "committed_at": UTC_TIME})
 
 
 def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
@@ -127,10 +87,10 @@ def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
 
 
 def groups_with_lag(snapshot: Snapshot) -> pd.DataFrame:
-    """Return a `groups_frame` with the lag columns of `lag_by_group`."""
-    lags = lag_by_group(with_lag(offsets_frame(snapshot)))
-    columns = ["group", "lag", "unknown_lag_partitions"]
-    return groups_frame(snapshot).merge(lags[columns], how="left", on="group")
+    """Return a `groups_frame` with the lag columns of `group_rows`."""
+    columns = ["lag", "unknown_lag_partitions"]
+    lags = frame_of(group_rows(snapshot), dict.fromkeys(columns, "Int64"))
+    return groups_frame(snapshot).merge(lags[["group", *columns]], how="left", on="group")
 
 
 def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:

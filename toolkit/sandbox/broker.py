@@ -8,7 +8,6 @@ the jars, and each copy gets its own ids.
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import random
@@ -24,12 +23,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from toolkit.errors import SandboxFailed, UsageError
 from toolkit.model.plurals import counted
 from toolkit.sandbox.jars import VERSION, kafka_command, kafka_jars
 from toolkit.sandbox.process import end, listening_ports, running, spawn
+from toolkit.sandbox.raw_members import RawConnection
 from toolkit.storage.formats.file_lock import exclusively
 
 ALL_THAT_CAN_BE = (1, 3, 5)  # of an even number no more may be lost than of one less
@@ -426,33 +427,15 @@ def _await_answer(broker: Broker) -> None:
         time.sleep(0.05)
 
 
-def _live_cluster(address: str, *, timeout_s: float = 1) -> tuple[str, int]:
+def _live_cluster(address: str) -> tuple[str, int]:
     """Return the cluster id that comes with the metadata, "" without live brokers, and how many."""
-    # Metadata version 2 for no topics. A broker that is still fenced answers, but lists no broker.
-    request = struct.pack(">hhihi", 3, 2, 0, -1, 0)
-    host, port = address.rsplit(":", 1)
+    # A broker that is still fenced answers, but lists no broker.
     try:
-        with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            incoming = connection.makefile("rb")
-            (size,) = struct.unpack(">i", incoming.read(4))
-            return _read_metadata(io.BytesIO(incoming.read(size)))
-    except (OSError, struct.error):
+        with RawConnection(address, client_id="sandbox", timeout_s=1) as broker:
+            found = broker.ask(MetadataRequest(topics=[]), MetadataResponse, version=2)
+    except (OSError, ValueError, struct.error):
         return "", 0
-
-
-def _read_metadata(answer: IO[bytes]) -> tuple[str, int]:
-    def integer(form: str) -> int:
-        return int(struct.unpack(form, answer.read(struct.calcsize(form)))[0])
-
-    def string() -> str:
-        return answer.read(max(0, integer(">h"))).decode()
-
-    integer(">i")  # the correlation id
-    brokers = integer(">i")
-    for _ in range(brokers):
-        integer(">i"), string(), integer(">i"), string()  # id, host, port, rack
-    return (string(), brokers) if brokers else ("", 0)
+    return (found.cluster_id, len(found.brokers)) if found.brokers else ("", 0)
 
 
 def _failed(broker: Broker, what: str) -> SandboxFailed:

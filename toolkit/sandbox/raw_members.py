@@ -55,10 +55,10 @@ class RawRequestRefused(Exception):  # reads as a sentence: the broker refused
 class RawConnection:
     """One connection to the broker, one request at a time."""
 
-    def __init__(self, address: str, *, client_id: str) -> None:
+    def __init__(self, address: str, *, client_id: str, timeout_s: float = 30) -> None:
         """Connect to `address`, a host and a port."""
         host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=30)
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._incoming = self._socket.makefile("rb")
         self._client_id = client_id
 

@@ -16,7 +16,6 @@ T0 = datetime(2026, 3, 1, tzinfo=UTC)
 FACTS: dict[str, Any] = {
     **ROW,
     "committed_at": 0,
-    "seen_since": None,
     "retention_s": 60,
     "check_interval_s": 1,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-TIMES = ("committed_at", "expire_at", "empty_since", "seen_since")
+TIMES = ("committed_at", "expire_at", "empty_since")
 ROW: dict[str, Any] = {
     "cluster": "eu",
     "group": "g",

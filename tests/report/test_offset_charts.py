@@ -39,14 +39,14 @@ def test_every_kind_of_mark_is_at_its_time(shown: Any) -> None:
     """What expires, what does so at the latest then, and what is at risk are told apart."""
     draw(
         {"group": "left", **CLASSIC, **EMPTY, "empty_since": 2 * HOUR_S},
-        {"group": "seen", "source": "admin", "committed_at": None, "seen_since": HOUR_S},
+        {"group": "pending", "pending": None, "committed_at": HOUR_S},
         {"group": "live", **KIP848, **READS, "committed_at": 0},
         {"group": "kept", **CLASSIC, **READS},
     )
 
     assert {
         EXPIRES: [("left · eu", "2026-03-02 02:00:00")],
-        BOUND: [("seen · eu", "2026-03-02 01:00:00")],
+        BOUND: [("pending · eu", "2026-03-02 01:00:00")],
         AT_RISK: [("live · eu", "2026-03-02 00:00:00")],
     } == marks(shown)
 

@@ -220,9 +220,6 @@ AT_THE_EARLIEST = (
     "at the earliest 1 min after the commit at 2026-03-01 00:00 UTC: unknown when the group "
     "became Empty"
 )
-FIRST_SEEN = (
-    "at most 1 min after 2026-03-01 00:02 UTC, when it was first observed; a new commit delays it"
-)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +231,6 @@ FIRST_SEEN = (
         (LEFT, f"{NO_MEMBERS}; {AT_THE_EARLIEST}"),
         ({"expire_at": 20}, f"{NO_MEMBERS}; at the expiry time that the client set in the commit"),
         ({**CLASSIC, **READS}, "a member subscribes to the topic"),
-        ({"committed_at": None, "seen_since": 120}, f"{NO_MEMBERS}; {FIRST_SEEN}"),
     ],
 )
 def test_reasons(row: dict[str, Any], why: str) -> None:
@@ -242,20 +238,9 @@ def test_reasons(row: dict[str, Any], why: str) -> None:
     assert why == look(row)["expiry_why"]
 
 
-# Without times from the log, the first sight of a commit is a bound, and called one.
-ADMIN = {"source": "admin", "committed_at": None, "seen_since": 60}
-
-
 @pytest.mark.parametrize(
     ("row", "expires_s", "confidence"),
     [
-        pytest.param(ADMIN, 120, "medium", id="admin: simple"),
-        pytest.param({**LEFT, **ADMIN}, 120, "medium", id="admin: classic, Empty"),
-        pytest.param({**LEFT_848, **ADMIN}, 120, "medium", id="admin: 848, Empty"),
-        pytest.param({**KIP848, **ADMIN}, 120, "low", id="admin: 848, not subscribed"),
-        pytest.param({**KIP848, **READS, **ADMIN}, None, "high", id="admin: 848, subscribed"),
-        pytest.param({**CONNECT, **ADMIN}, None, "high", id="admin: connect"),
-        pytest.param({"seen_since": 40}, 60, "high", id="the log's own time is better"),
         # A forecast that something unseen can move says so.
         pytest.param({"pending": None}, 60, "medium", id="transaction unknown"),
         pytest.param(LEFT, 60, "low", id="old record"),
@@ -290,7 +275,7 @@ def test_an_empty_frame() -> None:
 
 def test_other_columns_and_the_index_are_kept() -> None:
     """The rule adds columns and leaves everything else as it was."""
-    given_ = frame({}, CLASSIC, KIP848).set_axis([7, 3, 5]).drop(columns="seen_since")
+    given_ = frame({}, CLASSIC, KIP848).set_axis([7, 3, 5])
     found = with_expiry(given_, now=T0)
 
     pd.testing.assert_frame_equal(given_, found.drop(columns=ADDED))
@@ -311,8 +296,7 @@ facts = st.fixed_dictionaries(
         "pending": st.sampled_from([False, False, True, None]),
         "committed": st.sampled_from([7, 7, 7, None]),
         "log_problem": st.sampled_from(["", "", "", "the topic does not exist", "no leader"]),
-        "source": st.sampled_from(["offsets topic", "admin"]),
-        **dict.fromkeys(("committed_at", "expire_at", "empty_since", "seen_since"), some_time),
+        **dict.fromkeys(("committed_at", "expire_at", "empty_since"), some_time),
         "retention_s": st.one_of(st.none(), st.integers(1, 600)),
         "check_interval_s": st.one_of(st.none(), st.integers(1, 60)),
     }
@@ -352,7 +336,7 @@ def by_table(row: dict[str, Any], now_s: int) -> tuple[str, int | None]:  # noqa
     kind, state = kind_of(row), row["state"]
     empty, live = state == "Empty", state not in {"Empty", "Dead", "Unknown"}
     keep = row["retention_s"]
-    commit = row["committed_at"] if row["committed_at"] is not None else row["seen_since"]
+    commit = row["committed_at"]
     if row["committed"] is None:
         return "no commit", None
     if row["log_problem"] == "the topic does not exist":
@@ -393,8 +377,7 @@ def by_stopping(row: dict[str, Any], now_s: int, expires: int | None) -> int | N
         return expires
     if state in {"Dead", "Unknown"} or kind not in {"consumers", "others", "modern"}:
         return None
-    commit = row["committed_at"] if row["committed_at"] is not None else row["seen_since"]
-    goes = plus(commit if kind == "modern" else now_s, row["retention_s"])
+    goes = plus(row["committed_at"] if kind == "modern" else now_s, row["retention_s"])
     goes = row["expire_at"] if row["expire_at"] is not None else goes
     return None if goes is None else max(goes, now_s)
 

@@ -22,7 +22,6 @@ from toolkit.planning.unsubscribed.unused_offsets import (
     DELETED_TOPIC,
     EMPTY_GROUP,
     LAST_COMMIT,
-    OUR_READINGS,
     OWN_RECORD,
     UNSUBSCRIBED,
     find_unused_offsets,
@@ -44,15 +43,9 @@ def rows(*given: dict[str, Any]) -> pd.DataFrame:
     return typed_frame(dated, {**ROW, "lag": 10})
 
 
-def found(*given: dict[str, Any], sightings: pd.DataFrame | None = None) -> pd.DataFrame:
+def found(*given: dict[str, Any]) -> pd.DataFrame:
     """Return what is left over after 30 days."""
-    return find_unused_offsets(rows(*given), now=NOW, unused_group_days=30, sightings=sightings)
-
-
-def seen(days: float, times: int = 4, group: str = "g") -> pd.DataFrame:
-    """Return our own readings that saw a group Empty."""
-    since = pd.to_datetime([ago(days)], utc=True)
-    return pd.DataFrame({"cluster": "eu", "group": group, "since": since, "seen": times})
+    return find_unused_offsets(rows(*given), now=NOW, unused_group_days=30)
 
 
 CLASSIC = {"type": "classic", "protocol_type": "consumer"}
@@ -61,35 +54,25 @@ LIVE = {**CLASSIC, "state": "Stable", "members": 2}
 
 
 @pytest.mark.parametrize(
-    ("row", "sighting", "expected"),
+    ("row", "expected"),
     [
-        ({"committed_at": 31}, None, (31, LAST_COMMIT)),
-        ({"committed_at": 29}, None, None),
-        ({"committed_at": None}, None, None),
-        # Our readings would only tell of a group without a protocol what its commits tell better.
-        ({"committed_at": 29}, 99, None),
-        ({"committed_at": None}, 99, None),
-        ({**CLASSIC, "empty_since": 40, "committed_at": 50}, None, (40, OWN_RECORD)),
-        ({**CLASSIC, "empty_since": 40, "committed_at": 50}, 31, (40, OWN_RECORD)),
-        ({**CLASSIC, "empty_since": 40, "committed_at": 31}, None, (31, LAST_COMMIT)),
-        ({**CLASSIC, "empty_since": 40, "committed_at": 3}, None, None),
-        ({**CLASSIC, "empty_since": 29, "committed_at": 90}, None, None),
-        ({**CLASSIC, "committed_at": 90}, None, None),
-        ({**CLASSIC, "committed_at": 90}, 45, (45, OUR_READINGS)),
-        ({**CLASSIC, "committed_at": None}, 45, (45, OUR_READINGS)),
-        ({**CLASSIC, "committed_at": 90}, 29, None),
-        ({**MODERN, "empty_since": 40}, None, (40, OWN_RECORD)),
-        ({**MODERN, "committed_at": 90}, None, (90, LAST_COMMIT)),
-        ({**MODERN, "committed_at": 90}, 45, (45, OUR_READINGS)),
-        ({**MODERN, "committed_at": None}, None, None),
-        ({**LIVE, "committed_at": 90, "subscribed": True}, None, None),
+        ({"committed_at": 31}, (31, LAST_COMMIT)),
+        ({"committed_at": 29}, None),
+        ({"committed_at": None}, None),
+        ({**CLASSIC, "empty_since": 40, "committed_at": 50}, (40, OWN_RECORD)),
+        ({**CLASSIC, "empty_since": 40, "committed_at": 31}, (31, LAST_COMMIT)),
+        ({**CLASSIC, "empty_since": 40, "committed_at": 3}, None),
+        ({**CLASSIC, "empty_since": 29, "committed_at": 90}, None),
+        ({**CLASSIC, "committed_at": 90}, None),
+        ({**MODERN, "empty_since": 40}, (40, OWN_RECORD)),
+        ({**MODERN, "committed_at": 90}, (90, LAST_COMMIT)),
+        ({**MODERN, "committed_at": None}, None),
+        ({**LIVE, "committed_at": 90, "subscribed": True}, None),
     ],
 )
-def test_groups_that_nobody_uses(
-    row: dict[str, Any], sighting: float | None, expected: tuple[float, str] | None
-) -> None:
+def test_groups_that_nobody_uses(row: dict[str, Any], expected: tuple[float, str] | None) -> None:
     """A group is left over when somebody knows that it was not used for long, and says who."""
-    table = found(row, sightings=None if sighting is None else seen(sighting))
+    table = found(row)
 
     about = [(one.kind, one.since, one.source, one.topic) for one in table.itertuples()]
     since, source = expected or (None, None)

@@ -60,9 +60,6 @@ COUNTED = {
     Basis.OLD_RECORD: (
         "at the earliest {length} after the commit at {since}: unknown when the group became Empty"
     ),
-    Basis.SEEN: (
-        "at most {length} after {since}, when it was first observed; a new commit delays it"
-    ),
 }
 
 GROUP = ["cluster", "group"]
@@ -80,9 +77,8 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     Add when each committed offset expires, by which rule, why, and the confidence.
 
     Reads committed, type, state, protocol_type, subscribed, unreadable, pending, log_problem,
-    source, committed_at, expire_at, empty_since, retention_s, check_interval_s and, if present,
-    seen_since: the first observation of this commit, and for a classic group that is Empty, of this
-    state. `now` is when the facts were read.
+    committed_at, expire_at, empty_since, retention_s and check_interval_s. `now` is when the facts
+    were read.
 
     Adds expires_at (null: never, or unknown), expires_by (the latest: a check interval later, and
     never before that from now), expiry_rule (an `ExpiryRule`), expiry_why, expires_if_stopped_at
@@ -280,7 +276,6 @@ def last_expiry(
             subscribed=False,
             unreadable="",
             log_problem="",
-            source="offsets topic",
             expire_at=None,
             retention_s=retention_s,
             check_interval_s=check_interval_s,

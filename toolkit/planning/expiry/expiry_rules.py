@@ -60,13 +60,11 @@ class ExpiryFacts:
     committed_at: Times
     chosen_at: Times  # the expiry time that an old client set in the commit
     empty_since: Times
-    seen_since: Times
     retention: Durations
     check_interval: Durations
 
     @classmethod
     def of(cls, partitions: pd.DataFrame) -> ExpiryFacts:
-        """Return the facts in a frame; `seen_since` may be missing from it."""
         kind, state = _texts(partitions["type"]), _texts(partitions["state"])
         protocol = _texts(partitions["protocol_type"])
         live = (state != "") & ~_is_in(state, NOT_LIVE)
@@ -96,9 +94,6 @@ class ExpiryFacts:
             committed_at=_times(partitions["committed_at"]),
             chosen_at=_times(partitions["expire_at"]),
             empty_since=_times(partitions["empty_since"]),
-            seen_since=_times(partitions["seen_since"])
-            if "seen_since" in partitions
-            else np.full(len(partitions), NO_TIME),
             retention=_durations(partitions["retention_s"]),
             check_interval=_durations(partitions["check_interval_s"]),
         )
@@ -189,7 +184,6 @@ class Basis(StrEnum):
     EMPTY = "empty"
     COMMIT = "commit"
     OLD_RECORD = "old record"  # group record from before Kafka 2.1, without a timestamp
-    SEEN = "seen"  # first observation by offsetbook
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,24 +259,19 @@ def expiry_if_stopped(facts: ExpiryFacts, clock: RetentionTimer, *, now: np.date
 def confidences_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
     """Return the confidence of each forecast."""
     not_expiring = np.isin(rules, NOT_EXPIRING)
-    alone = facts.simple | facts.empty
-    seen = np.equal(clock.basis, Basis.SEEN)
-    # An unknown open transaction may keep the offset for longer.
-    bound = (seen & alone) | ~facts.settled
     missed = np.equal(rules, ExpiryRule.TOPIC_DELETED)  # or it would no longer exist
     cases = [
         ~not_expiring & np.isnat(clock.expires_at),
-        (seen & ~alone) | np.equal(clock.basis, Basis.OLD_RECORD) | missed,
-        ~not_expiring & bound,
+        np.equal(clock.basis, Basis.OLD_RECORD) | missed,
+        ~not_expiring & ~facts.settled,  # an open transaction may keep the offset for longer
     ]
     words = [Confidence.NONE, Confidence.LOW, Confidence.MEDIUM]
     return np.select(cases, words, Confidence.HIGH).astype(object)
 
 
 def _commit_clock(facts: ExpiryFacts) -> RetentionTimer:
-    timed, seen = ~np.isnat(facts.committed_at), ~np.isnat(facts.seen_since)
-    basis = np.select([timed, seen], [Basis.COMMIT, Basis.SEEN], Basis.NOTHING)
-    since = np.where(timed, facts.committed_at, facts.seen_since)
+    since = facts.committed_at
+    basis = np.where(np.isnat(since), Basis.NOTHING, Basis.COMMIT)
     return RetentionTimer(basis.astype(object), since, later(since, facts.retention))
 
 

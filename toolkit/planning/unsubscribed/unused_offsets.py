@@ -25,7 +25,6 @@ BY_MEMBERS = "the members' subscriptions"
 BY_BROKER = "the broker"
 OWN_RECORD = "group record in __consumer_offsets"
 LAST_COMMIT = "last commit"
-OUR_READINGS = "our readings"
 
 # Values for missing inputs of a rule.
 UNKNOWN: dict[Any, Any] = {
@@ -43,11 +42,7 @@ TIME = "datetime64[ms, UTC]"
 
 
 def find_unused_offsets(
-    partitions: pd.DataFrame,
-    *,
-    now: datetime,
-    unused_group_days: float,
-    sightings: pd.DataFrame | None = None,
+    partitions: pd.DataFrame, *, now: datetime, unused_group_days: float
 ) -> pd.DataFrame:
     """
     List unused offsets and groups, one row each.
@@ -55,9 +50,7 @@ def find_unused_offsets(
     Columns: cluster, group, topic, partition, kind, lag, committed_at, since, source, why.
 
     Reads cluster, group, topic, partition, committed, committed_at, lag, log_problem, type, state,
-    protocol_type, members, subscribed, unreadable and empty_since. `sightings` (cluster, group,
-    since, seen) are earlier observations: the first of a consecutive series that found the group
-    Empty.
+    protocol_type, members, subscribed, unreadable and empty_since.
 
     - *unsubscribed*: an offset of a live group without a member that subscribes to the topic, by
       the rule of `unsubscribed_offsets`; the broker accepts its deletion.
@@ -70,7 +63,7 @@ def find_unused_offsets(
     found = [
         _unsubscribed(partitions),
         _of_deleted_topics(partitions),
-        _empty_groups(partitions, now - timedelta(days=unused_group_days), sightings),
+        _empty_groups(partitions, now - timedelta(days=unused_group_days)),
     ]
     columns = [part[COLUMNS] for part in found if len(part)]
     if not columns:
@@ -106,9 +99,7 @@ def _of_deleted_topics(partitions: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _empty_groups(
-    partitions: pd.DataFrame, before: datetime, sightings: pd.DataFrame | None
-) -> pd.DataFrame:
+def _empty_groups(partitions: pd.DataFrame, before: datetime) -> pd.DataFrame:
     is_empty = (partitions["state"] == "Empty") & partitions["committed"].notna()
     commits = partitions[is_empty.to_numpy(bool)].groupby(GROUP, sort=False)
     table = commits.agg(
@@ -120,18 +111,16 @@ def _empty_groups(
         known_times=("committed_at", "count"),
         partitions=("partition", "size"),
     ).reset_index()
-    table = _with_sightings(table, sightings)
     # If a commit time is missing, that commit may be later.
     committed = table["committed_at"].where(table["known_times"] == table["partitions"])
     is_simple = table["type"] == "simple"
     is_modern = table["type"].isin(["consumer", "streams"])
     sources = {
         OWN_RECORD: table["empty_since"],
-        LAST_COMMIT: committed.where(is_simple),
-        OUR_READINGS: table["seen_since"].mask(is_simple),
+        LAST_COMMIT: committed.where(is_simple | is_modern),
     }
     since, source = _no_time(table), pd.Series(None, table.index, dtype="object")
-    for name, times in [*sources.items(), (LAST_COMMIT, committed.where(is_modern))]:
+    for name, times in sources.items():
         source = source.mask(since.isna() & times.notna(), name)
         since = since.fillna(times)
     # A later commit means that the group was used without joining it.
@@ -144,32 +133,18 @@ def _empty_groups(
         lag=table["lag"].where(table["known_lags"] == table["partitions"]),
         since=since.mask(is_younger, table["committed_at"]),
         source=source.mask(is_younger, LAST_COMMIT),
-        why=_why_empty(source, is_younger, is_bound, table["seen"]),
+        why=_why_empty(source, is_younger, is_bound),
     )
     return table[(table["since"] <= before).to_numpy(bool)]
 
 
-def _with_sightings(table: pd.DataFrame, sightings: pd.DataFrame | None) -> pd.DataFrame:
-    if sightings is None or not len(sightings):
-        return table.assign(seen_since=_no_time(table), seen=0)
-    seen = sightings[[*GROUP, "since", "seen"]].rename(columns={"since": "seen_since"})
-    found = table.merge(seen, "left", GROUP)
-    return found.astype({"seen_since": TIME}).fillna({"seen": 0})
-
-
-def _why_empty(
-    source: pd.Series, is_younger: pd.Series, is_bound: pd.Series, seen: pd.Series
-) -> pd.Series:
+def _why_empty(source: pd.Series, is_younger: pd.Series, is_bound: pd.Series) -> pd.Series:
     reasons = source.map(
         {
             OWN_RECORD: "no members since then",
             LAST_COMMIT: "simple group (no members by design): last use is the latest commit",
         }
     )
-    by_readings = (
-        "every reading since then found the group Empty with unchanged commits; readings: "
-    ) + seen.astype("int64").astype("str")
-    reasons = reasons.mask(source == OUR_READINGS, by_readings)
     reasons = reasons.mask(is_bound, "Empty now; the last member may have left later")
     return reasons.mask(is_younger, "no members, but a later commit (assign() or an admin client)")
 

@@ -6,6 +6,7 @@ import pytest
 from applications import eventually
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
+from offsets_partition import read_offsets_partition
 from raw_classic import commit
 
 from toolkit.kafka_io.client.connection import Connection
@@ -13,7 +14,6 @@ from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
 from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times, with_commit_times
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey
 from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
-from toolkit.kafka_io.offsets_topic.reader import read_offsets_partition
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Commit, Group, GroupState, TopicPartition
 from toolkit.sandbox.raw_members import RawConnection, StreamsInstance

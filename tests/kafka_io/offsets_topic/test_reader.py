@@ -5,6 +5,7 @@ import pytest
 from idle_groups import idle_group
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
+from offsets_partition import read_offsets_partition
 from repeating import repeating
 
 from toolkit.kafka_io.client.connection import Connection
@@ -13,7 +14,7 @@ from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.offsets_topic.latest_records import merge_latest
 from toolkit.kafka_io.offsets_topic.latest_tables import decode_commits
 from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions, partition_of
-from toolkit.kafka_io.offsets_topic.reader import read_offsets_log, read_offsets_partition
+from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import TopicPartition
 
 

@@ -9,20 +9,15 @@ the reader reports it, and `unstable_tail` reads what counts behind it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.logs.record_batches import Records, concat_records
 from toolkit.kafka_io.offsets_topic.activity import Activity
 from toolkit.kafka_io.offsets_topic.chunk import chunk_of
-from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
-from toolkit.kafka_io.offsets_topic.latest_tables import decode_commits, decode_groups
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.removals import Removals
 from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail, read_unstable_tail
@@ -42,16 +37,6 @@ class OffsetsRead(NamedTuple):
     next_offset: int  # where the next read has to start
     unstable_tail: int  # records that an open transaction keeps out of sight
     records: int
-
-
-class OffsetsPartition(NamedTuple):
-    """The newest committed offsets in one partition of the offsets topic, and group clocks."""
-
-    commits: dict[CommitKey, CommitValue]
-    emptied: dict[str, datetime]  # since when a group has no members, from its own records
-    malformed: Counter[str]  # records that should be understood and cannot be, by why
-    pending: frozenset[CommitKey]  # what open transactions are about to commit
-    tail_problem: str  # why it is not known what counts behind an open transaction
 
 
 def read_offsets_log(
@@ -115,33 +100,6 @@ class _Condensed:
         )
 
 
-def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> OffsetsPartition:
-    """
-    Read one partition up to the end it had, also behind an open transaction.
-
-    Raises BrokerRefused where it may not be read.
-    """
-    read, pending, problem = read_offsets_log(cluster, number, log), frozenset[CommitKey](), ""
-    if read.unstable_tail:
-        try:
-            read, tail = with_unstable_tail(cluster, number, log, read)
-            pending = tail.pending
-        except BrokerRefused as exc:
-            problem = f"an open transaction hides its last {read.unstable_tail} records ({exc})"
-    groups, malformed = decode_groups(read.latest)
-    emptied = {
-        row["group"]: row["empty_since"]
-        for row in groups.select(["group", "empty_since"]).to_pylist()
-        if row["empty_since"]
-    }
-    table, malformed_too = decode_commits(read.latest)
-    commits = {
-        CommitKey(group, topic, partition): CommitValue(*value)
-        for group, topic, partition, *value in _values(table)
-    }
-    return OffsetsPartition(commits, emptied, malformed + malformed_too, pending, problem)
-
-
 def with_unstable_tail(
     cluster: Cluster, number: int, log: LogOffsets, read: OffsetsRead
 ) -> tuple[OffsetsRead, UnstableTail]:
@@ -156,10 +114,3 @@ def with_unstable_tail(
         latest = merge_latest(read.latest, latest_of(chunk_of(tail.records)))
         read = read._replace(latest=latest)
     return read, tail
-
-
-def _values(commits: pa.Table) -> Iterator[tuple[Any, ...]]:
-    fields = ("group", "topic", "partition", "committed", "leader_epoch", "metadata")
-    whole = commits.select(fields).to_pydict()
-    times = [commits[name].cast(pa.int64()).to_pylist() for name in ("committed_at", "expire_at")]
-    return zip(*whole.values(), *times, commits["topic_id"].to_pylist(), strict=True)

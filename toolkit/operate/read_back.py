@@ -41,8 +41,7 @@ def read_back(
     """Return the result of a step, by what was answered and what is committed now."""
     if isinstance(committed, str) or isinstance(before, str):
         why = f"{answered.error or 'request accepted'}; could not be verified: {committed}"
-        results = tuple(Result(c.partition, ChangeStatus.FAILED, why) for c in step.changes)
-        return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
+        return all_alike(step, ChangeStatus.FAILED, why)
     results = tuple(_result(c, before, committed, answered) for c in step.changes)
     if is_there and not answered.error:
         why = "the broker accepted the request, but the group may still exist"
@@ -107,11 +106,15 @@ def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) ->
 
 def refused_step(step: Step, why: str) -> StepOutcome:
     """Return the result of a step that nothing was sent for, because of a last check."""
-    results = tuple(Result(c.partition, ChangeStatus.REFUSED, why) for c in step.changes)
-    return StepOutcome(step.group_id, step.action, ChangeStatus.REFUSED, why, results)
+    return all_alike(step, ChangeStatus.REFUSED, why)
 
 
 def not_tried(step: Step, why: str) -> StepOutcome:
     """Return the result of a step that was not started, and why."""
-    results = tuple(Result(c.partition, ChangeStatus.NOT_TRIED, why) for c in step.changes)
-    return StepOutcome(step.group_id, step.action, ChangeStatus.NOT_TRIED, why, results)
+    return all_alike(step, ChangeStatus.NOT_TRIED, why)
+
+
+def all_alike(step: Step, status: ChangeStatus, why: str) -> StepOutcome:
+    """Return the result of a step of which each change has the same."""
+    results = tuple(Result(change.partition, status, why) for change in step.changes)
+    return StepOutcome(step.group_id, step.action, status, why, results)

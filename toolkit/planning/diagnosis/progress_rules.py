@@ -34,6 +34,7 @@ from toolkit.model.plurals import counted
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import format_duration
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS
+from toolkit.planning.selection.member_names import holder_of
 
 
 class Verdict(StrEnum):
@@ -150,7 +151,7 @@ def _rules(case: PartitionEvidence, looks: GroupSamples) -> Iterator[Judged]:
         yield Verdict.UNSUBSCRIBED, "no member subscribes to the topic"
     yield from _of_the_log(case, looks)
     if holder := looks.paused.get(case.partition):
-        yield Verdict.PAUSED, f"paused by {_holder(holder)}"
+        yield Verdict.PAUSED, f"paused by {holder_of(holder)}"
     if case.moved:
         yield Verdict.PROGRESSING, _movement(case.moved, looks.apart_s)
     if group is None or not group.described:
@@ -239,11 +240,6 @@ def _waited_s(case: PartitionEvidence, looks: GroupSamples) -> float | None:
     if case.unread.at is None:
         return None
     return max(0.0, (looks.second_at - case.unread.at).total_seconds())
-
-
-def _holder(member: Member) -> str:
-    note = member.hold_note
-    return f"{note.who} @ {note.host}" if note and note.who else member.display_name
 
 
 def _place(problem: Problem) -> TopicPartition | None:

@@ -28,7 +28,6 @@ from toolkit.planning.expiry.expiry_rules import (
     ExpiryFacts,
     ExpiryRule,
     RetentionTimer,
-    Texts,
     Times,
     confidences_of,
     expiry_if_stopped,
@@ -37,7 +36,7 @@ from toolkit.planning.expiry.expiry_rules import (
     rules_of,
 )
 from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
-from toolkit.planning.frames.row_slices import assign_by_slices
+from toolkit.planning.frames.row_slices import Texts, assign_by_slices
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 
 NOBODY_THERE, NOBODY_SUBSCRIBES = "group has no members", "no member subscribes"

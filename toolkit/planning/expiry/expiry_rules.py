@@ -18,9 +18,9 @@ import pandas as pd
 
 from toolkit.model import UNPARSED, GroupState, GroupType
 from toolkit.model.snapshot import NO_TOPIC
+from toolkit.planning.frames.row_slices import Texts, texts_in
 
 Flags = npt.NDArray[np.bool_]
-Texts = npt.NDArray[np.object_]
 Times = npt.NDArray[np.datetime64]
 Durations = npt.NDArray[np.timedelta64]
 
@@ -65,8 +65,8 @@ class ExpiryFacts:
 
     @classmethod
     def of(cls, partitions: pd.DataFrame) -> ExpiryFacts:
-        kind, state = _texts(partitions["type"]), _texts(partitions["state"])
-        protocol = _texts(partitions["protocol_type"])
+        kind, state = texts_in(partitions["type"]), texts_in(partitions["state"])
+        protocol = texts_in(partitions["protocol_type"])
         live = (state != "") & ~_is_in(state, NOT_LIVE)
         empty = np.equal(state, GroupState.EMPTY)
         # A classic group that never had a member has no protocol type, as on the broker.
@@ -75,7 +75,7 @@ class ExpiryFacts:
         subscribed, unsubscribed = _answers(partitions["subscribed"])
         return cls(
             nothing=partitions["committed"].isna().to_numpy(dtype=bool),
-            deleted=np.equal(_texts(partitions["log_problem"]), NO_TOPIC),
+            deleted=np.equal(texts_in(partitions["log_problem"]), NO_TOPIC),
             pending=_answers(partitions["pending"])[0],
             settled=_answers(partitions["pending"])[1],
             simple=simple,
@@ -90,7 +90,7 @@ class ExpiryFacts:
             of_others=(protocol != "") & (protocol != CONSUMERS),
             subscribed=subscribed,
             unsubscribed=unsubscribed,
-            unreadable=_texts(partitions["unreadable"]),
+            unreadable=texts_in(partitions["unreadable"]),
             committed_at=_times(partitions["committed_at"]),
             chosen_at=_times(partitions["expire_at"]),
             empty_since=_times(partitions["empty_since"]),
@@ -103,13 +103,6 @@ def later(times: Times, durations: Durations) -> Times:
     """Return times plus durations; NaT if either is unknown or the result is out of range."""
     moved = times + durations
     return np.where(moved <= LAST_DAY, moved, NO_TIME)
-
-
-def _texts(column: pd.Series[Any]) -> Texts:
-    """Return texts, "" for missing ones."""
-    values = column.to_numpy(dtype=object)
-    missing = column.isna().to_numpy(dtype=bool)
-    return np.where(missing, "", values) if missing.any() else values
 
 
 def _is_in(texts: Texts, values: tuple[str, ...]) -> Flags:

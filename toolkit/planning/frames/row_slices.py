@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+
+Texts = npt.NDArray[np.object_]
 
 # What a slice takes while it is computed fits the processor's caches.
 ROWS = 20_000
@@ -26,3 +30,10 @@ def assign_by_slices(
     for name in added:
         whole[name] = added[name].array
     return whole
+
+
+def texts_in(column: pd.Series[Any]) -> Texts:
+    """Return the texts of a column, "" for missing ones."""
+    values = column.to_numpy(dtype=object)
+    missing = column.isna().to_numpy(dtype=bool)
+    return np.where(missing, "", values) if missing.any() else values

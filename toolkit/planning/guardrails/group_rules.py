@@ -28,7 +28,7 @@ from toolkit.planning.guardrails.check_context import (
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_held, why_live
 from toolkit.planning.selection.member_names import name_members
-from toolkit.planning.selection.plan_parts import PENDING, out_of_range
+from toolkit.planning.selection.plan_parts import PENDING, out_of_range, shown
 
 # A group whose last commit is younger is read twice; the broker's clock may be behind this one.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
@@ -190,16 +190,12 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
 def _difference_text(change: Change, commit: Commit | None) -> str:
     """Say how what is committed differs from what the change starts from."""
     committed = Position.of(commit) if commit else None
-    return f"committed offset is {_shown(committed)}, but the plan expects {_shown(change.before)}"
+    return f"committed offset is {shown(committed)}, but the plan expects {shown(change.before)}"
 
 
 def is_done(case: CheckContext, step: Step, change: Change) -> bool:
     """Whether a change has been made already."""
     return is_at(case.committed(step.group_id).get(change.partition), change.after)
-
-
-def _shown(position: Position | None) -> str:
-    return "nothing" if position is None else str(position.offset)
 
 
 def keeps_committing(case: CheckContext) -> Iterator[Objection]:

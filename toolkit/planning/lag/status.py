@@ -29,14 +29,13 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from toolkit.model import GroupState, GroupType
 from toolkit.model.plurals import counted
 from toolkit.model.snapshot import NO_TOPIC
 from toolkit.model.times import format_duration
-from toolkit.planning.frames.row_slices import assign_by_slices
+from toolkit.planning.frames.row_slices import Texts, assign_by_slices, texts_in
 from toolkit.planning.lag.commit_series import CommitSeries, Flags, Floats, Whole, age_s
 from toolkit.planning.lag.group_summary import status_by_group
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS
@@ -68,7 +67,6 @@ from toolkit.planning.lag.trend import (
     whole,
 )
 
-Texts = npt.NDArray[np.object_]
 TEXT_COLUMNS = ("state", "position", "log_problem")
 
 __all__ = ["StatusRules", "status_by_group", "with_status"]
@@ -120,7 +118,7 @@ class StatusFacts:
     def of(cls, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> StatusFacts:
         """Return the facts in a frame; what `with_status` reads if present may be missing."""
         series = CommitSeries.of(partitions, now=now)
-        state, position, problem = (_texts(partitions[name]) for name in TEXT_COLUMNS)
+        state, position, problem = (texts_in(partitions[name]) for name in TEXT_COLUMNS)
         empty_s = age_s(partitions["empty_since"], now)
         unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
         gone = (state == str(GroupState.EMPTY)) & ~_commits_alone(partitions, series, empty_s)
@@ -215,7 +213,7 @@ class StatusFacts:
 
 def _commits_alone(partitions: pd.DataFrame, series: CommitSeries, empty_s: Floats) -> Flags:
     """Return where a group has no members by design: an admin client or assign()."""
-    kind, protocol = _texts(partitions["type"]), _texts(partitions["protocol_type"])
+    kind, protocol = texts_in(partitions["type"]), texts_in(partitions["protocol_type"])
     # A classic group that never had a member has no protocol type, as on the broker.
     simple = (kind == str(GroupType.SIMPLE)) | ((kind == str(GroupType.CLASSIC)) & (protocol == ""))
     since = series.since(empty_s)
@@ -254,16 +252,10 @@ def _time_lag_s(partitions: pd.DataFrame) -> Floats:
     return least
 
 
-def _texts(column: pd.Series[Any]) -> Texts:
-    values = column.to_numpy(dtype=object)
-    missing = column.isna().to_numpy(dtype=bool)
-    return np.where(missing, "", values) if missing.any() else values
-
-
 def _texts_if_any(partitions: pd.DataFrame, name: str) -> Texts:
     if name not in partitions:
         return np.full(len(partitions), "", dtype=object)
-    return _texts(partitions[name])
+    return texts_in(partitions[name])
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

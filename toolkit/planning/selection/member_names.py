@@ -33,7 +33,7 @@ def in_short(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> s
 def owner_names(group: Group) -> dict[TopicPartition, str]:
     """Return the owner of each partition: "client-id @ host", or "paused by USER @ HOST"."""
     names = {place: one.display_name for one in group.members for place in one.assignment}
-    paused = {place: f"paused by {_holder(one)}" for place, one in group.paused.items()}
+    paused = {place: f"paused by {holder_of(one)}" for place, one in group.paused.items()}
     return names | paused
 
 
@@ -41,11 +41,12 @@ def holder_in_words(member: Member) -> str:
     """Return the holder from the hold's note, or else its client id and host."""
     note = member.hold_note
     if not note or not note.who or not note.since:
-        return _holder(member)
-    return f"{_holder(member)} since {note.since:%Y-%m-%d %H:%M:%S} UTC"
+        return holder_of(member)
+    return f"{holder_of(member)} since {note.since:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _holder(member: Member) -> str:
+def holder_of(member: Member) -> str:
+    """Return who has paused partitions, as `USER @ HOST`."""
     note = member.hold_note
     return f"{note.who} @ {note.host}" if note and note.who else name_members([member])
 

@@ -42,7 +42,7 @@ import pandas as pd
 import widgets
 frame = pd.DataFrame({{"group": [f"payments-service-{{n:05}}" for n in range({GROUPS})]}})
 frame = frame.assign(state="Stable", type="classic", members=3, lag=frame.index)
-widgets.pickers(frame)"""
+widgets.group_picker(frame)"""
 # Those that only read, and what they are asked beside the fleet file.
 NOTEBOOKS: dict[int, dict[str, Any]] = {
     10: {"clusters": ["eu"]},

@@ -287,7 +287,7 @@ LOOK = """\
 import toolkit as ob, widgets
 groups = ob.connect("eu", {fleet_file!r}).choices()
 used = []
-picker = widgets.pickers(groups, on_pick=used.append)
+picker = widgets.group_picker(groups, on_pick=used.append)
 picker"""
 
 
@@ -321,7 +321,7 @@ def test_groups_are_found_by_keyboard_alone(operator: Operator) -> None:
 RUNS = """\
 import pandas as pd, widgets
 row = dict.fromkeys(("run", "at", "cluster", "request", "who", "result"), "eu")
-widgets.pickers(pd.DataFrame([{{**row, "reason": "{reason}"}}]))"""
+widgets.run_picker(pd.DataFrame([{{**row, "reason": "{reason}"}}]))"""
 
 
 def test_a_run_with_a_long_reason_is_read_in_a_tooltip(operator: Operator) -> None:

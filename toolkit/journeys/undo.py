@@ -9,14 +9,12 @@ from toolkit.journeys.change.change_facts import read_plan_snapshot, without_mis
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot
-from toolkit.plan import Action, ChangeStatus, Intent, Plan
+from toolkit.plan import MAY_HAVE_CHANGED, Action, Intent, Plan
 from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
 from toolkit.planning.changes.undo import IfMoved, plan_undo, stay_committed
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage import audit
 from toolkit.storage.undo_records import find_run, read_undo_record
-
-UNTOUCHED = frozenset({ChangeStatus.REFUSED, ChangeStatus.NOT_TRIED})
 
 
 def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> PlannedChange:
@@ -58,9 +56,9 @@ def _changed(state: Path, run: str) -> Plan:
         return done
     steps = []
     for step, result in zip(done.steps, ended[-1].steps, strict=True):
-        untouched = {c.partition for c in result.changes if c.status in UNTOUCHED}
-        changes = tuple(c for c in step.changes if c.partition not in untouched)
-        if changes or (not step.changes and result.status not in UNTOUCHED):
+        made = {c.partition for c in result.changes if c.status in MAY_HAVE_CHANGED}
+        changes = tuple(c for c in step.changes if c.partition in made)
+        if changes or (not step.changes and result.status in MAY_HAVE_CHANGED):
             steps.append(replace(step, changes=changes))
     return replace(done, steps=tuple(steps))
 

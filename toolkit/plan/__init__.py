@@ -227,6 +227,9 @@ class ChangeStatus(StrEnum):
     NOT_TRIED = "not tried"
 
 
+MAY_HAVE_CHANGED = frozenset({ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED})
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """Result of one change: `found` is the read-back, None without a committed offset."""
@@ -278,10 +281,7 @@ class Outcome:
     def changed_anything(self) -> bool:
         """Whether a change was made, or may have been."""
         return any(
-            step.status in {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED}
-            or any(
-                r.status in {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED} for r in step.results
-            )
+            not MAY_HAVE_CHANGED.isdisjoint({step.status, *(one.status for one in step.results)})
             for step in self.steps
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from toolkit.errors import UsageError
-from toolkit.plan import ChangeStatus, ConclusionStatus, Outcome, Plan
+from toolkit.plan import MAY_HAVE_CHANGED, ChangeStatus, ConclusionStatus, Outcome, Plan
 from toolkit.planning.frames.plan_frames import summary as plan_summary
 from toolkit.report.display import display_output
 from toolkit.report.safe_names import in_html, sentence, visible
@@ -48,7 +48,8 @@ def unapplied_conclusion(
     words = f"{sentence(said)}. {_request(plan)}."
     if wants_approval:
         words += f" Fingerprint: {plan.fingerprint}"
-    return Conclusion(words, ending, {"findings": findings, "planned": _planned(plan)})
+    counts = {"findings": findings, "planned": _planned(plan), "changed": 0}
+    return Conclusion(words, ending, counts)
 
 
 def applied_conclusion(
@@ -56,10 +57,9 @@ def applied_conclusion(
 ) -> Conclusion:
     """Return what became of the changes of a plan, and the run that undoes it if anything did."""
     became = Counter(r.status for step in outcome.steps for r in step.results or (step,))
-    changed = became.pop(ChangeStatus.DONE, 0) + became.pop(ChangeStatus.NOT_CONFIRMED, 0)
-    became.pop(ChangeStatus.NOT_TRIED, 0)
     counts = {"findings": findings, "planned": _planned(plan)}
-    counts |= {"changed": changed, "refused": sum(became.values())}
+    counts |= {"changed": sum(became[status] for status in MAY_HAVE_CHANGED)}
+    counts |= {"refused": became[ChangeStatus.REFUSED]}
     words = f"{_request(plan)}. {outcome.summary}, read back from the cluster; run {outcome.run_id}"
     if outcome.interrupted:
         words = f"{sentence(outcome.interrupted)}. {words}"

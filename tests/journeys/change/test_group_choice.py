@@ -45,8 +45,8 @@ def test_all_idle_groups_are_not_all(made: Snapshot, *, is_whole: bool, tmp_path
     change = deletion(ALL_IDLE.narrow(made), tmp_path)
 
     assert (("g",), is_whole) == (change.plan.group_ids, change.is_whole)
-    told = [f.rule for f in change.plan.findings if f.rule == "unreadable"]
-    assert ["unreadable"] * (SILENT in made.problems) == told
+    told = [f.rule for f in change.plan.findings if f.rule == "incomplete"]
+    assert ["incomplete"] * (SILENT in made.problems) == told
 
 
 def test_no_idle_group_was_listed() -> None:

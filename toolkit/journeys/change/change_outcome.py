@@ -113,7 +113,9 @@ class ChangeOutcome:
     def ending(self) -> ConclusionStatus:
         """How the change ended."""
         if self.outcome is None:
-            return self.ending_unapplied
+            is_done = self.ending_unapplied is ConclusionStatus.DONE
+            is_incomplete = is_done and not self.change.is_whole
+            return ConclusionStatus.INCOMPLETE if is_incomplete else self.ending_unapplied
         is_done = self.outcome.is_done and self.change.is_whole
         return ConclusionStatus.DONE if is_done else ConclusionStatus.PARTLY_APPLIED
 

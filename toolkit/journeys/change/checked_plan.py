@@ -17,7 +17,6 @@ from toolkit.planning.changes.move import PlannedMove
 from toolkit.planning.frames.plan_frames import review_columns, review_frame, summary
 from toolkit.planning.frames.snapshot_frames import problems_of_clusters
 from toolkit.planning.guardrails.registry import CheckContext, check
-from toolkit.planning.selection.group_selection import may_lack_groups
 from toolkit.report.plan_inputs import PlanInputs
 from toolkit.report.run_command import NotebookCall
 
@@ -54,8 +53,8 @@ class CheckedPlan:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no group that is meant was skipped, or may be missing from the group list."""
-        return not self.skipped and set(may_lack_groups(self.facts)).isdisjoint(self.plan.findings)
+        """Whether nothing that is meant was skipped, or may be lacking as it could not be read."""
+        return not self.skipped and all(one.rule != "incomplete" for one in self.plan.findings)
 
     @property
     def fingerprint(self) -> str:

@@ -125,11 +125,14 @@ def plan_delete_unsubscribed(
         chosen, findings = choose_groups(facts.index, groups)
         yield from findings
         for group in chosen:
-            why = uncheckable_reason(group)
+            why, name = uncheckable_reason(group), group.group_id
             if not why:
                 yield from _unsubscribed(facts, group, minimum_age)
-            elif facts.commits(group.group_id):
-                yield note("left-out", why, group.group_id)
+            elif unread := snapshot.unread_commits(name):
+                words = f"{why}, and its committed offsets could not be read: {unread}"
+                yield note("incomplete", words, name)
+            elif facts.commits(name):
+                yield note("left-out", why, name)
 
     descriptions = (
         "delete offsets of topics not subscribed to",

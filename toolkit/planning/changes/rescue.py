@@ -89,10 +89,11 @@ def _live(facts: Facts, group: Group) -> Iterator[Part]:
     if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
         yield note("not-expiring", "no offset expires while the group is live", group.group_id)
         return
-    if why := uncheckable_reason(group) or unread:
-        text = f"unknown which offsets may expire: {why}"
-        yield note("cannot-rescue", text, group.group_id)
-    if uncheckable_reason(group):
+    unknown = "unknown which offsets may expire: {}"
+    if unread:
+        yield note("incomplete", unknown.format(unread), group.group_id)
+    if why := uncheckable_reason(group):
+        yield note("cannot-rescue", unknown.format(why), group.group_id)
         return
     if topics := sorted({p.topic for p in committed} - group.subscribed_topics):
         why = (

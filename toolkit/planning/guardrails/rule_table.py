@@ -451,6 +451,7 @@ NOTES = {
     "disturbs": "Which members the hold disturbs.",
     "empty-for": "How long a group has been empty.",
     "first-commits": "A position is committed where the live group has no committed offset.",
+    "incomplete": "What could not be read may be meant as well: the plan may lack it.",
     "kept": "A group stays as it is because another one cannot be restored.",
     "left-out": "Nothing of a group is deleted: which topics it subscribes to is not known, or it "
     "only matches a pattern, and is live or protected.",

@@ -63,7 +63,7 @@ def may_lack_groups(snapshot: Snapshot) -> tuple[Finding, ...]:
     if not (unlisted := snapshot.listing_problem):
         return ()
     why = f"the group list is incomplete, so more groups may be meant: {unlisted}"
-    return (Finding("unreadable", Severity.NOTE, why),)
+    return (Finding("incomplete", Severity.NOTE, why),)
 
 
 def commit_action(group: Group | None, changed: Collection[TopicPartition]) -> Action:

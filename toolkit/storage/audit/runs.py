@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from toolkit.errors import StateFileError, UsageError
-from toolkit.plan import ChangeStatus, Intent
+from toolkit.plan import MAY_HAVE_CHANGED, ChangeStatus, Intent
 from toolkit.storage.audit.chain import END_BYTES, HEAD, LOG, SealedLine, earlier_files, open_line
 from toolkit.storage.audit.entry import (
     AuditEntry,
@@ -41,7 +41,6 @@ from toolkit.storage.state_folder import Operator
 INDEX = "audit.index"
 FORMAT = 1
 WAIT_S = 10.0  # while another process brings it up to the end of the log
-CHANGED = frozenset({ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED})
 IN_MEMORY = ":memory:"
 
 TABLES = """
@@ -194,7 +193,7 @@ def _changed_groups(place: LinePlace) -> set[str]:
     if line is None:
         return set()
     steps = read_summary(line, f"entry {line.link.seq} of the audit log").steps
-    return {step.group_id for step in steps if not CHANGED.isdisjoint({step.status, *step.changes})}
+    return {s.group_id for s in steps if not MAY_HAVE_CHANGED.isdisjoint({s.status, *s.changes})}
 
 
 @contextmanager

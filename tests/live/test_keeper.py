@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from toolkit.errors import ClusterUnreachable, HoldLost, Interrupted
 from toolkit.live.keeper import Keeper
-from toolkit.live.keeper_socket import KeeperRequest
+from toolkit.live.keeper_socket import KeeperRequest, ask_keeper
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
@@ -28,11 +30,13 @@ class Recipes:
     fails: list[str] = field(default_factory=list)
     lost: frozenset[TopicPartition] = frozenset()  # what `keep` finds that it has no more
     survives_s: float | None = 45.0
+    takes_s: float = 0.0  # a capture
     beat_every_s: float = 0.0
 
     def capture(self, channel: RecipeChannel, wanted: frozenset[TopicPartition]) -> None:
         """Hold more."""
         self._step(channel, "capture")
+        time.sleep(self.takes_s)
         self.held |= wanted
 
     def keep(self, channel: RecipeChannel) -> None:
@@ -118,7 +122,7 @@ def test_a_keeper_that_has_lost_everything_says_so_and_ends(keeper: Keeper) -> N
     keeper.hold = Recipes(lost=frozenset({ONE, TWO}))
     keeper.record = replace(keeper.record, wanted=(ONE, TWO))
     answers = []
-    keeper.control.serve = lambda answer: answers.append(  # type: ignore[method-assign]
+    keeper.control.serve = lambda answer, _: answers.append(  # type: ignore[method-assign]
         answer(KeeperRequest("add", frozenset({ONE})))
     )
     keeper.ready = lambda *_: [keeper.control.fileno()]  # type: ignore[method-assign]
@@ -186,3 +190,45 @@ def test_a_hold_that_was_not_heard_of_for_a_session_is_most_likely_over(keeper: 
     keeper.heard_at -= 46
 
     assert keeper.probable_state().startswith("probably no longer held")
+
+
+def test_what_was_resumed_is_not_paused_again(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keeper that takes over goes on with what was held last, not with what was asked for."""
+    keeper.hold = Recipes(lost=frozenset({ONE}))
+    keeper.beat()
+    record = read_hold(keeper.path)
+    assert record
+    assert (((ONE, TWO)), (TWO,)) == (record.wanted, record.held)
+    left = Recipes(held=frozenset({TWO}), fails=["capture"], lost=frozenset({TWO}))
+    monkeypatch.setattr("toolkit.live.keeper.taken_over", lambda *_, **__: left)
+
+    after = Keeper(keeper.path, record, starter=None)
+    after.standby.ensure = lambda: None  # type: ignore[method-assign]
+    after.run()
+
+    assert ["capture"] == left.fails  # it was not called
+
+
+@pytest.mark.parametrize("waits_s", [0.1, 30.0])
+def test_what_nobody_waits_for_is_taken_back(keeper: Keeper, waits_s: float) -> None:
+    """Who gave up has said that nothing was paused, so nothing stays paused."""
+    keeper.hold = Recipes(takes_s=0.5)
+    answers: list[object] = []
+
+    def ask() -> None:
+        request = {"do": "add", "partitions": [THREE]}
+        try:
+            answers.append(ask_keeper(str(keeper.control.path), request, within_s=waits_s)["ok"])
+        except HoldLost as exc:
+            answers.append(exc)
+
+    asking = Thread(target=ask)
+    asking.start()
+    keeper.control.serve(keeper.answer, keeper.take_back)
+    asking.join()
+
+    is_heard = answers == [True]
+    assert (waits_s > 1) == is_heard
+    assert ({ONE, TWO, THREE} if is_heard else {ONE, TWO}) == keeper.hold.held

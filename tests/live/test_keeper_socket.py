@@ -33,7 +33,7 @@ def control() -> Iterator[KeeperSocket]:
 
         def serve() -> None:
             while "bye" not in asked:
-                control.serve(echo)
+                control.serve(echo, lambda _: None)
 
         server = threading.Thread(target=serve)
         server.start()

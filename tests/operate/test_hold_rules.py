@@ -11,10 +11,10 @@ from applications import eventually
 from live_groups import LiveGroup
 from operators import REBALANCING, Operator, once_at_rest
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster, GroupState
 from toolkit.operate.move import move
-from toolkit.plan import Action, Plan
+from toolkit.plan import Action, Outcome, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
@@ -106,3 +106,41 @@ def test_a_move_ends_its_own_hold(operator: Operator, live: LiveGroup) -> None:
         # The override is about the records, so it is recorded with the move only.
         recorded = {entry.intent: entry.run.overrides for entry in operator.log[-6:]}
         assert {"pause": (), "move": ("too-many-records",), "resume": ()} == recorded
+
+
+def test_a_move_leaves_paused_what_was_paused(operator: Operator, live: LiveGroup) -> None:
+    """Also where it moves that partition, which is read from there once it is resumed."""
+    eventually(lambda: operator.held(live.group)[live.group][live.places[0]].offset > 3)
+
+    with paused(operator, live, 1):
+        outcome = once_at_rest(lambda: moved_back(operator, live, 0, 1))
+        assert outcome.is_done
+        (release,) = (s for s in outcome.steps if s.action is Action.RELEASE)
+        assert [live.places[0]] == [result.partition for result in release.results]
+        assert {live.places[1]} == operator.look(live.group).groups[0].paused.keys()
+
+
+def test_a_move_that_cannot_resume_leaves_nothing_paused(
+    operator: Operator, live: LiveGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it added to a pause that was there before is given back by the keeper of that."""
+    eventually(lambda: operator.held(live.group)[live.group][live.places[0]].offset > 3)
+
+    def fail(*_: object, **__: object) -> Plan:
+        raise ClusterUnreachable("nobody is there")
+
+    with paused(operator, live, 1):
+        monkeypatch.setattr("toolkit.operate.move.plan_resume", fail)
+        outcome = once_at_rest(lambda: moved_back(operator, live, 0))
+
+        assert "nobody is there" in outcome.steps[1].why
+        eventually(lambda: {live.places[1]} == operator.look(live.group).groups[0].paused.keys())
+
+
+def moved_back(operator: Operator, live: LiveGroup, *numbers: int) -> Outcome:
+    """Move partitions to offset 3."""
+    scope = f"{live.topics[0]}:{','.join(map(str, numbers))}"
+    facts = operator.facts(live.group, topics=live.topics)
+    planned = plan_move(facts, MoveRequest(ToOffset(3), live.group, (scope,)))
+    approval = Approval(planned.plan.fingerprint, "a test", ("too-many-records",))
+    return move(planned, operator.cluster, approval, state=operator.state).outcome

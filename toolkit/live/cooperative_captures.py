@@ -136,7 +136,7 @@ def _await_commit(
     owned: Mapping[str, frozenset[TopicPartition]],
 ) -> GroupLeader:
     """Be a member that wants nothing until the leader has committed; return who leads."""
-    before = channel.ask(FetchCommits()).offsets
+    before = channel.ask(FetchCommits()).told
     now = leader.assigned_at
     give_up_at = now + COMMIT_WITHIN_S
     while now < give_up_at:
@@ -145,10 +145,11 @@ def _await_commit(
             # A leader may take the new member as an occasion to share out differently.
             leader = _join_quietly(channel, member)
         places = owned.get(leader.member_id, frozenset())
-        moved = any(found.offsets.get(one) != before.get(one) for one in places)
+        offsets = before if found.error else found.offsets
+        moved = any(offsets.get(one) != before.get(one) for one in places)
         if not places or (moved and _next_beat(leader, now) - now < SOON_S):
             break
-        before = found.offsets
+        before = offsets
         now = channel.sleep(LOOK_EVERY_S)
     return leader
 

@@ -22,7 +22,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -170,6 +170,7 @@ class Keeper:
         self.starter = starter
         self.end_reason = ""
         self.lost: HoldLost | None = None  # what a request has found
+        self.added: frozenset[TopicPartition] = frozenset()  # by the last request
         self.is_ending = False
         self.is_unwritten = False  # whether the hold file says less than it should
         self.heard_at = time.monotonic()  # when the brokers last heard of the hold
@@ -188,9 +189,10 @@ class Keeper:
         with self.wakeful, self.waker, self.control, self.channel:
             self.note(socket=str(self.control.path), pid=os.getpid())
             try:
-                if missing := frozenset(self.record.wanted) - self.hold.held:
+                # What was resumed since is not captured again by a keeper that takes over.
+                if self.record.status is HoldStatus.STARTING:
                     with self.recipe() as channel:
-                        self.hold.capture(channel, missing)
+                        self.hold.capture(channel, frozenset(self.record.wanted))
                     self.standby.ensure()
                 self.note_held("held")
                 self.keep()
@@ -259,7 +261,7 @@ class Keeper:
             if self.end_reason or self.is_over:
                 return
             if self.control.fileno() in ready:
-                self.control.serve(self.answer)
+                self.control.serve(self.answer, self.take_back)
                 if self.lost:
                     raise self.lost
 
@@ -304,8 +306,9 @@ class Keeper:
                     pass
                 case "add":
                     self.beat()  # what the broker has taken away meanwhile is captured again
+                    self.added = some - self.hold.held
                     with self.recipe() as channel:
-                        self.hold.capture(channel, some - self.hold.held)
+                        self.hold.capture(channel, self.added)
                     self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
                     self.note_held("held")
                 case "release":
@@ -318,6 +321,12 @@ class Keeper:
             self.lost = exc if isinstance(exc, HoldLost) else None
             return {"ok": False, "words": str(exc)}
         return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
+
+    def take_back(self, request: KeeperRequest) -> None:
+        """Release what was added for a process that does not wait any more: it said "refused"."""
+        if request.do == "add" and self.added & self.hold.held:
+            with suppress(ToolkitError):
+                self.let_go(self.added)
 
     def let_go(self, some: frozenset[TopicPartition]) -> None:
         """Release some partitions on request; with the last, the hold ends."""

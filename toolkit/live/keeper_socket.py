@@ -79,8 +79,16 @@ class KeeperSocket:
         """Return what `select` waits for."""
         return self._listener.fileno()
 
-    def serve(self, answer: Callable[[KeeperRequest], KeeperReply]) -> None:
-        """Hear one request and answer it; only a request that is understood is passed on."""
+    def serve(
+        self,
+        answer: Callable[[KeeperRequest], KeeperReply],
+        unheard: Callable[[KeeperRequest], None],
+    ) -> None:
+        """
+        Hear one request and answer it; only a request that is understood is passed on.
+
+        `unheard` is called where nobody waits for the answer any more.
+        """
         with suppress(OSError), self._listener.accept()[0] as connection:
             line = _line(connection)
             try:
@@ -89,8 +97,11 @@ class KeeperSocket:
                 heard = {"ok": False, "words": f"invalid request: {exc}"}
             else:
                 heard = answer(request)
-            connection.settimeout(PATIENCE_S)
-            connection.sendall(json.dumps(heard).encode() + b"\n")
+            try:
+                connection.settimeout(PATIENCE_S)
+                connection.sendall(json.dumps(heard).encode() + b"\n")
+            except OSError:
+                unheard(request)
 
 
 def ask_keeper(

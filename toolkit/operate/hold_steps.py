@@ -251,24 +251,10 @@ class HoldExecutor:
         """Release those of the partitions that the user's keeper holds, and return them."""
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
         try:
-            record = read_hold(path)
-            own_partitions = partitions & frozenset(
-                record.held if record and has_live_keeper(path) else ()
-            )
-            if not record or not own_partitions:
-                return frozenset()
-            within_s = APPLICATION_RELEASE_S if step.type is GroupType.STREAMS else RELEASE_S
-            answer = ask_keeper(
-                record.socket,
-                {"do": "release", "partitions": sorted(own_partitions)},
-                within_s=within_s,
-            )
+            return release_by_keeper(path, partitions)
         except (HoldLost, StateFileError):
             # It hangs, or cannot be found: remove its members, which it detects.
             return frozenset()
-        if not answer["ok"]:
-            raise BrokerRefused(answer["words"])
-        return own_partitions
 
     def paused(self, group_id: str) -> Paused:
         """Return the held partitions of a group, once they can be read."""
@@ -303,6 +289,26 @@ class HoldExecutor:
                     if is_last or all((partition in shown) == held for partition in partitions):
                         return shown
                 time.sleep(LOOK_EVERY_S)
+
+
+def release_by_keeper(
+    path: Path, partitions: frozenset[TopicPartition]
+) -> frozenset[TopicPartition]:
+    """
+    Have the keeper of a hold file release those of the partitions that it holds; return them.
+
+    Raises HoldLost where it does not answer, StateFileError, and BrokerRefused in its words.
+    """
+    record = read_hold(path)
+    own_partitions = partitions & frozenset(record.held if record and has_live_keeper(path) else ())
+    if not record or not own_partitions:
+        return frozenset()
+    within_s = APPLICATION_RELEASE_S if record.type is GroupType.STREAMS else RELEASE_S
+    request = {"do": "release", "partitions": sorted(own_partitions)}
+    answer = ask_keeper(record.socket, request, within_s=within_s)
+    if not answer["ok"]:
+        raise BrokerRefused(answer["words"])
+    return own_partitions
 
 
 def _is_of_another(member: Member, own_note: HoldNote) -> bool:

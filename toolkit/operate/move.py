@@ -12,14 +12,15 @@ Partitions that cannot be held are moved by evicting their owners, see
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.errors import Blocked, ToolkitError
+from toolkit.errors import Blocked, BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
@@ -27,17 +28,30 @@ from toolkit.operate.apply import AppliedPlan, apply_with_keepers, check_approva
 from toolkit.operate.apply_steps import OnStep
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.group_commits import GroupCommits, wait_until_still
+from toolkit.operate.hold_steps import LOOK_EVERY_S, SEEN_WITHIN_S, release_by_keeper
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import InterruptedRun
 from toolkit.operate.watch_move import MoveWatch, judged, with_results
-from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Result, StepOutcome
+from toolkit.plan import (
+    MAY_HAVE_CHANGED,
+    Action,
+    ChangeStatus,
+    Outcome,
+    Plan,
+    Result,
+    Severity,
+    StepOutcome,
+)
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import PlannedMove, is_holdable, move_again
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.guardrails.registry import blocking, overridable
 from toolkit.planning.holds.continuation import MovedOffset
 from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.planning.holds.hold_rules import is_own_hold
 from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.storage.hold_files import hold_path
+from toolkit.storage.state_folder import Operator
 
 if TYPE_CHECKING:
     from toolkit.kafka_io.client.connection import Connection
@@ -88,7 +102,7 @@ class _Mover:
     interrupted: list[InterruptedRun] = field(default_factory=list)
     exact: Plan | None = None  # with the offsets once the partitions were held
     moved: dict[TopicPartition, Result] = field(default_factory=dict)
-    is_held: bool = False
+    held: frozenset[TopicPartition] = frozenset()  # what this move has paused, or may have
 
     @property
     def group_id(self) -> str:
@@ -113,7 +127,7 @@ class _Mover:
                 # that fails, by cutting off the keeper.
                 afterwards.callback(self.terminate_keepers)
                 afterwards.callback(self.release_at_last, planned)
-                self.is_held = True
+                self.held = frozenset(change.partition for _, change in pause.changes)
                 if not self.hold(pause):
                     return
             facts = self.facts(planned)
@@ -135,10 +149,13 @@ class _Mover:
         held = {change.partition for _, change in pause.changes}
         with connected(self.cluster) as connection:
             commits = GroupCommits(connection, self.group_id)
-            is_held = self.apply(pause).outcome.is_done
-            if is_held:
+            outcome = self.apply(pause).outcome
+            steps = (step for step in outcome.steps if step.action is Action.HOLD)
+            results = (result for step in steps for result in step.results)
+            self.held = frozenset(r.partition for r in results if r.status in MAY_HAVE_CHANGED)
+            if outcome.is_done:
                 wait_until_still(commits, held)
-        return is_held
+        return outcome.is_done
 
     def release_and_watch(
         self,
@@ -162,7 +179,7 @@ class _Mover:
                 watch = self.watch(connection, {p: moved[p] for p in accepted}, facts)
                 self.release(planned)
                 with defer_signals() as stopped:
-                    ended = "while it is paused" if self.is_held else watch.run(stopped)
+                    ended = "while it is paused" if self.held else watch.run(stopped)
         except ToolkitError as exc:  # it is moved all the same
             for place in accepted:
                 one = self.moved[place]
@@ -240,11 +257,33 @@ class _Mover:
         return applied
 
     def release(self, planned: PlannedMove) -> None:
-        """Release what is held, once."""
-        if not self.is_held:
-            return
-        resume = plan_resume(self.facts(planned), group=self.group_id, topics=_scopes(planned.plan))
-        self.is_held = bool(resume.steps) and not self.apply(resume).outcome.is_done
+        """Release what this move has paused, once; what was paused before stays paused."""
+        resume = self.plan_release(planned) if self.held else None
+        if resume is None or self.apply(resume).outcome.is_done:
+            self.held = frozenset()
+
+    def plan_release(self, planned: PlannedMove) -> Plan | None:
+        """
+        Return the plan that releases what this move has paused; None if none of that is held.
+
+        What somebody else holds by now is left out. Raises BrokerRefused if what is held cannot be
+        seen for a while.
+        """
+        give_up_at = time.monotonic() + SEEN_WITHIN_S
+        while True:
+            facts, here = self.facts(planned), Operator.here()
+            paused = {p: member for group in facts.groups for p, member in group.paused.items()}
+            mine = {p for p in self.held if p not in paused or is_own_hold(paused[p], here)}
+            if not mine:
+                return None
+            scopes = [str(scope) for scope in scopes_of(mine)]
+            resume = plan_resume(facts, group=self.group_id, topics=scopes, by=here)
+            why = [one.why for one in resume.findings if one.severity is Severity.BLOCK]
+            if resume.steps or not why:
+                return resume if resume.steps else None
+            if time.monotonic() > give_up_at:
+                raise BrokerRefused(f"what is paused cannot be seen: {why[0]}")
+            time.sleep(LOOK_EVERY_S)
 
     def release_at_last(self, planned: PlannedMove) -> None:
         """Release what is still held; if that fails, the results of earlier steps stay."""
@@ -260,6 +299,10 @@ class _Mover:
     def terminate_keepers(self) -> None:
         for handle in self.handles:
             handle.terminate()
+        if self.held and not self.handles:  # they were added to a hold that was there before
+            path = hold_path(self.state, self.plan.cluster_id, self.group_id)
+            with suppress(ToolkitError):
+                release_by_keeper(path, self.held)
 
     @property
     def outcome(self) -> Outcome:

@@ -184,7 +184,7 @@ def _describe(move: _Move) -> StreamsFacts:
 
 
 def _offsets(move: _Move) -> Offsets:
-    found: Offsets = move.channel.ask(FetchCommits()).offsets
+    found: Offsets = move.channel.ask(FetchCommits()).told
     return found
 
 

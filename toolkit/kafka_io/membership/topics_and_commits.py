@@ -10,6 +10,7 @@ from uuid import UUID
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.model import TopicPartition
@@ -74,6 +75,13 @@ class CommitsFound:
 
     error: int
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Mapping[TopicPartition, int]:
+        """The offsets; raises BrokerRefused where the coordinator did not tell them."""
+        if self.error:
+            raise BrokerRefused(f"committed offsets: {reason(self.error, 'Describe')}")
+        return self.offsets
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,95 @@
+"""What a move releases in the end, without a broker: what it has paused, and is seen to hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from held import classic, facts, holder, reader
+
+from toolkit.errors import BrokerRefused
+from toolkit.model import Cluster, Group, GroupState, Problem, Snapshot, TopicPartition, Unread
+from toolkit.operate.move import _Mover
+from toolkit.plan import Plan
+from toolkit.plan.approvals import Approval
+from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
+from toolkit.planning.changes.targets import ToOffset
+
+PLACE = TopicPartition("orders", 1)
+READER = classic(reader("a"))
+
+
+class Mover(_Mover):
+    """A move that has paused a partition, and sees the group as it is told."""
+
+    sees: Snapshot
+
+    def facts(self, planned: PlannedMove) -> Snapshot:  # noqa: ARG002 - it is told
+        """Return what it is told."""
+        return self.sees
+
+    def apply(self, part: Plan) -> None:  # type: ignore[override]
+        """Apply nothing."""
+        raise AssertionError(part)
+
+
+@pytest.fixture
+def planned() -> PlannedMove:
+    """Return a planned move of one partition."""
+    return plan_move(facts(READER), MoveRequest(ToOffset(5), "g", ("orders:1",)))
+
+
+@pytest.fixture
+def mover(planned: PlannedMove, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mover:
+    """Return a move that does not wait."""
+    monkeypatch.setattr("toolkit.operate.move.SEEN_WITHIN_S", 0)
+    approval = Approval(planned.plan.fingerprint, "a test")
+    mover = Mover(planned.plan, Cluster("eu", "localhost:1"), approval, tmp_path, lambda _: None)
+    mover.held = frozenset({PLACE})
+    return mover
+
+
+def seen(*groups: Group, problem: Problem | None = None) -> Snapshot:
+    """Return what is seen of a group."""
+    return replace(facts(READER), groups=groups, problems=(problem,) if problem else ())
+
+
+@pytest.mark.parametrize(
+    "sees",
+    [
+        seen(
+            replace(READER, state=GroupState.PREPARING_REBALANCE),
+            problem=Problem(Unread.HELD_PARTITIONS, "the group is rebalancing", "g"),
+        ),
+        seen(),
+    ],
+    ids=["a rebalance", "the group is not listed"],
+)
+def test_what_cannot_be_seen_counts_as_paused(
+    mover: Mover, planned: PlannedMove, sees: Snapshot
+) -> None:
+    """A move does not go on as if its partitions were read again."""
+    mover.sees = sees
+
+    with pytest.raises(BrokerRefused, match="what is paused cannot be seen"):
+        mover.release(planned)
+    assert {PLACE} == mover.held
+
+
+def test_what_somebody_else_has_paused_meanwhile_stays(mover: Mover, planned: PlannedMove) -> None:
+    """It is not released, and the move has nothing left to release."""
+    mover.sees = seen(classic(reader("a"), holder(1, name="bob's")))
+
+    mover.release(planned)
+
+    assert frozenset() == mover.held
+
+
+def test_what_is_not_paused_any_more_is_not_released(mover: Mover, planned: PlannedMove) -> None:
+    """Somebody has resumed it."""
+    mover.sees = seen(READER)
+
+    mover.release(planned)
+
+    assert frozenset() == mover.held

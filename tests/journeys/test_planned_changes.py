@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -15,7 +16,7 @@ from toolkit.journeys.cluster_access import ClusterAccess, cluster_at
 from toolkit.journeys.copy import CopyRequest, copy
 from toolkit.journeys.reset import target
 from toolkit.model import Cluster, TopicPartition
-from toolkit.plan import Intent
+from toolkit.plan import ConclusionStatus, Intent
 from toolkit.session import connect
 
 
@@ -110,9 +111,12 @@ def test_what_is_no_copy_is_refused(asked: dict[str, Any], says: str) -> None:
     assert caught.value.hint
 
 
-def vanishing(*rows: tuple[str, str]) -> pd.DataFrame:
-    """Return a forecast of these clusters and groups."""
-    return pd.DataFrame(list(rows), columns=["cluster", "group"])
+def vanishing(*rows: tuple[str, str], unread: str = "") -> Any:
+    """Return a forecast of these clusters and groups, perhaps of a cluster not all of which."""
+    found = pd.DataFrame(list(rows), columns=["cluster", "group"])
+    problems = pd.DataFrame({"cluster": [unread], "what": "commit times", "why": "denied"})
+    frames = SimpleNamespace(problems=problems if unread else problems[:0])
+    return SimpleNamespace(found=SimpleNamespace(rows=found), fleet=SimpleNamespace(frames=frames))
 
 
 def test_the_groups_that_lose_offsets_are_rescued(operator: Operator, apps: Applications) -> None:
@@ -130,7 +134,23 @@ def test_the_groups_that_lose_offsets_are_rescued(operator: Operator, apps: Appl
     named = operator.session.rescue([other], forecast=vanishing())
     assert (other,) == named.plan.group_ids
     nothing = operator.session.rescue(forecast=vanishing(("elsewhere", "g")))
-    assert () == nothing.plan.steps
+    assert ((), "rescue nothing: no offset expires") == (nothing.plan.steps, nothing.plan.request)
+    assert change.is_whole
+    assert nothing.is_whole
+
+
+def test_a_forecast_that_could_not_read_all_is_not_whole(operator: Operator) -> None:
+    """Offsets that expire may be among what it could not read: nobody says that there are none."""
+    here = operator.cluster.name
+
+    change = operator.session.rescue(forecast=vanishing(unread=here))
+    ended = change.decide(dry_run=False).apply()
+
+    assert "rescue nothing: no offset is known to expire" == change.plan.request
+    (told,) = change.plan.findings
+    assert "the forecast has 1 read error, such as commit times: denied" == told.why
+    assert ConclusionStatus.INCOMPLETE == ended.ending
+    assert operator.session.rescue(forecast=vanishing(unread="elsewhere")).is_whole
 
 
 def test_a_change_is_on_one_cluster(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import pytest
 from facts import idle, live, snapshot
 
 from toolkit.errors import BrokerRefused, NotFound
-from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.group_choice import ChosenGroups, GroupChoice
+from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Cluster, Group, Problem, Snapshot, Unread
+from toolkit.plan import ConclusionStatus
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 
 SILENT = Problem(Unread.GROUPS, "those coordinated by broker 2: it did not answer")
@@ -24,11 +25,11 @@ def facts(*groups: Group, problem: Problem | None = None) -> Snapshot:
     return replace(snapshot(*groups), problems=(problem,) if problem else ())
 
 
-def deletion(chosen: ChosenGroups, folder: Path) -> CheckedPlan:
+def deletion(chosen: ChosenGroups, folder: Path) -> PlannedChange:
     """Return the deletion of the groups that were chosen."""
     plan = chosen.told(plan_delete_groups(chosen.facts, groups=chosen.names))
     access = ClusterAccess(Cluster("eu", "localhost:1"), folder)
-    return CheckedPlan(access=access, plan=plan, facts=chosen.facts, skipped=chosen.skipped)
+    return PlannedChange(access=access, plan=plan, facts=chosen.facts, skipped=chosen.skipped)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,20 @@ def test_all_idle_groups_are_not_all(made: Snapshot, *, is_whole: bool, tmp_path
     assert (("g",), is_whole) == (change.plan.group_ids, change.is_whole)
     told = [f.rule for f in change.plan.findings if f.rule == "incomplete"]
     assert ["incomplete"] * (SILENT in made.problems) == told
+
+
+@pytest.mark.parametrize(
+    ("problem", "ending"), [(None, ConclusionStatus.DONE), (SILENT, ConclusionStatus.INCOMPLETE)]
+)
+def test_a_dry_run_ends_incomplete_where_groups_may_be_missing(
+    problem: Problem | None, ending: ConclusionStatus, tmp_path: Path
+) -> None:
+    """A scheduler that reads no more than the exit code hears of it."""
+    change = deletion(ALL_IDLE.narrow(facts(idle(), problem=problem)), tmp_path)
+
+    ended = change.decide(dry_run=True).apply()
+
+    assert ending == ended.ending
 
 
 def test_no_idle_group_was_listed() -> None:

@@ -129,7 +129,7 @@ def test_a_rescue_does_not_call_unread_offsets_safe(unread: Problem) -> None:
         made = plan_rescue(replace(here, problems=(unread,)), groups=["g"])
 
         why = f"unknown which offsets may expire: {unread.why}"
-        assert [("cannot-rescue", why)] == [(f.rule, f.why) for f in made.findings]
+        assert [("incomplete", why)] == [(f.rule, f.why) for f in made.findings]
 
 
 def test_hidden_offsets_are_no_missing_ones() -> None:
@@ -140,3 +140,14 @@ def test_hidden_offsets_are_no_missing_ones() -> None:
         from_group(here, "g", source="from-group g")
     assert () == LagReport(here).without_offsets
     assert ("g",) == LagReport(replace(here, problems=())).without_offsets
+
+
+def test_a_group_of_which_nothing_could_be_read_is_not_passed_over() -> None:
+    """Its members and offsets are unknown, so it may have unsubscribed ones."""
+    unread = replace(live("g"), members=(), described=False)
+    here = replace(snapshot(unread), problems=(TIMED_OUT,))
+
+    (told,) = plan_delete_unsubscribed(here, groups=["*"]).findings
+
+    assert ("incomplete", "g") == (told.rule, told.group_id)
+    assert "its committed offsets could not be read: no answer within 3 s" in told.why

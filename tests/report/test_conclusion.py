@@ -1,0 +1,56 @@
+"""What a notebook tells the program that runs it of a change."""
+
+from __future__ import annotations
+
+import pytest
+from guardrail_cases import ORDERS, plan, step
+
+from toolkit.plan import (
+    Action,
+    Change,
+    ChangeStatus,
+    ConclusionStatus,
+    Outcome,
+    Position,
+    Result,
+    StepOutcome,
+)
+from toolkit.report.conclusion import applied_conclusion, unapplied_conclusion
+from toolkit.runner.past_runs import _changed
+
+PLAN = plan(step(Change(ORDERS, Position(2), Position(7))))
+
+
+@pytest.mark.parametrize(
+    ("status", "counts", "undo", "shown"),
+    [
+        (ChangeStatus.DONE, (1, 0), "a-run", "1; undo a-run"),
+        (ChangeStatus.NOT_CONFIRMED, (1, 0), "a-run", "1; undo a-run"),
+        (ChangeStatus.FAILED, (1, 0), "a-run", "1; undo a-run"),
+        (ChangeStatus.REFUSED, (0, 1), None, "nothing"),
+        (ChangeStatus.NOT_TRIED, (0, 0), None, "nothing"),
+    ],
+)
+def test_what_may_have_been_changed_counts_as_changed(
+    status: ChangeStatus, counts: tuple[int, int], undo: str | None, shown: str
+) -> None:
+    """A change that failed after it was sent is not told as refused: it may be there."""
+    result = Result(ORDERS, status)
+    ended = StepOutcome("g", Action.COMMIT, status, "", (result,))
+    outcome = Outcome("a-run", PLAN.fingerprint, PLAN.made_at, PLAN.made_at, (ended,))
+
+    told = applied_conclusion(PLAN, outcome, findings=0, ending=ConclusionStatus.DONE)
+
+    assert (counts, undo) == ((told.counts["changed"], told.counts["refused"]), told.undo)
+    run = {"counts": told.counts, "undo": told.undo, "parameters": {"dry_run": False}}
+    assert shown == _changed({**run, "status": "partly-applied"})
+
+
+def test_what_was_not_applied_changed_nothing() -> None:
+    """Also where it ended incomplete, which alone would leave that open."""
+    told = unapplied_conclusion(
+        PLAN, "a dry run", findings=0, ending=ConclusionStatus.INCOMPLETE, wants_approval=False
+    )
+
+    run = {"counts": told.counts, "undo": None, "parameters": {"dry_run": False}}
+    assert "nothing" == _changed({**run, "status": "incomplete"})

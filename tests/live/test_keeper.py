@@ -19,7 +19,7 @@ from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
 
-ONE, TWO, THREE = (TopicPartition("orders", number) for number in (1, 2, 3))
+ONE, TWO, THREE, FOUR = (TopicPartition("orders", number) for number in (1, 2, 3, 4))
 
 
 @dataclass
@@ -232,3 +232,15 @@ def test_what_nobody_waits_for_is_taken_back(keeper: Keeper, waits_s: float) -> 
     is_heard = answers == [True]
     assert (waits_s > 1) == is_heard
     assert ({ONE, TWO, THREE} if is_heard else {ONE, TWO}) == keeper.hold.held
+
+
+def test_what_a_dead_move_has_added_is_released(keeper: Keeper) -> None:
+    """A move resumes within minutes what it adds; if it is killed, the keeper does."""
+    for place, for_s in ((THREE, 0.0), (FOUR, 60.0)):
+        assert keeper.answer(KeeperRequest("add", frozenset({place}), for_s))["ok"]
+
+    keeper.release_what_is_over()
+
+    assert {ONE, TWO, FOUR} == keeper.hold.held
+    assert keeper.answer(KeeperRequest("release", frozenset({FOUR})))["ok"]
+    assert {} == keeper.added_until

@@ -120,8 +120,9 @@ def test_a_move_leaves_paused_what_was_paused(operator: Operator, live: LiveGrou
         assert {live.places[1]} == operator.look(live.group).groups[0].paused.keys()
 
 
+@pytest.mark.parametrize("asks_keeper", [True, False], ids=["asked", "never asked"])
 def test_a_move_that_cannot_resume_leaves_nothing_paused(
-    operator: Operator, live: LiveGroup, monkeypatch: pytest.MonkeyPatch
+    *, operator: Operator, live: LiveGroup, monkeypatch: pytest.MonkeyPatch, asks_keeper: bool
 ) -> None:
     """What it added to a pause that was there before is given back by the keeper of that."""
     eventually(lambda: operator.held(live.group)[live.group][live.places[0]].offset > 3)
@@ -131,6 +132,9 @@ def test_a_move_that_cannot_resume_leaves_nothing_paused(
 
     with paused(operator, live, 1):
         monkeypatch.setattr("toolkit.operate.move.plan_resume", fail)
+        if not asks_keeper:
+            monkeypatch.setattr("toolkit.operate.move.release_by_keeper", fail)
+            monkeypatch.setattr("toolkit.operate.move.LONGEST", timedelta(seconds=20))
         outcome = once_at_rest(lambda: moved_back(operator, live, 0))
 
         assert "nobody is there" in outcome.steps[1].why

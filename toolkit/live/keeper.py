@@ -171,6 +171,7 @@ class Keeper:
         self.end_reason = ""
         self.lost: HoldLost | None = None  # what a request has found
         self.added: frozenset[TopicPartition] = frozenset()  # by the last request
+        self.added_until: dict[TopicPartition, float] = {}  # what a move adds, if it dies
         self.is_ending = False
         self.is_unwritten = False  # whether the hold file says less than it should
         self.heard_at = time.monotonic()  # when the brokers last heard of the hold
@@ -224,6 +225,7 @@ class Keeper:
         while self.hold.held:
             self.wait(self.hold.beat_every_s)
             self.check()
+            self.release_what_is_over()
             if self.hold.held:
                 self.beat()
         self.end(PlannedEnd.RESUMED, PlannedEnd.RESUMED)
@@ -311,6 +313,9 @@ class Keeper:
                         self.hold.capture(channel, self.added)
                     self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
                     self.note_held("held")
+                    if request.for_s is not None:
+                        until = time.monotonic() + request.for_s
+                        self.added_until |= dict.fromkeys(self.added, until)
                 case "release":
                     self.let_go(some)
                 case other:
@@ -321,6 +326,13 @@ class Keeper:
             self.lost = exc if isinstance(exc, HoldLost) else None
             return {"ok": False, "words": str(exc)}
         return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
+
+    def release_what_is_over(self) -> None:
+        """Release what was added for a time that is over: a move resumes it before, or has died."""
+        over = {p for p, until in self.added_until.items() if until < time.monotonic()}
+        if over & self.hold.held:
+            with suppress(ToolkitError):  # until the next heartbeat
+                self.let_go(frozenset(over))
 
     def take_back(self, request: KeeperRequest) -> None:
         """Release what was added for a process that does not wait any more: it said "refused"."""
@@ -338,6 +350,7 @@ class Keeper:
         except ToolkitError:
             self.is_ending = False  # it goes on, and the request may come again
             raise
+        self.added_until = {p: until for p, until in self.added_until.items() if p not in some}
         self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
         self.note_held("held")
 

@@ -11,6 +11,7 @@ The answer has `ok`, and `words` where something went wrong.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import socket
@@ -35,10 +36,11 @@ KeeperReply = dict[str, Any]
 
 
 class KeeperRequest(NamedTuple):
-    """A request; `partitions` are None where none are named."""
+    """A request; `partitions` are None where none are named, `for_s` where they have no end."""
 
     do: str
     partitions: frozenset[TopicPartition] | None = None
+    for_s: float | None = None
 
 
 def _remove(path: str) -> None:
@@ -145,11 +147,14 @@ def _request(line: bytes) -> KeeperRequest:
     do, pairs = fields.get("do", ""), fields.get("partitions")
     if not do or type(do) is not str:
         raise ValueError("it must be an object with 'do'")
+    for_s = fields.get("for_s")
+    if for_s is not None and (type(for_s) not in {int, float} or not 0 <= for_s < math.inf):
+        raise ValueError("'for_s' must be seconds")
     if pairs is None:
-        return KeeperRequest(do)
+        return KeeperRequest(do, for_s=for_s)
     if not isinstance(pairs, list) or not all(map(_is_partition, pairs)):
         raise ValueError("'partitions' must be a list of [topic, partition]")
-    return KeeperRequest(do, frozenset(TopicPartition(*pair) for pair in pairs))
+    return KeeperRequest(do, frozenset(TopicPartition(*pair) for pair in pairs), for_s)
 
 
 def _is_partition(pair: object) -> bool:

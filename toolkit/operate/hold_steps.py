@@ -41,6 +41,7 @@ from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until
 from toolkit.operate.read_back import not_tried
 from toolkit.plan import HOLD_ACTIONS, Action, ChangeStatus, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
+from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.storage.audit import RunInfo
@@ -176,9 +177,16 @@ class HoldExecutor:
         if has_keeper:
             held &= before.keys()
         if record and (missing := partitions - held):
-            answer = ask_keeper(record.socket, {"do": "add", "partitions": sorted(missing)})
+            request = {"do": "add", "partitions": sorted(missing), "for_s": self.longest_s}
+            answer = ask_keeper(record.socket, request)
             if not answer["ok"]:
                 raise NotCaptured(answer["words"])
+
+    @property
+    def longest_s(self) -> float | None:
+        """For how long a keeper holds what a move adds to its hold: a move may be killed."""
+        terms = HoldTerms.of(self.case.plan)
+        return terms.pause_for.total_seconds() if terms.for_move and terms.pause_for else None
 
     def clear_away(self, step: Step, path: Path, there: Collection[str]) -> None:
         """Remove the members of a killed keeper: the group waits for them."""

@@ -50,6 +50,7 @@ ANY = ""
 # With the widest values of the other columns, 120 characters fit a window of 1,280 px.
 NAME_WIDTH, NAME_END = 32, 11
 SELECTED = "other groups were selected"
+RUN_SELECTED = "another run was selected"
 NEXT = "Next: run the cells below, or press Continue."
 # What the list shows of a group besides its name, as far as the frame has it.
 LISTED_COLUMNS = ("health", "state", "type", "members", "lag", "offsets expire about")
@@ -335,7 +336,10 @@ class RunPicker(LiveOrStatic):
 
     def _choose(self) -> None:
         if self.shown and self.listing.index is not None:
+            before = self.picked
             self.set_trait("picked", self.shown[self.listing.index])
+            if before != self.picked:
+                end_plans(RUN_SELECTED)
             self._last.keep([self.picked])
             self._say(len(self.shown))
 

@@ -118,6 +118,34 @@ def test_a_run_is_selected_and_undone_by_hand(
     )
 
 
+def test_the_parameter_is_undone_and_not_the_run_that_was_selected_before(
+    shell: InteractiveShell, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run in the parameters is planned by Run All, whatever was selected; that is out of date."""
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-4", ""))
+    group, other = workspace.group(), workspace.group("billing")
+    for name in (group, other):
+        wanted = {"groups": [name], "mode": "to-offset", "value": "3", "reason": f"of {name}"}
+        workspace.cells("50_reset_offsets", **wanted, **STANDING)
+    notebook = open_in(shell, workspace, "70_undo")
+    assert isinstance(notebook.run_all(), UsageError)
+    picker, (newest, first) = notebook["picker"], notebook["runs"]["run"]
+    assert picker.view
+    picker.listing.index = 1
+    assert notebook.run_all() is None
+    selected = notebook["change"]
+    assert first in selected.plan.request
+    again = notebook["picker"]
+    assert again.view
+    again.listing.index = 0
+    assert "another run was selected" == selected.inputs.outdated
+
+    assert notebook.run_all(f"{notebook.cells['02-parameters']}\nrun = {first!r}") is None
+
+    assert (first, newest) == (notebook["run"], again.picked)
+    assert first in notebook["change"].plan.request
+
+
 def test_another_plans_fingerprint_approves_nothing(workspace: Workspace) -> None:
     """An approval that names another plan is blocked with exit code 3, and nothing is recorded."""
     group = workspace.group()

@@ -47,6 +47,14 @@ def test_a_fleet_is_summed_up_in_the_sentence_of_a_cluster(fleet: FleetUnsubscri
     )
 
 
+def test_the_only_cluster_that_was_read_is_not_all(fleet: FleetUnsubscribed) -> None:
+    """The other one, which is down, is an error of the fleet."""
+    alone = replace(fleet, reports=fleet.reports[1:])
+
+    assert alone.summary.startswith("us: 2 unsubscribed offsets in 1 group")
+    assert alone.summary.endswith("0 groups skipped, 1 read error.")
+
+
 def test_the_cluster_with_the_largest_lag_is_cleaned_first(fleet: FleetUnsubscribed) -> None:
     """There is a step for each, with what its notebook needs, handed to whoever opens it."""
     opened = replace(fleet, open_steps=list).show_next_steps()

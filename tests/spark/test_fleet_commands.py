@@ -85,6 +85,23 @@ def test_a_name_that_no_group_has_is_an_error(invoke: Invoke, group: str) -> Non
     assert f"{group}x" in str(done.exception)
 
 
+def test_a_missing_name_hides_no_row_and_no_problem(
+    invoke: Invoke, group: str, tmp_path: Path
+) -> None:
+    """The other groups are shown, and a cluster that was not read may have the missing one."""
+    wanted = ("fleet-lag", "--fleet", "FLEET", "--group", f"{group}x", "--output", "json")
+    one = invoke(*wanted, "--group", group)
+    with (tmp_path / "fleet.yaml").open("a") as fleet:
+        fleet.write("  down:\n    bootstrap.servers: 127.0.0.1:1\n")
+    unread = invoke(*wanted)
+
+    assert (4, [group]) == (one.exit_code, [row["group"] for row in json.loads(one.stdout)])
+    assert f"no group with committed offsets matches '{group}x'. Try:" in one.stderr
+    assert (4, []) == (unread.exit_code, json.loads(unread.stdout))
+    assert "cluster down: " in unread.stderr
+    assert f"matches '{group}x'; what could not be read may hide it" in unread.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

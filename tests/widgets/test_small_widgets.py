@@ -66,6 +66,24 @@ def test_a_choice_survives_another_run_of_its_cell(monkeypatch: pytest.MonkeyPat
     assert "" == run_picker(RUNS).picked
 
 
+def test_another_run_ends_the_plans_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card of the run before is out of date; what is chosen already, or searched, ends none."""
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-other", "first"))
+    ended: list[str] = []
+    monkeypatch.setattr("widgets.pickers.end_plans", ended.append)
+    picker = run_picker(RUNS)
+    assert picker.view
+    picker.listing.index = 3
+    picker.search.value = "reason 3"
+    again = run_picker(RUNS)
+    assert again.view
+    assert ["another run was selected"] == ended
+
+    again.listing.index = 4
+
+    assert ["another run was selected"] * 2 == ended
+
+
 def test_a_click_saves_to_the_file_that_is_named() -> None:
     """What was saved is said below; an error takes its place, and goes with the next success."""
     saved: list[Path] = []

@@ -15,6 +15,8 @@ from toolkit.cli.command_target import is_watched
 from toolkit.cli.output import (
     STDOUT,
     after_a_change,
+    echo_with_commands,
+    in_message,
     name_of,
     printable,
     printable_name,
@@ -74,7 +76,7 @@ def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalPar
     made = planned.change
     overrides = (*parameters.overrides, *planned.overrides)
     decision = decide(made, replace(parameters, overrides=overrides))
-    print_notices(made.notices)
+    print_notices(made.notices, command.fleet)
     print_findings(made, command)
     is_last = decision.approval is None and (parameters.dry_run or not decision.wants_approval)
     # One frame on stdout for programs: the outcome where there is one, else the plan.
@@ -135,8 +137,11 @@ def print_result(outcome: ChangeOutcome, command: CommandTarget) -> int:
 
 def print_outcome(outcome: ChangeOutcome) -> int:
     """Say an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
+    from toolkit.report.run_command import offsetbook_command
+
+    fleet = outcome.change.access.fleet_file
     with after_a_change():
-        print_notices(outcome.notices)
+        print_notices(outcome.notices, fleet)
         if outcome.outcome is None:
             return BLOCKED
         for step in outcome.outcome.steps:
@@ -145,8 +150,8 @@ def print_outcome(outcome: ChangeOutcome) -> int:
                 click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
         click.echo(f"{outcome.outcome.summary}, read back from the cluster", err=True)
         if outcome.can_be_undone:
-            undo = f"'offsetbook undo {outcome.run_id}' undoes it"
-            click.echo(f"run {outcome.run_id}; {undo}", err=True)
+            undo = offsetbook_command("undo", outcome.run_id, fleet_file=fleet)
+            echo_with_commands(f"run {outcome.run_id}; {in_message(undo)} undoes it")
     if outcome.is_done:
         return 0 if outcome.change.is_whole else PARTLY
     return PARTLY if outcome.changed_anything else FAILED
@@ -163,15 +168,21 @@ def write_plan(change: PlannedChange, command: CommandTarget) -> None:
         click.echo(f"the times of the records are not shown: {change.why_untimed}", err=True)
 
 
-def print_notices(notices: Iterable[RunNotice]) -> None:
+def print_notices(notices: Iterable[RunNotice], fleet: Path | None) -> None:
+    from toolkit.report.run_command import offsetbook_command
+
     for notice in notices:
-        way_on = f".\nTo undo it: 'offsetbook undo {notice.run_id}'" if notice.run_id else ""
+        way_on = ""
+        if notice.run_id:
+            undo = offsetbook_command("undo", notice.run_id, fleet_file=fleet)
+            way_on = f".\nTo undo it: {in_message(undo)}"
         if notice.fingerprint:
-            way_on += (
-                f"; finish it with 'offsetbook apply --run {notice.run_id} "
-                f"--approve {notice.fingerprint} --reason TEXT'"
+            approval = ("--approve", notice.fingerprint, "--reason", "TEXT")
+            finish = offsetbook_command(
+                "apply", "--run", notice.run_id, *approval, fleet_file=fleet
             )
-        click.echo(f"{printable(notice.words)}{way_on}", err=True)
+            way_on += f"; finish it with {in_message(finish)}"
+        echo_with_commands(f"{printable(notice.words)}{way_on}")
 
 
 def print_findings(change: PlannedChange, command: CommandTarget) -> None:
@@ -243,9 +254,10 @@ def has_terminal() -> bool:
 
 
 def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path | None) -> None:
+    from toolkit.report.run_command import offsetbook_command
     from toolkit.storage.plan_files import plan_text
 
-    print_notices(change.notices)
+    print_notices(change.notices, command.fleet)
     print_findings(change, command)
     path = out or Path(f"plan-{change.fingerprint}.json")
     if path != STDOUT:
@@ -259,7 +271,9 @@ def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path 
             err=True,
         )
         return
-    overrides = "".join(f" --override {rule}" for rule in decision.overrides_offered)
-    plan_file = "PLAN_FILE" if path == STDOUT else path
-    words = f"offsetbook apply {plan_file} --approve {change.fingerprint}{overrides} --reason TEXT"
-    click.echo(words, err=True)
+    approval = ["--approve", change.fingerprint]
+    for rule in decision.overrides_offered:
+        approval += ["--override", rule]
+    plan_file = "PLAN_FILE" if path == STDOUT else str(path)
+    words = (plan_file, *approval, "--reason", "TEXT")
+    click.echo(offsetbook_command("apply", *words, fleet_file=command.fleet), err=True)

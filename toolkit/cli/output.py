@@ -206,6 +206,16 @@ def printable_name(name: str) -> str:
     return printable(shown_name(name))
 
 
+def in_message(command: str) -> str:
+    """Return a command in quotes; if it has some itself, on a line of its own, to be copied."""
+    return f"'{command}'" if "'" not in command else f"\n{command}\n"
+
+
+def echo_with_commands(message: str) -> None:
+    """Write a message with commands, see `in_message`, to stderr."""
+    click.echo(re.sub(r"[; ]*\n[; ]*", "\n", message).strip("\n"), err=True)
+
+
 def without_colour() -> bool:
     """Whether the user asked for no colours, https://no-color.org, or the terminal has none."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -100,8 +99,11 @@ class ClusterAccess:
     def _what_to_run(self) -> str:
         if is_of_sandbox(self.fleet_file):
             return "'offsetbook sandbox up' starts the sandbox"
-        fleet = ["--fleet", str(self.fleet_file)] if self.fleet_file else []
-        command = shlex.join(["offsetbook", "doctor", *fleet, "--cluster", self.cluster.name])
+        # Only for a message.
+        from toolkit.report.run_command import offsetbook_command  # noqa: PLC0415
+
+        where = ("--cluster", self.cluster.name)
+        command = offsetbook_command("doctor", *where, fleet_file=self.fleet_file)
         return f"'{command}' checks the connection"
 
     def for_cluster(self, cluster: str) -> Self:

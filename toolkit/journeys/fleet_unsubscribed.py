@@ -27,8 +27,9 @@ def unsubscribed(
     Find the unsubscribed offsets of clusters, by name or HOST:PORT, or of the whole fleet.
 
     `groups` are names and shell patterns; none means all. A cluster that cannot be read is a row in
-    `problems`. Raises NotFound if no cluster has such a group, UsageError, and ClusterUnreachable
-    if no cluster could be read.
+    `problems`, and so is one that has none of the groups but could not list all. Raises NotFound if
+    no cluster has such a group, BrokerRefused if that is not known, UsageError, and
+    ClusterUnreachable if no cluster could be read.
     """
     path = Path(fleet_file) if fleet_file else None
     names = [name for name in ([clusters] if isinstance(clusters, str) else clusters) if name]

@@ -64,5 +64,11 @@ def read_around(access: ClusterAccess, group: str, request: PeekRequest) -> Peek
             )
 
     return PeekReport(
-        access.cluster.name, group, chosen, read(whole=False), request, partial(read, whole=True)
+        access.cluster.name,
+        group,
+        chosen,
+        read(whole=False),
+        request,
+        partial(read, whole=True),
+        access.fleet_file,
     )

@@ -17,7 +17,8 @@ def unsubscribed(access: ClusterAccess, groups: Sequence[str] = ()) -> Unsubscri
 
     Reads the whole cluster in either case, to find the other groups that subscribe to each topic.
     Times of commits are read only of groups whose subscription is known. Raises NotFound if no
-    group has any of the names, and ClusterUnreachable.
+    group has any of the names, BrokerRefused if not all groups could be listed for that, and
+    ClusterUnreachable.
     """
     facts = read_snapshot(access.cluster, commit_times=_is_checked, on_progress=access.on_progress)
     return UnsubscribedReport(facts, find_unsubscribed(facts, groups=groups))

@@ -30,7 +30,7 @@ from toolkit.planning.selection.peek_places import PeekPlaces, PeekRequest
 from toolkit.report.browser_libraries import style
 from toolkit.report.cell_text import frame_text
 from toolkit.report.display import OutputRole, display_output, is_headless
-from toolkit.report.run_command import shell_word
+from toolkit.report.run_command import offsetbook_command
 from toolkit.report.safe_names import in_html, visible, visible_lines
 from toolkit.report.tables import show_problems
 from toolkit.storage.saved_records import save_records
@@ -163,7 +163,7 @@ class PeekReport:
     """
     Records around the committed offsets that were chosen, with read errors in `around.problems`.
 
-    `read_whole` reads the records again, uncut.
+    `read_whole` reads the records again, uncut. `fleet_file` is for the command that is shown.
     """
 
     cluster: str
@@ -172,6 +172,7 @@ class PeekReport:
     around: RecordsAround
     request: PeekRequest
     read_whole: Callable[[], RecordsAround]
+    fleet_file: Path | None = None
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -204,14 +205,12 @@ class PeekReport:
 
     @property
     def save_command(self) -> str:
-        topics = [f"--topic {shell_word(f'{p.topic}:{p.partition}')}" for p in self.positions]
-        words = [
-            f"offsetbook peek --cluster {shell_word(self.cluster)}",
-            f"--group {shell_word(shown_name(self.group))}",
-            *topics,
-            f"--before {self.request.before} --after {self.request.after} --save {self.file_name}",
-        ]
-        return " ".join(words)
+        words = ["--cluster", self.cluster, "--group", shown_name(self.group)]
+        for partition in self.positions:
+            words += ["--topic", f"{partition.topic}:{partition.partition}"]
+        words += ["--before", f"{self.request.before}", "--after", f"{self.request.after}"]
+        words += ["--save", self.file_name]
+        return offsetbook_command("peek", *words, fleet_file=self.fleet_file)
 
     def frame(self, *, most_characters: int = MOST_CHARACTERS) -> pd.DataFrame:
         """Return cluster, group and the columns of `records_frame`, with texts cut to a length."""

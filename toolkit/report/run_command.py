@@ -1,10 +1,11 @@
-"""The command that runs a notebook headlessly, and how a command is shown with a copy button."""
+"""Commands that are shown for copying: in words that a shell reads, and with a copy button."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from toolkit.model.names import typed_name
 from toolkit.report.browser_libraries import script
@@ -66,6 +67,12 @@ def run_command(call: NotebookCall, where: Mapping[str, object]) -> str:
     for name, value in (first | parameters | {**where, **parameters}).items():
         words += [f"-p {shell_word(f'{name}={text}')}" for text in _texts(value)]
     return " ".join(words)
+
+
+def offsetbook_command(command: str, *words: str, fleet_file: Path | str | None = None) -> str:
+    """Return a command, such as `groups describe`, of its words and the fleet file that is used."""
+    fleet = ("--fleet", str(fleet_file)) if fleet_file else ()
+    return " ".join(["offsetbook", command, *map(shell_word, (*fleet, *words))])
 
 
 def shell_word(text: str) -> str:

@@ -35,7 +35,7 @@ class UnsubscribedReport:
     found: Unsubscribed
 
     def of_groups(self, groups: Sequence[str]) -> UnsubscribedReport:
-        """Return the report of groups, by name and shell pattern; raises NotFound if none match."""
+        """Return the report of groups, by name and pattern; raises as `find_unsubscribed` does."""
         if not groups:
             return self
         return UnsubscribedReport(self.facts, find_unsubscribed(self.facts, groups=groups))
@@ -97,9 +97,8 @@ class FleetUnsubscribed:
 
     @property
     def summary(self) -> str:
-        if len(self.reports) == 1:
-            return self.reports[0].summary
-        where = counted(len(self.reports), "cluster")
+        read = [report.facts.cluster for report in self.reports]
+        where = read[0] if len(read) == 1 else counted(len(read), "cluster")
         return _summary(where, self.found, read_errors=len(self.problems))
 
     @property

@@ -58,6 +58,22 @@ def test_without_java_and_without_a_fleet_file(doctor: Doctor) -> None:
     assert "the user's state directory" in found["state directory", "used"]["finding"]
 
 
+def test_a_named_cluster_that_is_not_checked_is_an_error(
+    doctor: Doctor, bare_cluster: Cluster
+) -> None:
+    """Without a fleet file a name says nothing; an address beside it is checked all the same."""
+    address = bare_cluster.bootstrap_servers
+    alone = doctor("--output", "json", "--cluster", "eu")
+    both = doctor("--output", "json", "--cluster", "eu", "--cluster", address)
+    row = checks(alone)["eu", "connection"]
+
+    assert (1, 4) == (alone.returncode, both.returncode)
+    assert ("error", "not checked; fleet file: none was found") == (row["status"], row["finding"])
+    assert "--cluster HOST:PORT" in row["hint"]
+    assert row == checks(both)["eu", "connection"]
+    assert "ok" == checks(both)[address, "connection"]["status"]
+
+
 def test_a_broken_fleet_file_is_a_row(doctor: Doctor, tmp_path: Path) -> None:
     """A mistake is named by its place only: what is written there may be a secret."""
     fleet = tmp_path / "fleet.yaml"
@@ -71,6 +87,7 @@ def test_a_broken_fleet_file_is_a_row(doctor: Doctor, tmp_path: Path) -> None:
     assert "fleet.yaml: it cannot be used: line 3, column 5" == row["finding"]
     assert "'offsetbook fleet list' tells what is wrong" == row["hint"]
     assert "line 1, column 11" in checks(no_yaml)["fleet file", "used"]["finding"]
+    assert "error" == checks(no_yaml)["eu", "connection"]["status"]
     assert "unknown" == checks(no_yaml)["state directory", "used"]["status"]
     assert PLANTED not in setting.stdout + setting.stderr + no_yaml.stdout + no_yaml.stderr
 

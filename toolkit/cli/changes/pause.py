@@ -14,14 +14,13 @@ from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, print_result
 from toolkit.cli.command_target import CommandPlan, CommandTarget, only_group, opened
 from toolkit.cli.options import topics_option
-from toolkit.cli.output import printable
+from toolkit.cli.output import echo_with_commands, in_message, printable
 from toolkit.journeys.change.container_command import check_keeper_outlives, is_container_command
 from toolkit.model import CaptureMode
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.checked_plan import CheckedPlan
     from toolkit.journeys.change.decision import Decision
-    from toolkit.plan import Plan
 
 PREFER = click.option(
     "--prefer",
@@ -106,11 +105,9 @@ def _hold_until_interrupted(decision: Decision, command: CommandTarget, *, detac
         # A lost terminal ends this command, and not the hold.
         for handle in handles:
             handle.detach()
-        return _print_background_pause(planned.plan) if detach else _stay(planned)
+        return _print_background_pause(planned) if detach else _stay(planned)
     except KeyboardInterrupt:
-        return (
-            _print_background_pause(planned.plan) if _wants_to_keep() else _resume(planned, command)
-        )
+        return _print_background_pause(planned) if _wants_to_keep() else _resume(planned, command)
     finally:
         for handle in handles:  # no effect on those that were detached
             handle.terminate()
@@ -143,15 +140,15 @@ def _wants_to_keep() -> bool:
         return False
 
 
-def _print_background_pause(plan: Plan) -> int:
+def _print_background_pause(planned: CheckedPlan) -> int:
     from toolkit.journeys.pause import pause_length
+    from toolkit.report.run_command import offsetbook_command
 
+    plan, fleet = planned.plan, planned.access.fleet_file
     for group_id in plan.group_ids:
-        click.echo(
-            f"paused in the background {pause_length(plan)}; to resume: "
-            f"'offsetbook resume --cluster {plan.cluster} --group {printable(group_id)}'",
-            err=True,
-        )
+        where = ("--cluster", plan.cluster, "--group", group_id)
+        resume = in_message(offsetbook_command("resume", *where, fleet_file=fleet))
+        echo_with_commands(f"paused in the background {pause_length(plan)}; to resume: {resume}")
     return 0
 
 

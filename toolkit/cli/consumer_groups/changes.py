@@ -159,7 +159,7 @@ def _apply(
     is_approved = bool(given["execute"] or given["approve"])
     only_shows = given["dry_run"] or not (is_approved or asks)
     decision = decide(change, _parameters(change, given, only_shows=only_shows))
-    print_notices(change.notices)
+    print_notices(change.notices, command.fleet)
     print_findings(change, command)
     code = 0 if change.is_whole else PARTLY
     is_blocked = bool(decision.blocked_by)

@@ -19,8 +19,11 @@ from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import printable, write_frame, write_problems
 from toolkit.errors import NotFound, ToolkitError, UsageError
 from toolkit.model import Cluster, Group, GroupType, Member, TopicPartition
+from toolkit.model.names import ExactName, typed_name
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pandas import DataFrame
 
     from toolkit.report.lag_report import LagReport
@@ -47,7 +50,7 @@ def run(given: dict[str, Any]) -> int:
         raise _not_found(missing[0], cluster)
     shares = _share_groups(snapshot.groups) if kind == "offsets" else []
     if shares and len(shares) == len(snapshot.groups):
-        raise _has_no_offsets(shares[0])
+        raise _has_no_offsets(shares[0], given["fleet"])
     if given["output"] == "table":
         _write_tables(report, cluster, kind, verbose=given["verbose"])
     else:
@@ -60,7 +63,7 @@ def run(given: dict[str, Any]) -> int:
     for name in missing:
         click.echo(f"error: {_not_found(name, cluster)}", err=True)
     for name in shares:
-        click.echo(f"error: {_has_no_offsets(name)}", err=True)
+        click.echo(f"error: {_has_no_offsets(name, given['fleet'])}", err=True)
     return PARTLY if missing or shares or snapshot.read_errors else 0
 
 
@@ -92,10 +95,14 @@ def _share_groups(groups: Sequence[Group]) -> list[str]:
     return [group.group_id for group in groups if group.type is GroupType.SHARE]
 
 
-def _has_no_offsets(name: str) -> NotFound:
+def _has_no_offsets(name: str, fleet: Path | None) -> NotFound:
+    from toolkit.report.run_command import offsetbook_command
+
+    chosen = typed_name(ExactName(name))
+    describe = offsetbook_command("groups describe", chosen, fleet_file=fleet)
     return NotFound(
         f"group {printable(name)!r} is a share group, which has no committed offsets",
-        hint=f"'offsetbook groups describe {printable(name)}', or --members or --state",
+        hint=f"'{describe}', or --members or --state",
     )
 
 

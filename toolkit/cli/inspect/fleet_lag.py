@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT, QUIET, groups_option
-from toolkit.cli.output import printable, write_frame
+from toolkit.cli.output import echo_error, printable, write_frame
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound
 
@@ -93,30 +93,39 @@ def command(  # noqa: PLR0913 - one a flag
         ).frames
     finally:
         line.clear()
-    frame = _chosen(getattr(frames, show), groups)
+    frame, missing = _chosen(getattr(frames, show), groups)
+    unread = frames.problems.to_dict("records")
+    errors = [_not_found(name, is_known=not unread) for name in missing]
+    if errors and not unread and len(errors) == len(groups):
+        raise errors[0]
     shown = frame[SHOWN[show]] if output == "table" and show in SHOWN else frame
     write_frame(shown, output, important=FIRST)
-    for problem in frames.problems.to_dict("records"):
+    for problem in unread:
         click.echo(f"cluster {problem['cluster']}: {printable(problem['problem'])}", err=True)
-    sys.exit(4 if len(frames.problems) else 0)
+    for error in errors:
+        echo_error(error)
+    sys.exit(4 if unread or errors else 0)
 
 
-def _chosen(frame: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
-    """Return the rows of groups that match one of the names; raises NotFound for none."""
+def _chosen(frame: pd.DataFrame, names: tuple[str, ...]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of groups that match one of the names, and the names without any."""
     from toolkit.model import Group, GroupState, GroupType, select_groups
 
     if not names:
-        return frame
+        return frame, []
     groups = [
         Group(name, GroupType.UNKNOWN, GroupState.UNKNOWN) for name in frame["group"].unique()
     ]
     chosen, missing = select_groups(groups, names)
-    if missing:
-        raise NotFound(
-            f"no group with committed offsets matches {missing[0]!r}",
-            hint="list the names with 'offsetbook groups list'",
-        )
-    return frame[frame["group"].isin([group.group_id for group in chosen])]
+    return frame[frame["group"].isin([group.group_id for group in chosen])], missing
+
+
+def _not_found(name: str, *, is_known: bool) -> NotFound:
+    hidden = "" if is_known else "; what could not be read may hide it"
+    return NotFound(
+        f"no group with committed offsets matches {name!r}{hidden}",
+        hint="list the names with 'offsetbook groups list'",
+    )
 
 
 def _show_columns(show: str, output: str) -> None:

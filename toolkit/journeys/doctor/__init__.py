@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pandas as pd
 
 from toolkit.errors import FleetFileError
 from toolkit.journeys.cluster_access import find_clusters
-from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus
+from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus, error
 from toolkit.journeys.doctor.cluster_checks import check_clusters
 from toolkit.journeys.doctor.this_machine import fleet_file_row, machine_rows, state_rows
 from toolkit.model import Cluster
@@ -46,14 +45,19 @@ def doctor(names: Sequence[str] = (), fleet_file: Path | None = None) -> CheckRe
     Check this machine, the fleet file, the state directory and clusters, by default all.
 
     Changes nothing. No row has the value of a setting, so the report can be shown to others.
-    Works without a fleet file, and with one that cannot be used. Raises UsageError for a name that
-    is not in the fleet.
+    Works without a fleet file, and with one that cannot be used: a named cluster that is not
+    checked for that is a row with an error. Raises UsageError for a name that is not in the fleet.
     """
     fleet = fleet_file_row(fleet_file)
     clusters: list[Cluster] = []
-    with suppress(FleetFileError):  # the row of the fleet file says so
-        clusters = find_clusters(names, fleet_file)
-    own = [*machine_rows(), fleet, *state_rows(fleet_file)]
+    unchecked: list[CheckRow] = []
+    for some in [[name] for name in names] or [[]]:
+        try:
+            clusters += find_clusters(some, fleet_file)
+        except FleetFileError:  # the row of the fleet file says why
+            why = f"not checked; fleet file: {fleet.finding}"
+            unchecked += (error(name, "connection", why, fleet.hint) for name in some)
+    own = [*machine_rows(), fleet, *state_rows(fleet_file), *unchecked]
     return CheckReport((*own, *check_clusters(clusters, mask=True)), tuple(clusters))
 
 

@@ -16,7 +16,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from toolkit.errors import NotFound
+from toolkit.errors import BrokerRefused, NotFound
 from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.names import shown_name
@@ -95,10 +95,16 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
     Find the unsubscribed offsets in a snapshot of a whole cluster, for all or some groups.
 
     `groups` holds names and shell patterns. Pass a snapshot of all groups in either case, for
-    `other_subscribers`. Raises NotFound if no group matches any name.
+    `other_subscribers`. Raises NotFound if no group matches any name, and BrokerRefused if that is
+    not known because not all groups could be listed.
     """
     chosen, missing = select_groups(snapshot.groups, groups)
     if missing and not chosen:
+        if unlisted := snapshot.listing_problem:
+            raise BrokerRefused(
+                f"no group of cluster {snapshot.cluster} that was listed matches {missing[0]!r}, "
+                f"but the group list is incomplete: {unlisted}"
+            )
         raise NotFound(
             f"no group of cluster {snapshot.cluster} matches {missing[0]!r}",
             hint="list the names with 'offsetbook groups list'",

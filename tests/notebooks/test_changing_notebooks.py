@@ -60,7 +60,11 @@ def test_a_reset_from_dry_run_to_undo(workspace: Workspace) -> None:
 
     dry = workspace.run("50_reset_offsets", groups=[group], mode="to-offset", value="2")
 
-    assert ("done", 0, {"findings": 0, "planned": 2}) == (dry.status, dry.exit_code, dry.counts)
+    assert ("done", 0, {"findings": 0, "planned": 2, "changed": 0}) == (
+        dry.status,
+        dry.exit_code,
+        dry.counts,
+    )
     assert dry.summary.startswith("Dry run: nothing was changed.")
     assert (before, []) == (workspace.operator.held(group), workspace.operator.log)
     assert "Dry run: nothing was changed</span>" in report(dry)

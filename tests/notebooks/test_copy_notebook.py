@@ -67,7 +67,7 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
 
     dry = mirrored.cells(**TO_MIRROR)
 
-    assert (DONE, {"findings": 1, "planned": 1}) == (dry.ended, dry.conclusion.counts)
+    assert (DONE, {"findings": 1, "planned": 1, "changed": 0}) == (dry.ended, dry.conclusion.counts)
     assert dry.conclusion.summary.startswith("Dry run: nothing was changed.")
     assert ({}, []) == (mirrored.mirror.held(group), workspace.operator.log)
     assert "the next record has timestamp 2025-10-09 09:00:11 UTC" in dry.shown

@@ -112,14 +112,20 @@ def test_a_dry_run_keeps_what_it_saw_and_the_young_stay_out_of_the_plan(leftover
     """With parameters of its own the notebook waits, says so, and does not block for it."""
     young = leftover.run(unsubscribed=True, unsubscribed_for="14d", seen_in_runs=2)
 
-    assert (DONE, {"findings": 1, "planned": 0}) == (young.ended, young.conclusion.counts)
+    assert (DONE, {"findings": 1, "planned": 0, "changed": 0}) == (
+        young.ended,
+        young.conclusion.counts,
+    )
     assert "required: unsubscribed for 14 d, in 2 runs" in young.shown
     assert leftover.name not in young.shown  # it is escaped
     assert 1 == leftover.seen
 
     seen = leftover.run(unsubscribed=True, seen_in_runs=2)
 
-    assert (DONE, {"findings": 0, "planned": 1}) == (seen.ended, seen.conclusion.counts)
+    assert (DONE, {"findings": 0, "planned": 1, "changed": 0}) == (
+        seen.ended,
+        seen.conclusion.counts,
+    )
     assert "observed as unsubscribed in 2 runs since" in seen.shown
     assert ({leftover.left, leftover.read}, 2) == (leftover.committed, leftover.seen)
 

@@ -149,7 +149,11 @@ class _Mover:
         held = {change.partition for _, change in pause.changes}
         with connected(self.cluster) as connection:
             commits = GroupCommits(connection, self.group_id)
-            outcome = self.apply(pause).outcome
+            try:
+                outcome = self.apply(pause).outcome
+            except Blocked:
+                self.held = frozenset()  # nothing was changed
+                raise
             steps = (step for step in outcome.steps if step.action is Action.HOLD)
             results = (result for step in steps for result in step.results)
             self.held = frozenset(r.partition for r in results if r.status in MAY_HAVE_CHANGED)

@@ -163,6 +163,17 @@ def test_what_one_reading_lacks_is_not_known() -> None:
     assert [[90, None, None]] == changes(group_rows, before, None)
 
 
+def test_a_sum_that_lacks_a_log_is_compared_with_none() -> None:
+    """What a leader did not tell in one reading has not been consumed or written since."""
+    before, now = reading({P0: 10, P1: 20}), reading({P0: 40, P1: 20}, after_s=5)
+    less = replace(now, logs={P0: now.logs[P0]})
+
+    assert [[60, None, 6.0]] == changes(group_rows, less, before)
+    assert [[170, None, -6.0]] == changes(
+        group_rows, replace(before, taken_at=now.taken_at), replace(less, taken_at=before.taken_at)
+    )
+
+
 def test_a_rewind_is_negative_and_a_clock_that_went_back_gives_no_rate() -> None:
     """Offsets that were moved back are seen as such; no rate is made of no time."""
     before, now = reading({P0: 50}), reading({P0: 10}, after_s=4)

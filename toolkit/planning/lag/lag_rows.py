@@ -42,6 +42,7 @@ GROUP_COLUMNS: dict[str, Kind] = {
 }
 CHANGES: dict[str, Kind] = {"lag_change": "change", "consumed_per_s": "number"}
 KEYS = ("cluster", "group", "topic", "partition")
+LACKING = "unknown_lag_partitions"
 
 
 def partition_rows(snapshot: Snapshot, *, largest_first: bool = False) -> Rows:
@@ -126,21 +127,25 @@ def with_changes(table: Callable[[Snapshot], Rows], now: Snapshot, before: Snaps
 
     `table` is `group_rows` or `partition_rows`. After the column lag: lag_change, and
     consumed_per_s, by how much committed offsets advanced per second; negative after a
-    reset. None where one of the two readings lacks the fact.
+    reset. None where one of the two readings lacks the fact, or of a group the lag of more
+    partitions than the other: the sums are not of the same.
     """
     rows = table(now)
-    place = list(rows.columns).index("lag") + 1
-    columns = list(rows.columns.items())
+    names, columns = list(rows.columns), list(rows.columns.items())
+    place = names.index("lag") + 1
     with_both = dict([*columns[:place], *CHANGES.items(), *columns[place:]])
-    key = itemgetter(*(list(rows.columns).index(name) for name in KEYS if name in rows.columns))
-    earlier = {key(row): row[place - 1] for row in table(before).rows} if before else {}
-    rates = _rates(now, before, by_group="partition" not in rows.columns) if before else {}
+    key = itemgetter(*(names.index(name) for name in KEYS if name in names))
+    summed = itemgetter(names.index(LACKING)) if LACKING in names else len
+    earlier = (
+        {key(row): (row[place - 1], summed(row)) for row in table(before).rows} if before else {}
+    )
+    rates = _rates(now, before, by_group="partition" not in names) if before else {}
 
     def changed(row: Row) -> Row:
-        found = key(row)
-        lag, then = row[place - 1], earlier.get(found)
-        change = None if lag is None or then is None else lag - then
-        return (*row[:place], change, rates.get(found[1:]), *row[place:])
+        found, lag = key(row), row[place - 1]
+        then, summed_then = earlier.get(found, (None, None))
+        is_known = lag is not None and then is not None and summed(row) == summed_then
+        return (*row[:place], lag - then if is_known else None, rates.get(found[1:]), *row[place:])
 
     return Rows(with_both, map(changed, rows.rows))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from facts import NOON
-from held import classic, facts, group, notes, reader, reason
+from held import classic, facts, group, holder, notes, reader, reason
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +60,7 @@ def test_every_cost_is_told(about: Group) -> None:
 
 MODERN, EAGER, STREAMS = group(), classic(), classic(assignor="stream")
 COOPERATIVE = classic(assignor="cooperative-sticky")
+HELD = classic(reader("a", 0, 1), reader("b", 2), holder(3))
 BUSY, SLOW = {"written": 100}, {"age_s": 60}
 QUIET, FAST = ({"terms": HoldTerms(mode)} for mode in (CaptureMode.QUIET, CaptureMode.FAST))
 QUIETLY = {**QUIET, **BUSY}
@@ -90,6 +91,7 @@ EXPECTED = [
     (EAGER, SLOW, "stops", "paused within about 17 s"),
     (EAGER, SLOW, "repeats", LAG_OF_SLOW),
     (EAGER, SLOW, "slow-member", "all members stop until it polls"),
+    (HELD, SLOW, "slow-member", "until it polls, .* for up to its rebalance timeout"),
     # A rebalance stops all of a group, unless a cooperative one is to be quiet; so of Streams.
     (EAGER, {}, "stops", "3 other partitions stop"),
     (EAGER, {}, "repeats", f"^{READ_AGAIN}"),

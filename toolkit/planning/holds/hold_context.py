@@ -202,7 +202,7 @@ class HoldContext:
         topics only, one of a classic group for all members.
         """
         topics = {partition.topic for partition in self.partitions}
-        if self.recipe in {Recipe.EAGER, Recipe.CLAIMS}:
+        if self.recipe in {Recipe.EAGER, Recipe.CLAIMS, Recipe.SHARED}:
             topics = {partition.topic for partition in self.owners}
         waited = (m for m in self.group.readers if topics & {p.topic for p in m.assignment})
         ages = ((member, self.since_last_commit(member)) for member in waited)

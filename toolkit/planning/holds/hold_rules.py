@@ -20,6 +20,7 @@ from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.holds.recipes import (
     APPLICATIONS,
     CONSUMER_RECIPES,
+    COOPERATIVE,
     KNOWN,
     WAITING,
     WAITS_FOR,
@@ -47,6 +48,8 @@ SLOW_MEMBER_HARMS = {
     "read since its last commit is redelivered. prefer quiet does not wait for it",
     Recipe.EAGER: "all members stop until it polls, as in every rebalance, for up to {wait}; then "
     "it is evicted, and what it has read since its last commit is redelivered",
+    Recipe.SHARED: "all members stop until it polls, as in every rebalance, for up to its "
+    "rebalance timeout (max.poll.interval.ms, 5 min by default)",
 }
 
 
@@ -189,6 +192,8 @@ def slow_member(case: HoldContext) -> Iterator[Finding]:
     """Report members with lag and no commit for long, where the capture waits for them."""
     if case.recipe not in SLOW_MEMBER_HARMS:
         return
+    if case.recipe is Recipe.SHARED and case.group.assignor == COOPERATIVE:
+        return  # its members read on during a rebalance
     for member in case.slow:
         age = format_duration(case.since_last_commit(member) or WAITS_FOR)
         harm = SLOW_MEMBER_HARMS[case.recipe].format(wait=format_duration(WAITS_FOR))

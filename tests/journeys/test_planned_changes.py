@@ -18,6 +18,7 @@ from toolkit.journeys.reset import target
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import ConclusionStatus, Intent
 from toolkit.session import connect
+from toolkit.spark.schemas import PROBLEMS
 
 
 def test_with_an_age_only_the_named_groups_are_shown(
@@ -114,8 +115,8 @@ def test_what_is_no_copy_is_refused(asked: dict[str, Any], says: str) -> None:
 def vanishing(*rows: tuple[str, str], unread: str = "") -> Any:
     """Return a forecast of these clusters and groups, perhaps of a cluster not all of which."""
     found = pd.DataFrame(list(rows), columns=["cluster", "group"])
-    problems = pd.DataFrame({"cluster": [unread], "what": "commit times", "why": "denied"})
-    frames = SimpleNamespace(problems=problems if unread else problems[:0])
+    rows = [(unread, "commit times: denied")] if unread else []
+    frames = SimpleNamespace(problems=pd.DataFrame(rows, columns=PROBLEMS.names))
     return SimpleNamespace(found=SimpleNamespace(rows=found), fleet=SimpleNamespace(frames=frames))
 
 

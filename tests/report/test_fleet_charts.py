@@ -166,7 +166,9 @@ GROUPS = pd.DataFrame(
 
 def report(groups: pd.DataFrame) -> FleetReport:
     """Return a report of groups whose offsets are all in range."""
-    filled = groups.assign(status_why="because", time_lag_s=134_722.36, lost=0)
+    filled = groups.assign(
+        status_why="because", time_lag_s=134_722.36, lost=0, unknown_lag_partitions=0
+    )
     none = pd.DataFrame({"position": pd.Series([], dtype="str")})
     frames = FleetFrames(none, filled, pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
     now = datetime(2026, 3, 1, tzinfo=UTC)

@@ -47,6 +47,17 @@ def test_a_fleet_is_summed_up_in_the_sentence_of_a_cluster(fleet: FleetUnsubscri
     )
 
 
+def test_a_lag_that_is_unknown_is_not_called_none(fleet: FleetUnsubscribed) -> None:
+    """The sentence stands above the button that deletes."""
+    us = fleet.reports[1]
+    half = replace(us.facts, logs={place: us.facts.logs[place] for place in [*us.facts.logs][:1]})
+    none = replace(us.facts, logs={})
+    told = [UnsubscribedReport(one, find_unsubscribed(one)).summary for one in (half, none)]
+
+    assert "whose lag of at least 90 (1 unknown) they will not read" in told[0]
+    assert "whose lag of at least 0 (2 unknown) they will not read" in told[1]
+
+
 def test_the_only_cluster_that_was_read_is_not_all(fleet: FleetUnsubscribed) -> None:
     """The other one, which is down, is an error of the fleet."""
     alone = replace(fleet, reports=fleet.reports[1:])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -14,8 +15,10 @@ import pytest
 from applications import Applications
 from fleet_tasks import blocks_of, tasks_of
 
+from toolkit.errors import ClusterUnreachable
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
+from toolkit.spark import ask, judge
 from toolkit.spark.arrow import Row, as_frame, unpack
 from toolkit.spark.catch_up import FROM_LOG, read_newest
 from toolkit.spark.history import History
@@ -63,6 +66,43 @@ def test_what_is_committed_while_the_fleet_is_read_is_no_lag(
     assert (rows["skew_s"] >= 0).all()
     groups = found["groups"].set_index("group")
     assert groups.loc[group, "skew_s"] == rows.loc[group, "skew_s"]
+
+
+def test_groups_are_listed_after_their_commits_are_read(
+    apps: Applications, place: TopicPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that begins while the fleet is read is not one that has ended."""
+    blocks, late = blocks_of(tasks_of(apps.cluster)), apps.name("late")
+    list_groups = judge.ask_groups
+
+    def list_first(cluster: Cluster) -> Any:
+        found = list_groups(cluster)
+        apps.commit(late, {place: 9})
+        return found
+
+    monkeypatch.setattr(judge, "ask_groups", list_first)
+    found = judged(apps.cluster, blocks)["partitions"]
+
+    assert "Dead" not in set(found[found["group"] == late]["state"])
+
+
+def test_an_earlier_topic_may_be_meant_where_ids_are_unread(
+    apps: Applications, place: TopicPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lag of such a commit would be one of two logs; one without an id is as ever."""
+    columns = {"topic": [place.topic] * 2, "partition": [0] * 2, "committed": [3, 3]}
+    positions = pd.DataFrame({**columns, "topic_id": ["an-earlier-one", None]})
+
+    def fail(*_: object) -> None:
+        raise ClusterUnreachable("no answer")
+
+    monkeypatch.setattr(ask, "read_topic_ids", fail)
+    found = ask.ask_logs(apps.cluster, positions, [60])
+
+    assert [(True, 10), ("unknown whether the topic was created anew: no answer", "")] == [
+        (pd.isna(found["log_end"][0]), found["log_end"][1]),
+        tuple(found["log_problem"]),
+    ]
 
 
 def test_an_offsets_topic_that_was_created_meanwhile_is_read(

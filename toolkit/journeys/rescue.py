@@ -58,8 +58,7 @@ def _lacking(forecast: ExpiryReport, cluster: str) -> tuple[Finding, ...]:
     here = problems[problems["cluster"] == cluster]
     if here.empty:
         return ()
-    first = f"{here['what'].iloc[0]}: {here['why'].iloc[0]}"
-    why = f"the forecast has {counted(len(here), 'read error')}, such as {first}"
+    why = f"the forecast has {counted(len(here), 'read error')}, such as {here['problem'].iloc[0]}"
     return (Finding("incomplete", Severity.NOTE, why),)
 
 

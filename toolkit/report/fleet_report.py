@@ -17,6 +17,7 @@ from toolkit.model.names import ExactName, shown_name
 from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group
 from toolkit.planning.lag.group_summary import FleetFrames, worst_first
+from toolkit.planning.lag.lag import lag_in_words
 from toolkit.planning.lag.status_rules import ERR, WARN
 from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
@@ -83,7 +84,8 @@ class FleetReport:
         groups, leftovers = self.frames.groups, self.frames.leftovers
         return (
             f"{len(self.clusters)} clusters, {len(groups)} groups with commits, "
-            f"lag {groups['lag'].sum():,}, at most {counted(groups['lost'].sum(), 'lost record')}; "
+            f"lag {lag_in_words(groups['lag'], groups['unknown_lag_partitions'].sum())}, "
+            f"at most {counted(groups['lost'].sum(), 'lost record')}; "
             f"{len(self.unhealthy)} unhealthy or unknown groups, "
             f"{len(self.out_of_range)} out-of-range offsets, {len(leftovers)} unused offsets or "
             f"groups, {len(self.frames.problems)} read errors."

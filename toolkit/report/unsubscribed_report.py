@@ -11,6 +11,7 @@ from toolkit.model import Snapshot
 from toolkit.model.names import ExactName
 from toolkit.model.plurals import counted
 from toolkit.model.rows import concatenated
+from toolkit.planning.lag.lag import lag_in_words
 from toolkit.planning.unsubscribed.unsubscribed_offsets import Unsubscribed, find_unsubscribed
 from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
@@ -149,6 +150,6 @@ def _summary(where: str, found: Unsubscribed, *, read_errors: int) -> str:
     groups = len(rows[["cluster", "group"]].drop_duplicates())
     return (
         f"{where}: {counted(len(rows), 'unsubscribed offset')} in {counted(groups, 'group')}, "
-        f"whose lag of {rows['lag'].sum():,} they will not read; "
+        f"whose lag of {lag_in_words(rows['lag'])} they will not read; "
         f"{counted(skipped, 'group')} skipped, {counted(read_errors, 'read error')}."
     )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from toolkit.errors import ToolkitError
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER_TOPIC
@@ -150,19 +151,21 @@ def ask_logs(
             offsets[place].add(int(committed))
     logs: Mapping[TopicPartition, LogOffsets] = {}
     times = LogTimes({}, [], [], 0, 0)
-    ids: Mapping[str, str] = {}
+    ids: Mapping[str, str] | str = {}
+    why: dict[TopicPartition, str] = {}
     now = _in_whole_milliseconds(datetime.now(UTC))
     try:
         with connected(cluster) as connection:
             logs, problems = read_log_offsets(connection, places)
             now = _in_whole_milliseconds(datetime.now(UTC))
             why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
-            ids = read_topic_ids(connection, positions["topic"][positions["topic_id"].notna()])
+            ids = _topic_ids(connection, positions)
             look_up = TimeLookup(now, at=_instants(now, look_back_s))
             times = read_log_times(connection, offsets, logs, look_up)
     except ToolkitError as exc:
-        why = {place: str(exc) for place in offsets if place not in logs}
-    known = with_lag(_without_earlier_topics(_with_logs(positions, places, logs, why), ids))
+        why = {place: str(exc) for place in offsets if place not in logs} | why
+    known = _with_logs(positions, places, logs, why)
+    known = with_lag(_without_earlier_topics(known, ids))
     unread = _first_unread(places, positions["committed"], logs)
     known["points"] = pd.Series(_points(unread, times), known.index, dtype="object")
     records = _records(cluster, times, logs)
@@ -222,12 +225,24 @@ def _with_logs(
     )
 
 
-def _without_earlier_topics(known: pd.DataFrame, ids: Mapping[str, str]) -> pd.DataFrame:
+def _topic_ids(connection: Connection, positions: pd.DataFrame) -> Mapping[str, str] | str:
+    """Return the ids of topics that commits have an id of, by name; or why they are unknown."""
+    try:
+        return read_topic_ids(connection, positions["topic"][positions["topic_id"].notna()])
+    except ToolkitError as exc:
+        return f"unknown whether the topic was created anew: {exc}"
+
+
+def _without_earlier_topics(known: pd.DataFrame, ids: Mapping[str, str] | str) -> pd.DataFrame:
     """Say of commits of an earlier topic of the same name that nothing is known of their log."""
-    pairs = zip(known["topic"], known["topic_id"].where(known["topic_id"].notna(), ""), strict=True)
-    earlier = pd.Series([is_of_earlier_topic(topic, then, ids) for topic, then in pairs])
+    if isinstance(ids, str):  # any that has an id may be one
+        earlier, why = known["topic_id"].notna(), ids
+    else:
+        then = known["topic_id"].where(known["topic_id"].notna(), "")
+        pairs = zip(known["topic"], then, strict=True)
+        earlier, why = pd.Series([is_of_earlier_topic(*pair, ids) for pair in pairs]), EARLIER_TOPIC
     known.loc[earlier, ["log_start", "log_end", "last_stable"]] = pd.NA
-    known.loc[earlier, "log_problem"] = EARLIER_TOPIC
+    known.loc[earlier, "log_problem"] = why
     return known
 
 

@@ -132,14 +132,14 @@ def _judged(
     cluster: Cluster, blocks: Sequence[Row], judging: EvaluationRules, problems: list[str]
 ) -> Iterator[Row]:
     """Yield the slices of a cluster, and add to the problems what could not be read."""
-    known = ask_groups(cluster)
     newest = read_newest(cluster, blocks)
-    problems += [*known.problems, *newest.problems]
     commits, positions = _with_log_rows(newest.commits)
     if judging.store:
         ends = as_frame(_past_ends(cluster.name, judging, problems))
         positions = positions.merge(ends, on=["topic", "partition"], how="left")
     logs = ask_logs(cluster, positions, look_back_s(judging.rules))
+    known = ask_groups(cluster)  # after the log: a group that is not listed has ended since
+    problems += [*known.problems, *newest.problems]
     groups = as_frame(newest.groups.select(["group", "type", "is_held"]))
     facts = ClusterFacts(
         cluster.name,

@@ -107,3 +107,14 @@ def most_behind_first(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
     """Return rows with the largest lag first and unknown lag last; names decide ties."""
     up = [False, *(True for _ in names)]
     return rows.sort_values(["lag", *names], ascending=up, na_position="last", ignore_index=True)
+
+
+def lag_in_words(lags: pd.Series, unknown: int | None = None) -> str:
+    """
+    Return the sum of lags: `180`, or `at least 180 (2 unknown)`.
+
+    `unknown` counts those that the sum lacks; without it, the lags that are null.
+    """
+    lacking = int(lags.isna().sum() if unknown is None else unknown)
+    total = f"{int(lags.sum()):,}"
+    return f"at least {total} ({lacking:,} unknown)" if lacking else total

@@ -10,6 +10,7 @@ from idle_groups import idle_group
 from since import needs
 
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups import describe_groups
 from toolkit.kafka_io.groups.describe_groups import read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -396,3 +397,19 @@ def test_what_an_ended_group_holds_is_not_known(bare_cluster: Cluster) -> None:
 
     assert isinstance(told, Problem)
     assert ("members", "the group has ended") == (told.what, told.why)
+
+
+@pytest.mark.parametrize("is_listed", [True, False], ids=["all listed", "a silent broker"])
+def test_a_group_has_ended_only_where_all_are_listed(
+    *, bare_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, is_listed: bool
+) -> None:
+    """Else its coordinator may be the one that is silent: it stays, and nothing is known of it."""
+    silent = [] if is_listed else [Problem(Unread.GROUPS, "broker 2 did not answer")]
+    monkeypatch.setattr(describe_groups, "list_groups", lambda _: ([], silent))
+    dead = Group("gone", GroupType.CONSUMER, GroupState.DEAD, described=True)
+
+    with Connection(bare_cluster) as connection:
+        remaining, ended = describe_groups.without_ended(connection, [dead])
+
+    unknown = [] if is_listed else [replace(dead, state=GroupState.UNKNOWN, described=False)]
+    assert (unknown, {"gone"} if is_listed else set()) == (remaining, ended)

@@ -84,11 +84,13 @@ def without_ended(
     Return the groups without those that ended since they were listed, and the names of these.
 
     A group that now has another type is unknown as one of the old type, and is described again.
+    Where not all groups can be listed now, it is not known whether one has ended: it stays, without
+    a state.
     """
     ended = {group.group_id for group in described if group.state is GroupState.DEAD}
     if not ended:
         return [*described], frozenset()
-    listed, _ = list_groups(connection)
+    listed, unlisted = list_groups(connection)
     there = [group for group in listed if group.group_id in ended]
     again = [
         found
@@ -96,7 +98,12 @@ def without_ended(
         if isinstance(found, Group) and found.state is not GroupState.DEAD
     ]
     remaining = [group for group in described if group.group_id not in ended]
-    return [*remaining, *again], frozenset(ended - {group.group_id for group in again})
+    ended -= {group.group_id for group in again}
+    if unlisted:
+        unknown = (group for group in described if group.group_id in ended)
+        again += [replace(one, state=GroupState.UNKNOWN, described=False) for one in unknown]
+        ended.clear()
+    return [*remaining, *again], frozenset(ended)
 
 
 def commits_without(commits: Sequence[Commit], groups: Collection[str]) -> CommitColumns:

@@ -48,6 +48,10 @@ def find_run(state: Path, run_id: str) -> str:
 
     Raises NotFound that names the runs that may be meant.
     """
+    # Of thousands of runs only the one is looked at where it is named in full.
+    is_name = Path(run_id).name == run_id
+    if is_name and (state / "runs" / run_id / FILE_NAME).is_file():
+        return run_id
     runs = list_runs(state)
     matches = [run for run in runs if run_id and run.startswith(run_id)]
     chosen = [run_id] if run_id in runs else matches

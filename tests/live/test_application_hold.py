@@ -220,7 +220,8 @@ def test_without_a_keeper_it_is_resumed_from_anywhere(group: RecipeHold, tmp_pat
 
     assert outcome.is_done, outcome
     assert (None, []) == (delay_of(group), group.holders())
-    assert has_tasks(group)
+    # The resume has seen tasks. While another member takes some over, nobody has any for a moment.
+    eventually(lambda: has_tasks(group))
 
 
 def held_by_the_log(cluster: Cluster) -> set[str]:

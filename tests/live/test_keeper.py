@@ -244,3 +244,20 @@ def test_what_a_dead_move_has_added_is_released(keeper: Keeper) -> None:
     assert {ONE, TWO, FOUR} == keeper.hold.held
     assert keeper.answer(KeeperRequest("release", frozenset({FOUR})))["ok"]
     assert {} == keeper.added_until
+
+
+def test_what_an_earlier_request_has_added_is_not_taken_back(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that fails before it adds anything, and is not heard, changes nothing."""
+    assert keeper.answer(KeeperRequest("add", frozenset({THREE})))["ok"]
+
+    def fail() -> None:
+        raise HoldLost("the members are not known")
+
+    monkeypatch.setattr(keeper, "beat", fail)
+    request = KeeperRequest("add", frozenset({FOUR}))
+    assert not keeper.answer(request)["ok"]
+    keeper.take_back(request)
+
+    assert {ONE, TWO, THREE} == keeper.hold.held

@@ -302,6 +302,7 @@ class Keeper:
     def answer(self, request: KeeperRequest) -> KeeperReply:
         """Carry out a request from the socket, and return its result."""
         some = self.hold.held if request.partitions is None else request.partitions
+        self.added = frozenset()
         try:
             match request.do:
                 case "status":

@@ -54,8 +54,7 @@ def find_run(state: Path, run_id: str) -> str:
         return run_id
     runs = list_runs(state)
     matches = [run for run in runs if run_id and run.startswith(run_id)]
-    chosen = [run_id] if run_id in runs else matches
-    if len(chosen) != 1:
+    if len(matches) != 1:
         meant = matches or get_close_matches(run_id, runs, n=3) or runs[:3]
         raise NotFound(
             f"run {run_id!r}: {'matches several runs' if matches else 'no undo record'} in {state}",
@@ -63,7 +62,7 @@ def find_run(state: Path, run_id: str) -> str:
             if meant
             else ("name another state directory"),
         )
-    return chosen[0]
+    return matches[0]
 
 
 def read_undo_record(state: Path, run_id: str) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from applications import PATIENCE_S, Applications, eventually
@@ -20,9 +21,9 @@ from toolkit.kafka_io.membership.consumer import DescribedConsumerMember
 from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, FetchGroupConfig
 from toolkit.kafka_io.membership.request import AnswerT, MemberRequest
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.member_pool import leave
+from toolkit.live.member_pool import MemberPool, leave
 from toolkit.live.recipe_steps import RecipeChannel
-from toolkit.model import CaptureMode, HoldNote, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 pytestmark = pytest.mark.live("consumers run")
 
@@ -96,6 +97,61 @@ def test_a_member_that_is_busy_with_a_record_does_not_stop_the_others(held: Make
         assert owned["b"] >= {one.place for one in repeats(released_in_order(group))}
 
     together(is_so, "ab")
+
+
+def test_the_others_are_given_back_to_who_had_them(held: MakeHold) -> None:
+    """The assignor begins with readers that have nothing, also where several are captured."""
+    group = held(KIND)
+    live = group.live
+    group.capture(min(live.places))
+    group.until_others_are_read()
+    group.release(min(live.places))  # since then all have what is given to who has nothing
+    group.until_stable()
+
+    readers = {one.client_id: one.assigned for one in group.facts().members}
+    places = {min(owned) for owned in readers.values()}
+    with GroupChannel(live.cluster, live.group) as channel, ThreadPoolExecutor() as pool:
+        looking = RecipeHold(live, channel)
+        with live.applications.busy("b"):
+            capturing = pool.submit(group.capture, *places)
+            eventually(lambda: any(one.assigned & places for one in looking.holders()))
+            other_at = time.time() + 1.5  # two assignments are a second apart
+            eventually(lambda: time.time() > other_at)
+        capturing.result()
+    group.until_others_are_read()
+
+    for one in group.facts().members:
+        if one.client_id != HOLDER_CLIENT_ID:
+            assert readers[one.client_id] - places == one.assigned
+    group.release(*places)
+
+
+def test_the_first_assignment_is_of_all_that_join_for_a_capture(shared_hold: MakeHold) -> None:
+    """One of some of them would have the members of the application exchange partitions."""
+    group = shared_hold(KIND)
+    pool, places = MemberPool(group.channel), sorted(group.live.places)
+    group.until_others_are_read(MORE)  # the last assignment was computed more than a second ago
+    looks = [before := _meant_for_readers(group)]
+    with ExitStack() as ending:
+        ending.callback(pool.leave)
+        members = pool.create_members(len(places), static=False)
+        topics = [(place.topic,) for place in places]
+        pool.join(members)
+        pool.subscribe_at_once(list(zip(members, topics, strict=True)), assignor="range")
+
+        def is_computed() -> bool:
+            looks.append(_meant_for_readers(group))
+            pool.heartbeat(members)
+            return not any(looks[-1].values())
+
+        eventually(is_computed)
+
+    assert [before] * (len(looks) - 1) == looks[:-1]
+
+
+def _meant_for_readers(group: RecipeHold) -> dict[str, frozenset[TopicPartition]]:
+    members = group.facts().members
+    return {one.member_id: one.target for one in members if one.client_id != HOLDER_CLIENT_ID}
 
 
 @pytest.mark.usefixtures("spare")

@@ -21,6 +21,7 @@ from toolkit.kafka_io.membership.consumer import (
     DescribeConsumer,
     DescribedConsumerMember,
     IdPartition,
+    StaticHeartbeat,
 )
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
@@ -74,7 +75,8 @@ class Coordinator(ScriptedChannel):
     assignor: str = "uniform"
     own: dict[str, str] = field(default_factory=dict)  # what is set for the group
     holders: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of ours, and their topics
-    rival: str = ""  # member of another capture, which joins as soon as one of ours has
+    rival: str = ""  # member of another capture, which joins as soon as one of ours
+    rival_joins_when: str = "subscribes"  # or "joins"
     evicted: bool = False
     stays_away: bool = False  # whether an evicted owner does not come back
     full: bool = False
@@ -120,9 +122,10 @@ class Coordinator(ScriptedChannel):
             if self.full:
                 return ConsumerHeartbeatResult(81, "full")
             self.holders[beat.member_id] = ()
-            if self.rival:
-                self.readers.append(holder(self.rival, target=orders(1)))
-                self.rival = ""
+        did = "subscribes" if beat.topics else "joins"
+        if self.rival and did == self.rival_joins_when:
+            self.readers.append(holder(self.rival, target=orders(1)))
+            self.rival = ""
         if self.refusing:
             return ConsumerHeartbeatResult(self.refusing, "not allowed")
         if beat.member_id not in self.holders:
@@ -177,10 +180,10 @@ def refuse(group: Coordinator, words: str, hold: ConsumerHold | None = None) -> 
 
 
 def step_after_join(prefer: CaptureMode) -> int:
-    """Return the first step of a capture at which members of ours are in the group."""
-    group = Coordinator()
+    """Return the first step of a capture at which all members of ours are in the group."""
+    group = Coordinator(readers=[reader("a", *range(6))])  # nobody's heartbeat is waited for
     ConsumerHold(prefer).capture(group, orders(1))
-    return 1 + group.steps.index(tuple(group.joins))
+    return 1 + next(at for at, step in enumerate(group.steps) if step == tuple(group.joins[:6]))
 
 
 @pytest.mark.parametrize("is_heard", [False, True], ids=["unsent", "sent"])
@@ -224,7 +227,8 @@ def test_an_evicted_owner_is_waited_for_until_its_session_has_expired(
 
 def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
     """Ctrl-C while members of ours leave does not leave them behind."""
-    group, at = Coordinator(), step_after_join(CaptureMode.LOSSLESS)
+    group = Coordinator(readers=[reader("a", *range(6))])
+    at = step_after_join(CaptureMode.LOSSLESS)
     for step in (at, at + 1):
         group.fail(KeyboardInterrupt(), at=step, is_heard=False)
 
@@ -238,7 +242,8 @@ def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
 
 def test_what_could_not_be_undone_is_said() -> None:
     """Where nobody answers any more, it is said what is left in the group, and for how long."""
-    group, at = Coordinator(), step_after_join(CaptureMode.FAST)
+    group = Coordinator(readers=[reader("a", *range(6))])
+    at = step_after_join(CaptureMode.FAST)
     for step in (at, at + 1):
         group.fail(ClusterUnreachable("nobody is there"), at=step, is_heard=False)
 
@@ -366,6 +371,15 @@ def test_of_two_captures_the_one_whose_members_sort_first_goes_on(rival: str, wo
     refuse(Coordinator(deaf=True, rival=rival), words)
 
 
+@pytest.mark.parametrize("rival", ["!00", "~"])
+def test_a_capture_that_waits_for_a_heartbeat_gives_way_to_one_that_goes_on(rival: str) -> None:
+    """Whatever its members are called: the readers have begun to revoke for it."""
+    group = Coordinator(rival=rival, rival_joins_when="joins")
+    refuse(group, "another hold")
+
+    assert not any(beat.topics for beat in group.heartbeats)
+
+
 def test_what_holders_are_given_besides_is_not_left_to_them() -> None:
     """Nobody would read it, so the capture is tried once more, or what is held is given up."""
     hold, group = captured(1, generous=1)
@@ -391,7 +405,9 @@ def test_the_flood_has_most_votes() -> None:
 def test_static_members_are_sorted_behind_ours() -> None:
     """Where a member has an instance id, ours have one that sorts before it."""
     _, group = captured(1, readers=[reader("a", 0, 1, 2), reader("b", 3, 4, 5, instance_id="b")])
-    names = [join.build("g").instance_id for join in group.joins]
+    names = [
+        join.build("g").instance_id for join in group.joins if isinstance(join, StaticHeartbeat)
+    ]
 
     assert 6 == len(names)
     assert sorted([*names, "b"]) == [*names, "b"]
@@ -411,7 +427,7 @@ def test_what_is_set_free_is_not_given_to_a_holder(
 ) -> None:
     """One holder settles when all others have left; several settle before any of them leaves."""
     _, group = captured(*numbers)
-    settling = group.heartbeats[-6:]
+    settling = group.heartbeats[-5 - len(numbers) :]
 
     assert places == {at for at, beat in enumerate(settling) if beat.epoch != LEAVE_EPOCH}
 

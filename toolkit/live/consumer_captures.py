@@ -28,9 +28,10 @@ from toolkit.kafka_io.membership.group_config import (
 )
 from toolkit.kafka_io.membership.topics_and_commits import Topic
 from toolkit.live.group_view import GroupView, is_being_captured, late_members, refuse_what_is_held
+from toolkit.live.heartbeat_times import join_before_heartbeats
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
 from toolkit.live.recipe_steps import RecipeChannel
-from toolkit.live.rival_captures import AnotherCapture
+from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
 from toolkit.model import TopicPartition
 
 RANGE = "range"
@@ -62,18 +63,17 @@ def capture_lossless(
         for name, topic in sorted(view.topics.items())
         for number in range(topic.partitions)
     ]
+    # Of several that hold, the first drops its subscription before the others. One more of its
+    # topic takes what is free then: readers that are given that in the next assignment would not
+    # be given what they had, as they are if they begin with nothing.
+    spare = [min(partitions).topic] * (len(partitions) > 1)
     # The assignor that most members ask for is used, and others may ask for another one.
     voters = max(0, len(view.members) + 1 - len(places))
-    new_members = pool.create_members(len(places) + voters, static=view.is_static)
+    topics = [*((place.topic,) for place in places), *((name,) for name in spare), *[()] * voters]
+    new_members = pool.create_members(len(topics), static=view.is_static)
+    join_before_heartbeats(view, partitions, new_members, pool)
+    pool.subscribe_at_once(list(zip(new_members, topics, strict=True)), assignor=RANGE)
     meant = dict(zip(places, new_members, strict=False))
-    asking = [
-        *((member, (place.topic,)) for place, member in meant.items()),
-        *((voter, ()) for voter in new_members[len(places) :]),
-    ]
-    # Wanting nothing at first, and then all at once: assignments are computed once a second, so
-    # there is none for some of them only, which would have the readers exchange partitions.
-    pool.join([(one, ()) for one in new_members], None)
-    pool.subscribe(asking, assignor=RANGE)
     waiting = {place: meant[place] for place in partitions}
     _wait(view, waiting, pool, patience_s)
     return holders_of(view, waiting)
@@ -96,8 +96,7 @@ def _wait(
             return
         if now >= look_at:
             facts = pool.channel.ask(DescribeConsumer())
-            own_ids = {*pool.members, *(holder.member_id for holder in pool.holders)}
-            refuse_what_is_held(facts, missing, own_ids)  # by one that was faster
+            refuse_what_is_held(facts, missing, pool.own_ids)  # by one that was faster
             _give_way(facts, pool)
             if now >= begun + patience_s:
                 together(pool.channel, [leave(one) for one in late_members(facts)])
@@ -114,7 +113,7 @@ def _give_way(facts: ConsumerFacts, pool: MemberPool) -> None:
     own_ids = frozenset(pool.members)
     # Of two holds that are captured at once one goes on, the same in the eyes of both.
     if is_being_captured(facts, own_ids, below=min(own_ids)):
-        raise AnotherCapture("another hold of the group is being captured")
+        raise AnotherCapture(BEING_CAPTURED)
 
 
 def capture_fast(
@@ -133,7 +132,7 @@ def capture_fast(
         for topic, facts in sorted(view.topics.items())
         for one in pool.create_members(facts.partitions, static=view.is_static)
     ]
-    pool.join([(one, ()) for one, _ in joining], None)
+    pool.join([one for one, _ in joining])
     evict = [leave(owner.member_id) for owner in view.owners(partitions)]
     pool.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
     found = owned_within(min(patience_s, FAST_WITHIN_S), view, partitions, pool)
@@ -263,10 +262,9 @@ def _load(
 
 def _loaded(view: GroupView, load: WeightTopic, pool: MemberPool, patience_s: float) -> bool:
     new_members = pool.create_members(load.members, static=False)
-    pool.join([(one, ()) for one in new_members], None)
+    pool.join(new_members)
     topics = (*sorted(view.read_topics), *([load.name] if load.topic else ()))
-    # Within a second of their joining, so that the assignor first sees all of them at once.
-    pool.subscribe([(one, topics) for one in new_members])
+    pool.subscribe_at_once([(one, topics) for one in new_members])
     begun = pool.channel.now()
     loaded_at: float | None = None
     while (now := pool.channel.sleep(BEAT_S)) < begun + patience_s:

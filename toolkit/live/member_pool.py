@@ -40,12 +40,12 @@ class Sentinel:
     instance_id: str | None = None
     epoch: int = JOIN_EPOCH
     owned: frozenset[IdPartition] = frozenset()
+    interval_s: float = 0  # between two heartbeats of a member, as the coordinator wants them
 
-    def join(self, topics: Sequence[str], assignor: str | None) -> ConsumerHeartbeat:
-        fields: dict[str, Any] = {"topics": tuple(topics), "assignor": assignor}
+    def join(self) -> ConsumerHeartbeat:
         if self.instance_id is None:
-            return ConsumerHeartbeat(self.member_id, JOIN_EPOCH, **fields)
-        return StaticHeartbeat(self.member_id, JOIN_EPOCH, **fields, instance_id=self.instance_id)
+            return ConsumerHeartbeat(self.member_id, JOIN_EPOCH, topics=())
+        return StaticHeartbeat(self.member_id, JOIN_EPOCH, topics=(), instance_id=self.instance_id)
 
     def heartbeat(self, **fields: Any) -> ConsumerHeartbeat:
         """Send a heartbeat that acknowledges the current assignment."""
@@ -61,6 +61,7 @@ class Sentinel:
         if answer.error:
             raise NotCaptured(f"the coordinator rejected an offsetbook member: {answer.why}")
         self.epoch = answer.epoch
+        self.interval_s = answer.interval_ms / 1000
         if answer.assigned is not None:
             self.owned = answer.assigned
 
@@ -103,18 +104,22 @@ class MemberPool:
     holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
     run_id: str = ""  # of the change that captures: what a killed keeper left is known by it
 
+    @property
+    def own_ids(self) -> frozenset[str]:
+        """Those that capture, and those that hold already."""
+        return frozenset(self.members).union(holder.member_id for holder in self.holders)
+
     def create_members(self, count: int, *, static: bool) -> list[Sentinel]:
         """Return new members, not joined yet; the range assignor takes them first, in order."""
         # It sorts by instance id, those without one last, and then by member id.
         names = [f"!{number:05d}-{self.run_id}-{uuid4()}" for number in range(count)]
         return [Sentinel(name, name if static else None) for name in names]
 
-    def join(self, new: Iterable[tuple[Sentinel, Sequence[str]]], assignor: str | None) -> None:
-        """Have members join, each with what it subscribes to."""
-        new = list(new)
-        self.members.update((one.member_id, one) for one, _ in new)
-        answers = together(self.channel, [one.join(topics, assignor) for one, topics in new])
-        for (one, _), answer in zip(new, answers, strict=True):
+    def join(self, new: Sequence[Sentinel]) -> None:
+        """Have members join that subscribe to nothing yet, which changes nothing for others."""
+        self.members.update((one.member_id, one) for one in new)
+        answers = together(self.channel, [one.join() for one in new])
+        for one, answer in zip(new, answers, strict=True):
             one.update(answer)
 
     def heartbeat(self, some: Iterable[Sentinel]) -> None:
@@ -141,6 +146,27 @@ class MemberPool:
         answers = together(self.channel, [*before, *subscribing])
         for (one, _), answer in zip(some, answers[len(before) :], strict=True):
             one.update(answer)
+
+    def bump_epoch(self) -> float:
+        """Have a new epoch of the group that changes nothing; return its heartbeat interval."""
+        (idle,) = self.create_members(1, static=False)
+        self.join([idle])
+        self.channel.ask(leave(idle.member_id))
+        del self.members[idle.member_id]
+        return idle.interval_s
+
+    def subscribe_at_once(
+        self, asking: Sequence[tuple[Sentinel, Sequence[str]]], *, assignor: str | None = None
+    ) -> None:
+        """
+        Have members that have joined ask for topics, so that the assignor sees all of them first.
+
+        Assignments are computed once a second, and a change has one computed immediately. So there
+        is one of a change of nothing first, and the next has all members: one with some of them
+        would have the readers exchange partitions.
+        """
+        self.bump_epoch()
+        self.subscribe(asking, assignor=assignor, before=[asking[0][0].heartbeat()])
 
     def keep_holders(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> bool:
         """

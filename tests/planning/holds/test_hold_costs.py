@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -72,7 +72,7 @@ LAG_OF_SLOW = (
 FOR_HALF_AN_HOUR = {"terms": HoldTerms(pause_for=timedelta(minutes=30))}
 EXPECTED = [
     # Lossless: the topic's other partitions are handed over too; whom it evicts is named.
-    (MODERN, BUSY, "stops", "3 other partitions stop for up to about 6 s"),
+    (MODERN, BUSY, "stops", "within about 11 s; .* 3 other partitions stop for up to about 7 s"),
     (MODERN, BUSY, "repeats", f"^{READ_AGAIN}, provided consumers commit"),
     (MODERN, BUSY, "disturbs", "^no member is evicted; partitions are revoked from a @"),
     (MODERN, SLOW, "disturbs", "evicted if they revoke nothing for 15 s: a @ /10.0.0.1"),
@@ -125,6 +125,20 @@ EXPECTED = [
 def test_what_a_pause_costs(about: Group, options: dict[str, Any], rule: str, says: str) -> None:
     """What stops, comes twice and is disturbed, by the group's kind, its rates and the mode."""
     assert re.search(says, reason(pause(about, **options), rule))
+
+
+@pytest.mark.parametrize(
+    ("readers", "seconds"), [(([0, 1], [2, 3]), "6 s"), (([0, 1], [2], [3]), "16 s")]
+)
+def test_the_heartbeats_of_several_owners_are_waited_for_where_there_are_others(
+    readers: Sequence[Sequence[int]], seconds: str
+) -> None:
+    """All owners of a KIP-848 group have theirs an interval after the first of them, at most."""
+    now = facts(group(*(reader(name, *has) for name, has in zip("abc", readers, strict=False))))
+    plan = plan_pause(now, group="g", topics=["orders:1,2"], terms=LOSSLESS, hold_facts=HoldFacts())
+
+    words = f"paused within about {seconds}; .* 2 other partitions stop for up to about 12 s"
+    assert re.search(words, reason(plan, "stops"))
 
 
 def test_what_a_pause_does_not_cost() -> None:

@@ -32,8 +32,8 @@ LET_GO_S = 1.0  # how long members of an eager group have to commit and revoke
 STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
 
 ALTERNATIVES = {
-    CaptureMode.LOSSLESS: "prefer lossless: no redelivered records; the topic's other partitions "
-    "stop for up to {heartbeat:g} s",
+    CaptureMode.LOSSLESS: "prefer lossless: no redelivered records; other partitions of the topic "
+    "stop for a heartbeat interval, at most for two",
     CaptureMode.QUIET: "prefer quiet: no other member gets the partitions after 2 s, and the owner "
     "stops within {heartbeat:g} s; only partitions of the same owner stop; records it read since "
     "its last commit are redelivered; needs a topic that no member of the group reads",
@@ -66,10 +66,9 @@ class Costs:
 def costs(case: HoldContext, recipe: Recipe) -> Costs:
     beat = case.heartbeat_s
     slow_s = WAITS_FOR.total_seconds() if case.slow else 0.0
-    lossless_s = max(beat, slow_s) + ASSIGNING_S
     stopped_s = slow_s or CLASSIC_WAIT * beat + LET_GO_S
     within, others = {
-        Recipe.LOSSLESS: (lossless_s, lossless_s),
+        Recipe.LOSSLESS: _lossless_s(case, slow_s),
         # An owner that was evicted reads until its next heartbeat.
         Recipe.QUIET: (beat + 2 * ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.FAST: (beat + ASSIGNING_S, beat + ASSIGNING_S),
@@ -93,6 +92,21 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
         repeats=_repeats(case, recipe),
         # Some tasks are assigned to the dead holding member then.
         survives_s=delay_s + case.hold_facts.settings.survives_s,
+    )
+
+
+def _lossless_s(case: HoldContext, slow_s: float) -> tuple[float, float]:
+    """Return how long the flood of a topic takes, and for how long its other partitions stop."""
+    beat, wanted = case.heartbeat_s, set(case.partitions)
+    owners = [one for one in case.group.readers if wanted & set(one.assignment)]
+    # Two heartbeats of one owner are waited for, where others can be left alone meanwhile; of
+    # several owners the last has its second an interval after the first, at most.
+    several = min(len(owners), 2)
+    waits = several if 0 < len(owners) < len(case.group.readers) else 0
+    # Who had a partition may revoke it an interval before the member that gets it hears of it.
+    return (
+        waits * beat + max(beat, slow_s) + ASSIGNING_S,
+        max(several * beat, slow_s) + 2 * ASSIGNING_S,
     )
 
 

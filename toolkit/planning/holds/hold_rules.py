@@ -184,7 +184,7 @@ def old_commit(case: HoldContext) -> Iterator[Finding]:
 def slow_group(case: HoldContext) -> Iterator[Finding]:
     """Report long heartbeat intervals: members react at their next heartbeat."""
     if case.heartbeat_s > SLOW_HEARTBEAT_S:
-        why = f"heartbeat interval is {case.heartbeat_s:g} s, so pausing takes that long"
+        why = f"heartbeat interval is {case.heartbeat_s:g} s: members react at their next heartbeat"
         yield note("slow-group", why, case.group.group_id)
 
 

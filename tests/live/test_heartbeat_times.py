@@ -1,0 +1,109 @@
+"""When the owners of partitions send their next heartbeats, as group descriptions tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from recipe_runs import ScriptedChannel
+
+from toolkit.kafka_io.membership.consumer import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    ConsumerFacts,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatResult,
+    DescribeConsumer,
+    DescribedConsumerMember,
+)
+from toolkit.live.heartbeat_times import LOOK_EVERY_S, first_of_next, next_heartbeats
+from toolkit.live.member_pool import MemberPool
+
+INTERVAL_S = 5.0
+ROOM_S = 2.0
+
+
+@dataclass
+class Group(ScriptedChannel):
+    """A coordinator, and members that send their heartbeats at times of their own."""
+
+    first_heartbeats: dict[str, float] = field(default_factory=dict)
+    bumped_at: float = 0
+
+    def answer(self, request: Any) -> Any:
+        """Answer one request."""
+        match request:
+            case ConsumerHeartbeat(epoch=epoch):
+                if epoch == LEAVE_EPOCH:
+                    self.bumped_at = self.clock
+                return ConsumerHeartbeatResult(0, epoch=7, interval_ms=int(INTERVAL_S * 1000))
+            case DescribeConsumer():
+                members = tuple(map(self._member, self.first_heartbeats))
+                return ConsumerFacts(0, "", "Stable", 8, "uniform", members)
+        raise AssertionError(request)
+
+    def _member(self, name: str) -> DescribedConsumerMember:
+        has_heard = self.clock >= self.bumped_at + self.first_heartbeats[name]
+        nothing: Any = frozenset()
+        return DescribedConsumerMember(
+            member_id=name,
+            client_id=name,
+            host="/127.0.0.1",
+            instance_id=None,
+            rack_id=None,
+            epoch=7 + has_heard,
+            topics=nothing,
+            pattern=None,
+            assigned=nothing,
+            target=nothing,
+        )
+
+
+@pytest.mark.parametrize(
+    ("owners", "first"),
+    [
+        ({"early"}, 0.6 + INTERVAL_S),
+        ({"late"}, 4.7 + INTERVAL_S),
+        # 0.9 s lie between the late one and the next of the early one, and 4.1 s the other way.
+        ({"early", "late"}, 4.7 + INTERVAL_S),
+        ({"early", "middle"}, 0.6 + INTERVAL_S),
+    ],
+)
+def test_the_next_heartbeats_come_an_interval_after_those_that_heard(
+    owners: set[str], first: float
+) -> None:
+    """The time is before the first of them, by no more than what lies between two looks."""
+    group = Group(first_heartbeats={"early": 0.6, "middle": 3.1, "late": 4.7})
+    pool = MemberPool(group)
+
+    told = next_heartbeats(owners, pool, room_s=ROOM_S)
+
+    assert first - LOOK_EVERY_S <= told <= first
+    assert told >= group.clock + ROOM_S
+    assert {} == pool.members
+
+
+def test_who_bumps_the_epoch_leaves_at_once_and_asks_for_nothing() -> None:
+    """So nobody is given anything else."""
+    group = Group(first_heartbeats={"a": 1.0})
+
+    next_heartbeats({"a"}, MemberPool(group), room_s=ROOM_S)
+    beats = [one for one in group.requests if isinstance(one, ConsumerHeartbeat)]
+
+    assert [(JOIN_EPOCH, ()), (LEAVE_EPOCH, None)] == [(one.epoch, one.topics) for one in beats]
+
+
+def test_a_member_that_does_not_tell_is_not_waited_for() -> None:
+    """It may have left; then the capture begins as it would without this."""
+    group = Group(first_heartbeats={"a": 1.0, "silent": 60.0})
+
+    told = next_heartbeats({"a", "silent"}, MemberPool(group), room_s=ROOM_S)
+
+    assert told == group.clock < 2 * INTERVAL_S
+
+
+def test_the_next_heartbeats_that_are_too_near_are_let_pass() -> None:
+    """As many of them as come before a capture can begin."""
+    assert 12.5 == first_of_next([9.0], 0.5, 12.1)
+    assert 18.0 == first_of_next([8.0, 8.5, 9.0], 5.0, 13.1)

@@ -1,0 +1,85 @@
+"""
+Begin a capture shortly before the owners of the partitions send their heartbeats.
+
+With one heartbeat a member hears what it has to revoke, and with the next, 5 s later by default,
+what it is given. A capture that begins just before the owners' heartbeats disturbs them, and those
+whose heartbeats come in the second until the next assignment. One that begins at any time disturbs
+all members; and what an early one had and a late one is given back nobody reads for two intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from toolkit.kafka_io.membership.consumer import DescribeConsumer
+from toolkit.live.group_view import GroupView, is_being_captured, refuse_what_is_held
+from toolkit.live.member_pool import MemberPool, Sentinel
+from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
+from toolkit.model import TopicPartition
+
+LOOK_EVERY_S = 0.25
+AHEAD_S = 1.4  # of the heartbeats: the assignment is computed after a second, and some room
+LATE_S = 1.0  # a heartbeat of a busy machine
+
+
+def join_before_heartbeats(
+    view: GroupView,
+    partitions: frozenset[TopicPartition],
+    new_members: Sequence[Sentinel],
+    pool: MemberPool,
+) -> None:
+    """
+    Have members join, with no topics yet, and wait until the capture is to begin.
+
+    Raises AnotherHold if another hold has the partitions by then, and AnotherCapture if one is
+    being captured, for which members have begun to revoke.
+    """
+    owners = {one.member_id for one in view.owners(partitions)}
+    begin_at = pool.channel.now()
+    if 0 < len(owners) < len(view.readers):  # there are others, which can be left alone
+        begin_at = next_heartbeats(owners, pool, room_s=2 * AHEAD_S) - AHEAD_S
+    pool.join(new_members)
+    while (left_s := begin_at - pool.channel.now()) > 0:
+        pool.channel.sleep(min(left_s, LOOK_EVERY_S))
+        pool.heartbeat(())
+    facts = pool.channel.ask(DescribeConsumer())
+    refuse_what_is_held(facts, partitions, pool.own_ids)
+    if is_being_captured(facts, pool.own_ids):
+        raise AnotherCapture(BEING_CAPTURED)
+
+
+def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float) -> float:
+    """
+    Return when the next heartbeats of members begin; now, if they do not tell.
+
+    In seconds of the channel's clock, and at least `room_s` from now. The order is the one that
+    takes least time from the first to the last of them.
+
+    A member that joins with nothing and leaves has the epoch of the group bumped and nothing else
+    changed. As each member hears of it, the group description shows the new epoch for it.
+    """
+    interval_s = pool.bump_epoch()
+    began = since = now = pool.channel.now()
+    heard: dict[str, float] = {}
+    bumped = 0
+    while len(heard) < len(owners):
+        facts = pool.channel.ask(DescribeConsumer())
+        bumped = bumped or facts.epoch
+        told = {one.member_id for one in facts.members if one.epoch >= bumped}
+        heard |= dict.fromkeys(told.intersection(owners).difference(heard), since)
+        if now > began + interval_s + LATE_S:
+            return now
+        since, now = now, pool.channel.sleep(LOOK_EVERY_S)
+        pool.heartbeat(())
+    return first_of_next(heard.values(), interval_s, now + room_s)
+
+
+def first_of_next(heard: Collection[float], interval_s: float, earliest: float) -> float:
+    """Return the first of the next heartbeats, in the order that takes least time."""
+    times = sorted(
+        at + interval_s * max(1, math.ceil((earliest - at) / interval_s)) for at in heard
+    )
+    # Whoever begins, those before it follow it one interval later.
+    lasts = [times[-1], *(at + interval_s for at in times[:-1])]
+    return min(zip(times, lasts, strict=True), key=lambda one: (one[1] - one[0], one[0]))[0]

@@ -5,7 +5,8 @@ One real broker, and groups of librdkafka consumers, many in a process, on topic
 partition gets a record a second. Of each group one partition is paused and resumed, then as many as
 `--many`, and in the end all partitions are moved back by five records. Requests and connections are
 what the broker counted at the listener that only offsetbook uses. Every consumer logs what it is
-delivered, and the logs are checked.
+delivered, and the logs are checked. The consumers start at different times, so that their
+heartbeats do not come together.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import argparse
 import json
 import os
 import platform
+import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -39,7 +42,12 @@ ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
 sys.path.insert(0, str(FIXTURES))  # the applications that the tests start
 
-from consumer_processes.analysis import delivered_during, missing, repeats  # noqa: E402 - see above
+from consumer_processes.analysis import (  # noqa: E402 - see above
+    delivered_during,
+    longest_silence,
+    missing,
+    repeats,
+)
 from consumer_processes.consume import Job, librdkafka  # noqa: E402
 from consumer_processes.kinds import KINDS  # noqa: E402
 from consumer_processes.live_applications import Traffic  # noqa: E402
@@ -49,7 +57,9 @@ from live_groups import LiveGroup, create_topics  # noqa: E402
 
 SIZES = ("3x60x5", "10x60x5", "30x60x5", "50x400x1", "200x400x1")
 CROWD = 25  # consumers in a process
+START_WITHIN_S = 10.0
 BACK = 5  # records
+LOOK_FOR_S = 8.0  # whether the others are silent, after a pause
 
 
 class Size(NamedTuple):
@@ -79,6 +89,7 @@ class Row(NamedTuple):
     kind: str
     size: Size
     steps: dict[str, Step]
+    silences: dict[str, list[float]]  # of each other partition at a pause, in seconds
     paused_delivered: int
     repeated: int
     lost: int
@@ -142,6 +153,7 @@ def main() -> None:
 
 def _consume(words: str) -> None:
     def consume(job: Job) -> None:
+        time.sleep(random.uniform(0, START_WITHIN_S))  # noqa: S311 - no secret
         with Log(Path(job.log)) as log:
             librdkafka(job, log, threading.Event())
 
@@ -159,13 +171,20 @@ def _measure(kind: str, size: Size, many: int) -> Row:
         address = measured.measured_address
         operator = Operator(address, live.group, *live.topics)
         steps: dict[str, Step] = {}
+        silences: dict[str, list[float]] = {}
         paused_delivered = 0
         began = time.time()
         for count in dict.fromkeys((1, min(many, len(live.places) // 2))):
             some = live.places[:count]
+            others = {*live.places}.difference(some)
+            called_at = time.time()
             steps[f"pause {count}"] = _step(measured, lambda some=some: operator.pause(some))
             paused_at = time.time()
-            live.applications.until_delivered({*live.places}.difference(some))
+            live.applications.until_delivered(others, since=paused_at + LOOK_FOR_S)
+            log = [one for one in live.applications.deliveries() if one.at > called_at]
+            silences[f"pause {count}"] = [
+                longest_silence(log, place, called_at, paused_at + LOOK_FOR_S) for place in others
+            ]
             resumed_at = time.time()
             steps[f"resume {count}"] = _step(measured, lambda some=some: operator.resume(some))
             live.applications.until_delivered(live.places, since=resumed_at)
@@ -178,7 +197,7 @@ def _measure(kind: str, size: Size, many: int) -> Row:
         log = live.applications.deliveries()
         repeated = len(repeats(log, start=began, end=moved_at))
         lost = sum(len(missing(log, place)) for place in live.places)
-        return Row(kind, size, steps, paused_delivered, repeated, lost)
+        return Row(kind, size, steps, silences, paused_delivered, repeated, lost)
 
 
 def _step(measured: MeasuredBroker, do: Callable[[], object]) -> Step:
@@ -213,7 +232,8 @@ def _surroundings() -> str:
         f"{datetime.now(UTC):%Y-%m-%d}, Apache Kafka {VERSION}, confluent-kafka "
         f"{version('confluent-kafka')}, Python {platform.python_version()}; {os.cpu_count()} CPUs, "
         f"load average {load}: broker and consumers share the machine. A cell has seconds, "
-        "requests, connections."
+        "requests, connections; of a pause also for how long other partitions were silent, in "
+        "the median and at most."
     )
 
 
@@ -226,13 +246,18 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
         members, partitions, topics = row.size
         group = f"{row.kind}, {members} members, {topics} × {partitions} partitions"
         cells = [
-            f"{one.seconds:.1f} s, {one.requests:,}, {one.connections}"
-            if (one := row.steps.get(name))
-            else ""
+            _cell(row.steps[name], row.silences.get(name)) if name in row.steps else ""
             for name in names
         ]
         counts = (f"{row.paused_delivered:,}", f"{row.repeated:,}", f"{row.lost:,}")
         yield f"| {' | '.join([group, *cells, *counts])} |"
+
+
+def _cell(step: Step, silences: Sequence[float] | None) -> str:
+    text = f"{step.seconds:.1f} s, {step.requests:,}, {step.connections}"
+    if silences:
+        text += f"; {statistics.median(silences):.1f} s, {max(silences):.1f} s"
+    return text
 
 
 def _options() -> argparse.Namespace:

@@ -14,9 +14,10 @@ import secrets
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import psutil
@@ -33,6 +34,13 @@ COUNTED = ("response-total", "incoming-byte-total", "outgoing-byte-total")
 COUNTED += ("connection-creation-total",)
 # Counted a second time, under a name that says what it is for; and what brokers say to controllers.
 OTHER_NAMES = {"FetchConsumer", "FetchFollower", "BrokerHeartbeat"}
+
+# Kafka's own, where a broker for tests has shorter ones.
+DEFAULTS = {
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "group.consumer.min.heartbeat.interval.ms": "5000",
+    "group.initial.rebalance.delay.ms": "3000",
+}
 
 
 class Traffic(NamedTuple):
@@ -106,7 +114,9 @@ class MeasuredBroker:
 
 
 @contextmanager
-def measured_broker(directory: Path) -> Iterator[MeasuredBroker]:
+def measured_broker(
+    directory: Path, properties: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[MeasuredBroker]:
     """Start a broker in a new directory, and end it."""
     directory.mkdir()
     port, controller, measured, jmx = free_ports(4)
@@ -116,7 +126,8 @@ def measured_broker(directory: Path) -> Iterator[MeasuredBroker]:
         MeasuredBroker.measured: measured,
         "CONTROLLER": controller,
     }
-    properties = {
+    all_properties = {
+        **properties,
         "listeners": ",".join(f"{name}://{HOST}:{at}" for name, at in listeners.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listeners),
         "inter.broker.listener.name": MeasuredBroker.applications,
@@ -126,7 +137,7 @@ def measured_broker(directory: Path) -> Iterator[MeasuredBroker]:
     options = [before.get("JAVA_TOOL_OPTIONS", ""), f"-Djava.rmi.server.hostname={HOST}"]
     os.environ["JAVA_TOOL_OPTIONS"] = " ".join(options)
     try:
-        broker = start_broker(directory, properties=properties)
+        broker = start_broker(directory, properties=all_properties)
     finally:
         os.environ.clear()
         os.environ.update(before)

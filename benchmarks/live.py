@@ -24,6 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import psutil
+from broker_metrics import DEFAULTS
 from live_results import Found, Moves, Pauses, for_owners, put_between_markers, tables
 from small_options import parse_options
 
@@ -51,11 +52,6 @@ VERSIONS = {
     "aiokafka": f"aiokafka {version('aiokafka')}",
 }
 # The sandbox has quicker heartbeats than Kafka's defaults, which are measured here.
-DEFAULTS = {
-    "group.consumer.heartbeat.interval.ms": "5000",
-    "group.consumer.min.heartbeat.interval.ms": "5000",
-    "group.initial.rebalance.delay.ms": "3000",
-}
 
 
 def main() -> None:

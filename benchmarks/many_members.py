@@ -30,7 +30,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from broker_metrics import MeasuredBroker, measured_broker
+from broker_metrics import DEFAULTS, MeasuredBroker, measured_broker
 from live_operator import Operator
 from small_options import parse_options
 from snapshot import say
@@ -59,7 +59,7 @@ SIZES = ("3x60x5", "10x60x5", "30x60x5", "50x400x1", "200x400x1")
 CROWD = 25  # consumers in a process
 START_WITHIN_S = 10.0
 BACK = 5  # records
-LOOK_FOR_S = 8.0  # whether the others are silent, after a pause
+LOOK_FOR_S = 10.0  # two heartbeat intervals: whether the others are silent, after a pause
 
 
 class Size(NamedTuple):
@@ -166,7 +166,7 @@ def _measure(kind: str, size: Size, many: int) -> Row:
     with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name, ExitStack() as ending:
         folder = Path(name)
         os.environ["OFFSETBOOK_STATE"] = str(folder / "state")
-        measured = ending.enter_context(measured_broker(folder / "benchmark"))
+        measured = ending.enter_context(measured_broker(folder / "benchmark", DEFAULTS))
         live = ending.enter_context(_live(measured.address, kind, size, folder / "logs"))
         address = measured.measured_address
         operator = Operator(address, live.group, *live.topics)

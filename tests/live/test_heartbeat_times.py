@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from applications import eventually
+from recipe_holds import MakeHold
 from recipe_runs import ScriptedChannel
 
 from toolkit.kafka_io.membership.consumer import (
@@ -17,6 +19,7 @@ from toolkit.kafka_io.membership.consumer import (
     DescribeConsumer,
     DescribedConsumerMember,
 )
+from toolkit.kafka_io.membership.group_config import ChangeConfig
 from toolkit.live.heartbeat_times import LOOK_EVERY_S, first_of_next, next_heartbeats
 from toolkit.live.member_pool import MemberPool
 
@@ -29,6 +32,7 @@ class Group(ScriptedChannel):
     """A coordinator, and members that send their heartbeats at times of their own."""
 
     first_heartbeats: dict[str, float] = field(default_factory=dict)
+    interval_s: float = INTERVAL_S
     bumped_at: float = 0
 
     def answer(self, request: Any) -> Any:
@@ -37,7 +41,7 @@ class Group(ScriptedChannel):
             case ConsumerHeartbeat(epoch=epoch):
                 if epoch == LEAVE_EPOCH:
                     self.bumped_at = self.clock
-                return ConsumerHeartbeatResult(0, epoch=7, interval_ms=int(INTERVAL_S * 1000))
+                return ConsumerHeartbeatResult(0, epoch=7, interval_ms=int(self.interval_s * 1000))
             case DescribeConsumer():
                 members = tuple(map(self._member, self.first_heartbeats))
                 return ConsumerFacts(0, "", "Stable", 8, "uniform", members)
@@ -101,6 +105,37 @@ def test_a_member_that_does_not_tell_is_not_waited_for() -> None:
     told = next_heartbeats({"a", "silent"}, MemberPool(group), room_s=ROOM_S)
 
     assert told == group.clock < 2 * INTERVAL_S
+
+
+def test_heartbeats_that_come_often_are_not_waited_for() -> None:
+    """All members would hear of a capture anyway."""
+    group = Group(first_heartbeats={"a": 0.5}, interval_s=1.0)
+
+    assert 0 == next_heartbeats({"a"}, MemberPool(group), room_s=ROOM_S) == group.clock
+
+
+@pytest.mark.live("consumers run")
+def test_a_consumer_sends_no_heartbeat_before_the_time_that_is_told(
+    shared_hold: MakeHold,
+) -> None:
+    """On a real broker, with the interval that is Kafka's default."""
+    group = shared_hold("librdkafka-consumer")
+    group.channel.ask(ChangeConfig("consumer.heartbeat.interval.ms", "5000"))
+    pool, owner = MemberPool(group.channel), group.facts().members[0].member_id
+
+    told = next_heartbeats({owner}, pool, room_s=ROOM_S)
+    assert ROOM_S <= told - group.channel.now() <= INTERVAL_S
+    pool.bump_epoch()
+    epochs: list[tuple[float, int]] = []
+
+    def has_heard() -> bool:
+        facts = group.facts()
+        (epoch,) = (one.epoch for one in facts.members if one.member_id == owner)
+        epochs.append((group.channel.now(), epoch))
+        return epoch == facts.epoch
+
+    eventually(has_heard)
+    assert epochs[-1][0] >= told
 
 
 def test_the_next_heartbeats_that_are_too_near_are_let_pass() -> None:

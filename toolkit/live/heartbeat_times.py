@@ -17,6 +17,7 @@ from toolkit.live.group_view import GroupView, is_being_captured, refuse_what_is
 from toolkit.live.member_pool import MemberPool, Sentinel
 from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
 from toolkit.model import TopicPartition
+from toolkit.planning.holds.recipes import HEARTBEATS_OFTEN
 
 LOOK_EVERY_S = 0.25
 AHEAD_S = 1.4  # of the heartbeats: the assignment is computed after a second, and some room
@@ -51,7 +52,7 @@ def join_before_heartbeats(
 
 def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float) -> float:
     """
-    Return when the next heartbeats of members begin; now, if they do not tell.
+    Return when the next heartbeats of members begin; now, if they do not tell, or come often.
 
     In seconds of the channel's clock, and at least `room_s` from now. The order is the one that
     takes least time from the first to the last of them.
@@ -63,7 +64,7 @@ def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float)
     began = since = now = pool.channel.now()
     heard: dict[str, float] = {}
     bumped = 0
-    while len(heard) < len(owners):
+    while interval_s > HEARTBEATS_OFTEN.total_seconds() and len(heard) < len(owners):
         facts = pool.channel.ask(DescribeConsumer())
         bumped = bumped or facts.epoch
         told = {one.member_id for one in facts.members if one.epoch >= bumped}
@@ -72,7 +73,7 @@ def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float)
             return now
         since, now = now, pool.channel.sleep(LOOK_EVERY_S)
         pool.heartbeat(())
-    return first_of_next(heard.values(), interval_s, now + room_s)
+    return first_of_next(heard.values(), interval_s, now + room_s) if heard else now
 
 
 def first_of_next(heard: Collection[float], interval_s: float, earliest: float) -> float:

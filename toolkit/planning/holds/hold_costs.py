@@ -18,6 +18,7 @@ from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.holds.recipes import (
     APPLICATION_DELAY,
     APPLICATIONS,
+    HEARTBEATS_OFTEN,
     RECIPES,
     WAITING,
     WAITS_FOR,
@@ -103,6 +104,7 @@ def _lossless_s(case: HoldContext, slow_s: float) -> tuple[float, float]:
     # several owners the last has its second an interval after the first, at most.
     several = min(len(owners), 2)
     waits = several if 0 < len(owners) < len(case.group.readers) else 0
+    waits *= beat > HEARTBEATS_OFTEN.total_seconds()
     # Who had a partition may revoke it an interval before the member that gets it hears of it.
     return (
         waits * beat + max(beat, slow_s) + ASSIGNING_S,

@@ -16,6 +16,9 @@ KNOWN = EAGER | {COOPERATIVE, STREAMS_PROTOCOL}
 # How long a capture waits for members that are busy with what they polled, while all others wait.
 # Three times auto.commit.interval.ms: a member that has lag and commits less often may be busy.
 WAITS_FOR = timedelta(seconds=15)
+# A capture of a KIP-848 group waits for the heartbeats of the owners, so that others are left
+# alone, unless all members send theirs while it goes on.
+HEARTBEATS_OFTEN = timedelta(seconds=2)
 # The delay before the coordinator of a paused Streams application (KIP-1071) assigns tasks; it is
 # begun again and again. No multiple of the members' heartbeat interval, 5 s: the member that came
 # back first sends one at each multiple, and would be given tasks before it can be evicted again.

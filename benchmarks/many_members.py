@@ -219,6 +219,7 @@ def _live(address: str, kind: str, size: Size, log: Path) -> Iterator[LiveGroup]
         crowds.start(size.members)
         live = LiveGroup(Cluster("live", address), kind, tuple(topics), size.partitions, crowds)
         try:
+            crowds.until(lambda log: len({one.consumer for one in log}) == size.members)
             live.until_at_rest()
             live.until_all_is_committed()
             yield live

@@ -16,7 +16,6 @@ import json
 import os
 import platform
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -59,6 +58,7 @@ SIZES = ("3x60x5", "10x60x5", "30x60x5", "50x400x1", "200x400x1")
 CROWD = 25  # consumers in a process
 START_WITHIN_S = 10.0
 BACK = 5  # records
+SILENT_S = 3.0  # each partition gets a record a second, and consumers ask once a second
 LOOK_FOR_S = 10.0  # two heartbeat intervals: whether the others are silent, after a pause
 
 
@@ -233,8 +233,8 @@ def _surroundings() -> str:
         f"{datetime.now(UTC):%Y-%m-%d}, Apache Kafka {VERSION}, confluent-kafka "
         f"{version('confluent-kafka')}, Python {platform.python_version()}; {os.cpu_count()} CPUs, "
         f"load average {load}: broker and consumers share the machine. A cell has seconds, "
-        "requests, connections; of a pause also for how long other partitions were silent, in "
-        "the median and at most."
+        "requests, connections; of a pause also how many of the other partitions were silent for "
+        f"more than {SILENT_S:g} s, and the longest silence."
     )
 
 
@@ -257,7 +257,8 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
 def _cell(step: Step, silences: Sequence[float] | None) -> str:
     text = f"{step.seconds:.1f} s, {step.requests:,}, {step.connections}"
     if silences:
-        text += f"; {statistics.median(silences):.1f} s, {max(silences):.1f} s"
+        silent = sum(one > SILENT_S for one in silences)
+        text += f"; {silent} of {len(silences)}, {max(silences):.1f} s"
     return text
 
 

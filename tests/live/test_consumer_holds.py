@@ -149,6 +149,26 @@ def test_the_first_assignment_is_of_all_that_join_for_a_capture(shared_hold: Mak
     assert [before] * (len(looks) - 1) == looks[:-1]
 
 
+def test_members_that_join_at_the_same_moment_take_nothing_from_anybody(
+    shared_hold: MakeHold,
+) -> None:
+    """A coordinator may take an assignment for one of members that want nothing."""
+    group = shared_hold(KIND)
+    before = _meant_for_readers(group)
+
+    for _ in range(8):
+        group.until_others_are_read(MORE // 2)  # an assignment is computed again only after 1 s
+        with ExitStack() as ending:
+            for pool in (MemberPool(group.channel), MemberPool(group.channel)):
+                ending.callback(pool.leave)
+                pool.join(pool.create_members(1, static=False))
+                pool.bump_epoch()
+            assert before == _meant_for_readers(group)
+
+    group.until_stable()
+    assert before == _meant_for_readers(group)
+
+
 def _meant_for_readers(group: RecipeHold) -> dict[str, frozenset[TopicPartition]]:
     members = group.facts().members
     return {one.member_id: one.target for one in members if one.client_id != HOLDER_CLIENT_ID}

@@ -36,7 +36,6 @@ from toolkit.model import TopicPartition
 
 RANGE = "range"
 BEAT_S = 0.05
-ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
 LOOK_EVERY_S = 1.0
 GIVE_UP_AFTER_S = 10.0  # when late owners were evicted, what they had is assigned within a second
 FAST_WITHIN_S = 3.0  # 0.8 s at most on an idle machine
@@ -86,7 +85,7 @@ def _wait(
     patience_s: float,
 ) -> None:
     begun = pool.channel.now()
-    all_at, look_at = begun + ALL_BEAT_EVERY_S, begun + LOOK_EVERY_S
+    look_at = begun + LOOK_EVERY_S
     while True:
         now = pool.channel.sleep(BEAT_S)
         missing = frozenset(
@@ -104,8 +103,8 @@ def _wait(
                 names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
                 raise NotCaptured(f"{names}: not assigned to offsetbook's members in time")
             look_at = now + LOOK_EVERY_S
-        pool.heartbeat(pool.members.values() if now >= all_at else waiting.values())
-        all_at = now + ALL_BEAT_EVERY_S if now >= all_at else all_at
+        pool.heartbeat(waiting.values())
+        pool.keep_all()
 
 
 def _give_way(facts: ConsumerFacts, pool: MemberPool) -> None:

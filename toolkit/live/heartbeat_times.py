@@ -37,13 +37,13 @@ def join_before_heartbeats(
     being captured, for which members have begun to revoke.
     """
     owners = {one.member_id for one in view.owners(partitions)}
+    pool.join(new_members)
     begin_at = pool.channel.now()
     if 0 < len(owners) < len(view.readers):  # there are others, which can be left alone
-        begin_at = next_heartbeats(owners, pool, room_s=2 * AHEAD_S) - AHEAD_S
-    pool.join(new_members)
+        begin_at = next_heartbeats(owners, pool, room_s=AHEAD_S) - AHEAD_S
     while (left_s := begin_at - pool.channel.now()) > 0:
         pool.channel.sleep(min(left_s, LOOK_EVERY_S))
-        pool.heartbeat(())
+        pool.keep_all()
     facts = pool.channel.ask(DescribeConsumer())
     refuse_what_is_held(facts, partitions, pool.own_ids)
     if is_being_captured(facts, pool.own_ids):
@@ -57,8 +57,8 @@ def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float)
     In seconds of the channel's clock, and at least `room_s` from now. The order is the one that
     takes least time from the first to the last of them.
 
-    A member that joins with nothing and leaves has the epoch of the group bumped and nothing else
-    changed. As each member hears of it, the group description shows the new epoch for it.
+    The epoch of the group is bumped, and nothing else changed. As each member hears of it, the
+    group description shows the new epoch for it. Members of the pool are in the group already.
     """
     interval_s = pool.bump_epoch()
     began = since = now = pool.channel.now()
@@ -72,7 +72,7 @@ def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float)
         if now > began + interval_s + LATE_S:
             return now
         since, now = now, pool.channel.sleep(LOOK_EVERY_S)
-        pool.heartbeat(())
+        pool.keep_all()
     return first_of_next(heard.values(), interval_s, now + room_s) if heard else now
 
 

@@ -27,6 +27,7 @@ from toolkit.kafka_io.membership.group_config import ChangeConfig
 from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
 from toolkit.model import TopicPartition
 
+ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
 MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
 # While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
 MAX_LEAVERS_FOR_LATE_HEARTBEAT = 40
@@ -103,6 +104,7 @@ class MemberPool:
     owed: list[ChangeConfig] = field(default_factory=list)
     holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
     run_id: str = ""  # of the change that captures: what a killed keeper left is known by it
+    all_beat_at: float = 0  # when all are to say next that they are there
 
     @property
     def own_ids(self) -> frozenset[str]:
@@ -132,6 +134,13 @@ class MemberPool:
         for holder, answer in zip(self.holders, answers[len(some) :], strict=True):
             holder.update(answer)
 
+    def keep_all(self) -> None:
+        """Have all members say that they are there, if that was a while ago."""
+        now = self.channel.now()
+        if now >= self.all_beat_at:
+            self.heartbeat(self.members.values())
+            self.all_beat_at = now + ALL_BEAT_EVERY_S
+
     def subscribe(
         self,
         some: Sequence[tuple[Sentinel, Sequence[str]]],
@@ -148,7 +157,14 @@ class MemberPool:
             one.update(answer)
 
     def bump_epoch(self) -> float:
-        """Have a new epoch of the group that changes nothing; return its heartbeat interval."""
+        """
+        Have a new epoch of the group that changes nothing; return its heartbeat interval.
+
+        Only while another of ours, with no topics, is in the group. The first of these joins
+        without a new epoch, and an assignment that is computed with its own heartbeat counts all
+        members as subscribed to the same topics: to none, if it is the first in the coordinator's
+        table (seen with Apache Kafka 4.3.1, when two operators did so at the same moment).
+        """
         (idle,) = self.create_members(1, static=False)
         self.join([idle])
         self.channel.ask(leave(idle.member_id))

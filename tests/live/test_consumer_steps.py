@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from recipe_runs import ScriptedChannel, orders
+from recipe_runs import consumer_member as reader
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
@@ -39,25 +40,6 @@ from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartitio
 TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
 
 
-def reader(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
-    """Return a member of the application."""
-    return DescribedConsumerMember(
-        **{
-            "member_id": name,
-            "client_id": name,
-            "host": "/127.0.0.1",
-            "instance_id": None,
-            "rack_id": None,
-            "epoch": 7,
-            "topics": frozenset({"orders"}),
-            "pattern": None,
-            "assigned": orders(*numbers),
-            "target": orders(*numbers),
-            **other,
-        }
-    )
-
-
 def holder(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
     """Return a member of a hold."""
     return reader(name, *numbers, client_id=HOLDER_CLIENT_ID, **other)
@@ -82,6 +64,7 @@ class Coordinator(ScriptedChannel):
     full: bool = False
     deaf: bool = False  # the owners never give anything up
     refusing: int = 0  # the error that heartbeats are answered with
+    interval_ms: int = 5000
     generous: int = 0  # how often a holder is given something besides
 
     def answer(self, request: Any) -> Any:
@@ -133,7 +116,7 @@ class Coordinator(ScriptedChannel):
         if beat.topics is not None:
             self.holders[beat.member_id] = beat.topics
         return ConsumerHeartbeatResult(
-            0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000
+            0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=self.interval_ms
         )
 
     def assigned(self, member_id: str) -> frozenset[IdPartition]:
@@ -392,6 +375,14 @@ def test_what_holders_are_given_besides_is_not_left_to_them() -> None:
     with pytest.raises(HoldLost):
         hold.keep(group)
     assert ({}, orders()) == (group.holders, hold.held)
+
+
+@pytest.mark.parametrize(("interval_ms", "waits"), [(5000, True), (1000, False)])
+def test_heartbeats_that_come_often_are_not_waited_for(interval_ms: int, *, waits: bool) -> None:
+    """All members would hear of a capture anyway."""
+    _, group = captured(1, interval_ms=interval_ms)
+
+    assert waits == (group.clock > 1)
 
 
 def test_the_flood_has_most_votes() -> None:

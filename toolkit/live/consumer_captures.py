@@ -65,7 +65,7 @@ def capture_lossless(
     # Of several that hold, the first drops its subscription before the others. One more of its
     # topic takes what is free then: readers that are given that in the next assignment would not
     # be given what they had, as they are if they begin with nothing.
-    spare = [min(partitions).topic] * (len(partitions) > 1)
+    spare = [min(partitions).topic] if len(partitions) > 1 else []
     # The assignor that most members ask for is used, and others may ask for another one.
     voters = max(0, len(view.members) + 1 - len(places))
     topics = [*((place.topic,) for place in places), *((name,) for name in spare), *[()] * voters]

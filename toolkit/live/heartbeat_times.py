@@ -17,7 +17,7 @@ from toolkit.live.group_view import GroupView, is_being_captured, refuse_what_is
 from toolkit.live.member_pool import MemberPool, Sentinel
 from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
 from toolkit.model import TopicPartition
-from toolkit.planning.holds.recipes import HEARTBEATS_OFTEN
+from toolkit.planning.holds.recipes import waits_for_heartbeats
 
 LOOK_EVERY_S = 0.25
 AHEAD_S = 1.4  # of the heartbeats: the assignment is computed after a second, and some room
@@ -38,9 +38,9 @@ def join_before_heartbeats(
     """
     owners = {one.member_id for one in view.owners(partitions)}
     pool.join(new_members)
-    begin_at = pool.channel.now()
-    if 0 < len(owners) < len(view.readers):  # there are others, which can be left alone
-        begin_at = next_heartbeats(owners, pool, room_s=AHEAD_S) - AHEAD_S
+    begin_at, interval_s = pool.channel.now(), new_members[0].interval_s
+    if waits_for_heartbeats(len(owners), len(view.readers), interval_s):
+        begin_at = next_heartbeats(owners, pool, interval_s, room_s=AHEAD_S) - AHEAD_S
     while (left_s := begin_at - pool.channel.now()) > 0:
         pool.channel.sleep(min(left_s, LOOK_EVERY_S))
         pool.keep_all()
@@ -50,9 +50,11 @@ def join_before_heartbeats(
         raise AnotherCapture(BEING_CAPTURED)
 
 
-def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float) -> float:
+def next_heartbeats(
+    owners: Collection[str], pool: MemberPool, interval_s: float, *, room_s: float
+) -> float:
     """
-    Return when the next heartbeats of members begin; now, if they do not tell, or come often.
+    Return when the next heartbeats of owners begin; now, if one of them does not tell.
 
     In seconds of the channel's clock, and at least `room_s` from now. The order is the one that
     takes least time from the first to the last of them.
@@ -60,11 +62,11 @@ def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float)
     The epoch of the group is bumped, and nothing else changed. As each member hears of it, the
     group description shows the new epoch for it. Members of the pool are in the group already.
     """
-    interval_s = pool.bump_epoch()
+    pool.bump_epoch()
     began = since = now = pool.channel.now()
     heard: dict[str, float] = {}
     bumped = 0
-    while interval_s > HEARTBEATS_OFTEN.total_seconds() and len(heard) < len(owners):
+    while len(heard) < len(owners):
         facts = pool.channel.ask(DescribeConsumer())
         bumped = bumped or facts.epoch
         told = {one.member_id for one in facts.members if one.epoch >= bumped}
@@ -73,7 +75,7 @@ def next_heartbeats(owners: Collection[str], pool: MemberPool, *, room_s: float)
             return now
         since, now = now, pool.channel.sleep(LOOK_EVERY_S)
         pool.keep_all()
-    return first_of_next(heard.values(), interval_s, now + room_s) if heard else now
+    return first_of_next(heard.values(), interval_s, now + room_s)
 
 
 def first_of_next(heard: Collection[float], interval_s: float, earliest: float) -> float:

@@ -156,9 +156,9 @@ class MemberPool:
         for (one, _), answer in zip(some, answers[len(before) :], strict=True):
             one.update(answer)
 
-    def bump_epoch(self) -> float:
+    def bump_epoch(self) -> None:
         """
-        Have a new epoch of the group that changes nothing; return its heartbeat interval.
+        Have a new epoch of the group that changes nothing.
 
         Only while another of ours, with no topics, is in the group. The first of these joins
         without a new epoch, and an assignment that is computed with its own heartbeat counts all
@@ -169,7 +169,6 @@ class MemberPool:
         self.join([idle])
         self.channel.ask(leave(idle.member_id))
         del self.members[idle.member_id]
-        return idle.interval_s
 
     def subscribe_at_once(
         self, asking: Sequence[tuple[Sentinel, Sequence[str]]], *, assignor: str | None = None

@@ -128,7 +128,8 @@ def test_what_a_pause_costs(about: Group, options: dict[str, Any], rule: str, sa
 
 
 @pytest.mark.parametrize(
-    ("readers", "seconds"), [(([0, 1], [2, 3]), "6 s"), (([0, 1], [2], [3]), "16 s")]
+    ("readers", "seconds"),
+    [(([0, 1], [2, 3]), "6 s"), (([0, 1], [2], [3]), "16 s"), (([0], [3]), "6 s")],
 )
 def test_the_heartbeats_of_several_owners_are_waited_for_where_there_are_others(
     readers: Sequence[Sequence[int]], seconds: str

@@ -18,11 +18,11 @@ from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.holds.recipes import (
     APPLICATION_DELAY,
     APPLICATIONS,
-    HEARTBEATS_OFTEN,
     RECIPES,
     WAITING,
     WAITS_FOR,
     Recipe,
+    waits_for_heartbeats,
 )
 from toolkit.planning.selection.member_names import in_short, name_members
 from toolkit.planning.selection.plan_parts import note
@@ -98,17 +98,17 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
 
 def _lossless_s(case: HoldContext, slow_s: float) -> tuple[float, float]:
     """Return how long the flood of a topic takes, and for how long its other partitions stop."""
-    beat, wanted = case.heartbeat_s, set(case.partitions)
-    owners = [one for one in case.group.readers if wanted & set(one.assignment)]
-    # Two heartbeats of one owner are waited for, where others can be left alone meanwhile; of
-    # several owners the last has its second an interval after the first, at most.
-    several = min(len(owners), 2)
-    waits = several if 0 < len(owners) < len(case.group.readers) else 0
-    waits *= beat > HEARTBEATS_OFTEN.total_seconds()
+    beat, wanted, readers = case.heartbeat_s, set(case.partitions), case.group.readers
+    owners = sum(bool(wanted & set(one.assignment)) for one in readers)
+    waits = 0
+    if waits_for_heartbeats(owners, len(readers), beat):
+        # Of several owners the last has its second heartbeat an interval after the first, at most.
+        waits = min(owners, 2)
     # Who had a partition may revoke it an interval before the member that gets it hears of it.
+    stops = 1 if waits == 1 or len(readers) == 1 else 2
     return (
         waits * beat + max(beat, slow_s) + ASSIGNING_S,
-        max(several * beat, slow_s) + 2 * ASSIGNING_S,
+        max(stops * beat, slow_s) + 2 * ASSIGNING_S,
     )
 
 

@@ -16,9 +16,7 @@ KNOWN = EAGER | {COOPERATIVE, STREAMS_PROTOCOL}
 # How long a capture waits for members that are busy with what they polled, while all others wait.
 # Three times auto.commit.interval.ms: a member that has lag and commits less often may be busy.
 WAITS_FOR = timedelta(seconds=15)
-# A capture of a KIP-848 group waits for the heartbeats of the owners, so that others are left
-# alone, unless all members send theirs while it goes on.
-HEARTBEATS_OFTEN = timedelta(seconds=2)
+HEARTBEATS_OFTEN = timedelta(seconds=2)  # all members send theirs while a capture goes on
 # The delay before the coordinator of a paused Streams application (KIP-1071) assigns tasks; it is
 # begun again and again. No multiple of the members' heartbeat interval, 5 s: the member that came
 # back first sends one at each multiple, and would be given tasks before it can be evicted again.
@@ -55,6 +53,15 @@ RECIPES = {
 CONSUMER_RECIPES = frozenset(RECIPES.values())
 WAITING = frozenset({Recipe.LOSSLESS, Recipe.EAGER})  # they evict only members that revoke too late
 APPLICATIONS = frozenset({Recipe.STREAMS, Recipe.APPLICATION})  # of Kafka Streams
+
+
+def waits_for_heartbeats(owners: int, readers: int, interval_s: float) -> bool:
+    """
+    Return whether a capture of a KIP-848 group begins just before the owners' heartbeats.
+
+    That leaves alone who owns none of the partitions, where there is anybody.
+    """
+    return 0 < owners < readers and interval_s > HEARTBEATS_OFTEN.total_seconds()
 
 
 def is_internal_topic(topic: str, application_id: str) -> bool:

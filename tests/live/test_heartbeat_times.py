@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from applications import eventually
 from recipe_holds import MakeHold
-from recipe_runs import ScriptedChannel, consumer_member
+from recipe_runs import ScriptedChannel, consumer_member, orders
 
+from toolkit.kafka_io.groups.hold_notes import read_note, write_note
+from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.consumer import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -21,8 +25,13 @@ from toolkit.kafka_io.membership.consumer import (
     DescribedConsumerMember,
 )
 from toolkit.kafka_io.membership.group_config import ChangeConfig
+from toolkit.live.consumer_hold import ConsumerHold
+from toolkit.live.group_view import refuse_what_is_announced
 from toolkit.live.heartbeat_times import LOOK_EVERY_S, first_of_next, next_heartbeats
 from toolkit.live.member_pool import MemberPool
+from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.rival_captures import AnotherAnnounced
+from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
 INTERVAL_S = 5.0
 ROOM_S = 2.0
@@ -52,6 +61,13 @@ class Group(ScriptedChannel):
         return consumer_member(name, epoch=7 + has_heard)
 
 
+def bumping_pool(group: RecipeChannel) -> MemberPool:
+    """Return a pool that has just bumped the epoch of a group."""
+    pool = MemberPool(group)
+    pool.bump_epoch()
+    return pool
+
+
 @pytest.mark.parametrize(
     ("owners", "first"),
     [
@@ -67,7 +83,7 @@ def test_the_next_heartbeats_come_an_interval_after_those_that_heard(
 ) -> None:
     """The time is before the first of them, by no more than what lies between two looks."""
     group = Group(first_heartbeats={"early": 0.6, "middle": 3.1, "late": 4.7})
-    pool = MemberPool(group)
+    pool = bumping_pool(group)
 
     told = next_heartbeats(owners, pool, INTERVAL_S, room_s=ROOM_S)
 
@@ -80,7 +96,7 @@ def test_who_bumps_the_epoch_leaves_at_once_and_asks_for_nothing() -> None:
     """So nobody is given anything else."""
     group = Group(first_heartbeats={"a": 1.0})
 
-    next_heartbeats({"a"}, MemberPool(group), INTERVAL_S, room_s=ROOM_S)
+    bumping_pool(group)
     beats = [one for one in group.requests if isinstance(one, ConsumerHeartbeat)]
 
     assert [(JOIN_EPOCH, ()), (LEAVE_EPOCH, None)] == [(one.epoch, one.topics) for one in beats]
@@ -90,7 +106,7 @@ def test_a_member_that_does_not_tell_is_not_waited_for() -> None:
     """It may have left; then the capture begins as it would without this."""
     group = Group(first_heartbeats={"a": 1.0, "silent": 60.0})
 
-    told = next_heartbeats({"a", "silent"}, MemberPool(group), INTERVAL_S, room_s=ROOM_S)
+    told = next_heartbeats({"a", "silent"}, bumping_pool(group), INTERVAL_S, room_s=ROOM_S)
 
     assert told == group.clock < 2 * INTERVAL_S
 
@@ -106,12 +122,58 @@ def test_a_consumer_sends_no_heartbeat_before_the_time_that_is_told(
     with ExitStack() as ending:
         ending.callback(pool.leave)
         pool.join(pool.create_members(1, static=False))
+        pool.bump_epoch()
 
         told = next_heartbeats({owner}, pool, INTERVAL_S, room_s=ROOM_S)
         assert ROOM_S <= told - group.channel.now() <= INTERVAL_S
         pool.bump_epoch()
         eventually(lambda: has_heard(owner, group.facts()))
         assert group.channel.now() >= told
+
+
+@pytest.mark.live("consumers run")
+def test_what_a_capture_waits_to_take_nobody_else_waits_for(shared_hold: MakeHold) -> None:
+    """The second operator is told at once who is just pausing a partition, and since when."""
+    group = shared_hold("librdkafka-consumer")
+    group.channel.ask(ChangeConfig("consumer.heartbeat.interval.ms", "5000"))
+    (place,) = group.live.places_of(1)
+    group.hold.note = HoldNote(who="ann", host="desk", since=datetime(2026, 1, 2, tzinfo=UTC))
+
+    why = f"^ann @ desk since 2026-01-02 00:00:00 UTC is just pausing {place.topic}:1\\. Try"
+    second = GroupChannel(group.live.cluster, group.live.group)
+    with second as channel, ThreadPoolExecutor() as pool:
+        first = pool.submit(group.capture, place)
+        eventually(lambda: any(announced(channel.ask(DescribeConsumer()))))
+        with pytest.raises(AnotherAnnounced, match=why):
+            ConsumerHold().capture(channel, frozenset({place}))
+        assert frozenset() == group.hold.held
+        first.result()
+
+    assert frozenset({place}) == group.hold.held
+    assert [()] == announced(group.facts())
+    group.release(place)
+
+
+@pytest.mark.parametrize(("below", "goes_on"), [("!1", True), ("!2", True), ("!3", False)])
+def test_of_two_that_announce_the_one_with_the_lower_id_goes_on(
+    below: str, *, goes_on: bool
+) -> None:
+    """Each sees the other, so not both do, and not none."""
+    note = write_note(HoldNote(who="ann"), orders(1, 2))
+    rival = consumer_member("!2", client_id=HOLDER_CLIENT_ID, rack_id=note, topics=frozenset())
+    facts = ConsumerFacts(0, "", "Stable", 8, "range", (rival,))
+    refused = nullcontext() if goes_on else pytest.raises(AnotherAnnounced)
+
+    with refused:
+        refuse_what_is_announced(facts, orders(2, 3), (), below=below)
+    refuse_what_is_announced(facts, orders(3), (), below=below)
+    refuse_what_is_announced(facts, orders(2), ("!2",), below=below)
+
+
+def announced(group: ConsumerFacts) -> list[tuple[TopicPartition, ...]]:
+    """Return what each of offsetbook's members announces."""
+    holders = [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]
+    return [read_note(one.rack_id).paused for one in holders]
 
 
 def has_heard(member_id: str, group: ConsumerFacts) -> bool:

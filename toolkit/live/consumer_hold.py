@@ -89,7 +89,7 @@ class ConsumerHold:
         if not new:
             return
         held = list(self._holders.values())
-        pool = MemberPool(channel, holders=held, run_id=self.note.run_id)
+        pool = MemberPool(channel, holders=held, note=self.note)
         try:
             former, holders = self._capture(new, pool)
             self._holders |= {holder.place: holder for holder in holders}

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.describe_groups import consumer_holder
+from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.membership.consumer import (
     ConsumerFacts,
     DescribeConsumer,
@@ -21,11 +22,12 @@ from toolkit.kafka_io.membership.consumer import (
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
 from toolkit.live.recipe_steps import RecipeChannel
-from toolkit.live.rival_captures import AnotherHold
+from toolkit.live.rival_captures import AnotherAnnounced, AnotherHold
 from toolkit.model import HOLDER_CLIENT_ID, GroupState, TopicPartition
 
 SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
 LOOK_EVERY_S = 0.25
+LAST_ID = "\x7f"  # after all member ids of offsetbook
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ def _refuse(
     if all(member.client_id == HOLDER_CLIENT_ID for member in facts.members):
         raise NotCaptured("the group has no consuming member")
     refuse_what_is_held(facts, partitions, own_ids)
+    refuse_what_is_announced(facts, partitions, own_ids)
 
 
 def refuse_what_is_held(
@@ -121,6 +124,24 @@ def refuse_what_is_held(
     others = (one for one in facts.members if one.member_id not in own_ids and not one.topics)
     if taken := [consumer_holder(one) for one in others if one.holds & partitions]:
         raise AnotherHold(taken)
+
+
+def refuse_what_is_announced(
+    facts: ConsumerFacts,
+    partitions: frozenset[TopicPartition],
+    own_ids: Collection[str],
+    *,
+    below: str = LAST_ID,
+) -> None:
+    """Raise AnotherAnnounced if other sentinels, with ids before `below`, announce partitions."""
+    announced = [
+        replace(consumer_holder(one), holds=read_note(one.rack_id).paused)
+        for one in facts.members
+        if one.client_id == HOLDER_CLIENT_ID and one.member_id < below
+    ]
+    rivals = [one for one in announced if one.member_id not in own_ids]
+    if taken := [one for one in rivals if partitions.intersection(one.holds)]:
+        raise AnotherAnnounced(taken)
 
 
 def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
@@ -144,7 +165,7 @@ def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
 
 
 def is_being_captured(
-    facts: ConsumerFacts, own_ids: frozenset[str], *, below: str = "\x7f"
+    facts: ConsumerFacts, own_ids: frozenset[str], *, below: str = LAST_ID
 ) -> bool:
     """Whether members of another hold still subscribe, and have ids before `below`."""
     return any(

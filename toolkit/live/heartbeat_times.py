@@ -13,7 +13,12 @@ import math
 from collections.abc import Collection, Sequence
 
 from toolkit.kafka_io.membership.consumer import DescribeConsumer
-from toolkit.live.group_view import GroupView, is_being_captured, refuse_what_is_held
+from toolkit.live.group_view import (
+    GroupView,
+    is_being_captured,
+    refuse_what_is_announced,
+    refuse_what_is_held,
+)
 from toolkit.live.member_pool import MemberPool, Sentinel
 from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
 from toolkit.model import TopicPartition
@@ -33,19 +38,28 @@ def join_before_heartbeats(
     """
     Have members join, with no topics yet, and wait until the capture is to begin.
 
-    Raises AnotherHold if another hold has the partitions by then, and AnotherCapture if one is
-    being captured, for which members have begun to revoke.
+    Raises AnotherHold if another hold has the partitions by then or announced them first, and
+    AnotherCapture if one is being captured, for which members have begun to revoke.
     """
     owners = {one.member_id for one in view.owners(partitions)}
     pool.join(new_members)
-    begin_at, interval_s = pool.channel.now(), new_members[0].interval_s
-    if waits_for_heartbeats(len(owners), len(view.readers), interval_s):
-        begin_at = next_heartbeats(owners, pool, interval_s, room_s=AHEAD_S) - AHEAD_S
-    while (left_s := begin_at - pool.channel.now()) > 0:
-        pool.channel.sleep(min(left_s, LOOK_EVERY_S))
-        pool.keep_all()
+    announcer = new_members[-1]
+    if waits_for_heartbeats(len(owners), len(view.readers), announcer.interval_s):
+        pool.bump_epoch()
+        pool.announce(announcer, partitions)
+        _give_way(partitions, announcer, pool)
+        begin_at = next_heartbeats(owners, pool, announcer.interval_s, room_s=AHEAD_S) - AHEAD_S
+        while (left_s := begin_at - pool.channel.now()) > 0:
+            pool.channel.sleep(min(left_s, LOOK_EVERY_S))
+            pool.keep_all()
+    _give_way(partitions, announcer, pool)
+
+
+def _give_way(partitions: frozenset[TopicPartition], announcer: Sentinel, pool: MemberPool) -> None:
     facts = pool.channel.ask(DescribeConsumer())
     refuse_what_is_held(facts, partitions, pool.own_ids)
+    # Of two that announced one partition each sees the other, and the same one goes on.
+    refuse_what_is_announced(facts, partitions, pool.own_ids, below=announcer.member_id)
     if is_being_captured(facts, pool.own_ids):
         raise AnotherCapture(BEING_CAPTURED)
 
@@ -59,10 +73,9 @@ def next_heartbeats(
     In seconds of the channel's clock, and at least `room_s` from now. The order is the one that
     takes least time from the first to the last of them.
 
-    The epoch of the group is bumped, and nothing else changed. As each member hears of it, the
-    group description shows the new epoch for it. Members of the pool are in the group already.
+    The epoch of the group was bumped just now, and nothing else changed. As each member hears of
+    it, the group description shows the new epoch for it.
     """
-    pool.bump_epoch()
     began = since = now = pool.channel.now()
     heard: dict[str, float] = {}
     bumped = 0

@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from toolkit.errors import Interrupted, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.error_codes import ErrorCode
+from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.consumer import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -25,7 +26,7 @@ from toolkit.kafka_io.membership.consumer import (
 )
 from toolkit.kafka_io.membership.group_config import ChangeConfig
 from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
-from toolkit.model import TopicPartition
+from toolkit.model import HoldNote, TopicPartition
 
 ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
 MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
@@ -103,7 +104,8 @@ class MemberPool:
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[ChangeConfig] = field(default_factory=list)
     holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
-    run_id: str = ""  # of the change that captures: what a killed keeper left is known by it
+    # Its run id names the change: what a killed keeper left is known by it.
+    note: HoldNote = field(default_factory=HoldNote)
     all_beat_at: float = 0  # when all are to say next that they are there
 
     @property
@@ -114,7 +116,7 @@ class MemberPool:
     def create_members(self, count: int, *, static: bool) -> list[Sentinel]:
         """Return new members, not joined yet; the range assignor takes them first, in order."""
         # It sorts by instance id, those without one last, and then by member id.
-        names = [f"!{number:05d}-{self.run_id}-{uuid4()}" for number in range(count)]
+        names = [f"!{number:05d}-{self.note.run_id}-{uuid4()}" for number in range(count)]
         return [Sentinel(name, name if static else None) for name in names]
 
     def join(self, new: Sequence[Sentinel]) -> None:
@@ -169,6 +171,11 @@ class MemberPool:
         self.join([idle])
         self.channel.ask(leave(idle.member_id))
         del self.members[idle.member_id]
+
+    def announce(self, member: Sentinel, partitions: Iterable[TopicPartition]) -> None:
+        """Have a member show what is to be captured, by whom and since when, until it holds."""
+        text = write_note(self.note, partitions)
+        member.update(self.channel.ask(member.heartbeat(rack_id=text)))
 
     def subscribe_at_once(
         self, asking: Sequence[tuple[Sentinel, Sequence[str]]], *, assignor: str | None = None

@@ -53,16 +53,25 @@ class GaveUp(NotCaptured):
 class AnotherHold(NotCaptured):
     """The group is held already; `paused` is what offsetbook's members there hold."""
 
+    does = "has already paused"
+    hint = "pause these partitions from there as well, or resume that pause first"
+
     def __init__(self, members: Iterable[Member]) -> None:
         members = list(members)
         super().__init__(
             "; ".join(
-                f"{holder_in_words(one)} has already paused {in_short(list(one.holds))}"
-                for one in members
+                f"{holder_in_words(one)} {self.does} {in_short(list(one.holds))}" for one in members
             ),
-            hint="pause these partitions from there as well, or resume that pause first",
+            hint=self.hint,
         )
         self.paused = frozenset(place for one in members for place in one.holds)
+
+
+class AnotherAnnounced(AnotherHold):
+    """The partitions are about to be captured by another hold; `holds` of members are these."""
+
+    does = "is just pausing"
+    hint = "see in a minute what became of that, and pause these partitions from there as well"
 
 
 class Contest:

@@ -38,6 +38,7 @@ from toolkit.planning.changes.targets import (
     ToEarliest,
     ToLatest,
     ToOffset,
+    from_group,
     from_offsets,
 )
 
@@ -240,6 +241,27 @@ def test_what_blocks_a_reset(about: Snapshot, rule: str, planned: int) -> None:
     plan = plan_reset(about, ToLatest(), groups=["g"])
 
     assert ([(rule, "block")], planned) == (rules(plan), len(changes(plan)))
+
+
+def test_what_an_open_transaction_is_about_to_change_in_the_source_is_not_taken_over() -> None:
+    """The offset of the other group is one moment from being another; the rest can be planned."""
+    here = facts(
+        AT_50,
+        replace(AT_50, partition=1),
+        replace(AT_50, group_id="source", offset=20, pending=True),
+        replace(AT_50, group_id="source", offset=30, partition=1),
+        groups=(idle(), idle("source")),
+    )
+    target = from_group(here, "source", source="from-group source")
+
+    plan = plan_reset(here, target, groups=["g"])
+    other = plan_reset(here, target, groups=["g"], topics=["orders:1"])
+
+    assert [("pending-transaction", "block", 0)] == [
+        (one.rule, one.severity, one.partition) for one in plan.findings
+    ]
+    assert "in the group that the offset is from" in plan.findings[0].why
+    assert {Severity.NOTE} == {one.severity for one in other.findings}
 
 
 def test_a_reset_of_paused_partitions_moves_them_while_the_group_lives() -> None:

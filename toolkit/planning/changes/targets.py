@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -21,6 +21,7 @@ from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Finding, Position, Severity
 from toolkit.planning.selection.group_selection import refuse_unread_commits
 from toolkit.planning.selection.partition_selection import TopicScope, ranges, scopes_of
+from toolkit.planning.selection.plan_parts import PENDING
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 LARGEST_OFFSET = 2**63 - 1
@@ -303,12 +304,13 @@ class FromOffsets(Target):
     Reset to given offsets: a file, another group, a backup. Created by `from_offsets`.
 
     `rows` has them by group; those under None are for every group. A `Position` includes metadata
-    and leader epoch.
+    and leader epoch. Of `pending` partitions another group's offset is about to change.
     """
 
     rows: Mapping[str | None, Mapping[TopicPartition, int | Position]]
     source: str  # as text, such as "from-file offsets.csv"
     cluster_id: str | None = None  # the cluster of the offsets, if known
+    pending: frozenset[TopicPartition] = frozenset()
 
     @property
     def words(self) -> str:
@@ -325,6 +327,9 @@ class FromOffsets(Target):
     def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
         mine = self.rows.get(place.group.group_id, {})
         rows = mine if place.partition in mine else self.rows[None]
+        if place.partition in self.pending:
+            why = f"{PENDING}, in the group that the offset is from"
+            return TargetOffset(rows[place.partition], why, "pending-transaction", Severity.BLOCK)
         return TargetOffset(rows[place.partition], "as given in the input")
 
     def findings(self, index: SnapshotIndex, groups: Sequence[Group]) -> Iterator[Finding]:
@@ -365,17 +370,17 @@ def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets
     """
     if any(problem.group_id == group_id and problem.hides_commits for problem in snapshot.problems):
         refuse_unread_commits(snapshot, group_id)
-    rows: Offsets = {
-        (None, TopicPartition(c.topic, c.partition)): Position.of(c)
-        for c in snapshot.commits
-        if c.group_id == group_id
+    commits = {
+        TopicPartition(c.topic, c.partition): c for c in snapshot.commits if c.group_id == group_id
     }
-    if not rows:
+    if not commits:
         refuse_unread_commits(snapshot, group_id)
         raise NotFound(
             f"group {shown_name(group_id)} has no committed offsets", hint="name another group"
         )
-    return from_offsets(rows, source=source)
+    rows: Offsets = {(None, place): Position.of(commit) for place, commit in commits.items()}
+    pending = frozenset(place for place, commit in commits.items() if commit.pending)
+    return replace(from_offsets(rows, source=source), pending=pending)
 
 
 def narrow(

@@ -36,6 +36,25 @@ def test_with_an_age_only_the_named_groups_are_shown(
     assert {group, other} <= {commit.group_id for commit in change.facts.commits}
 
 
+def test_a_named_group_is_not_ignored_where_the_whole_cluster_is_read(
+    operator: Operator, apps: Applications
+) -> None:
+    """A group that is only left out where nobody names it was said not to exist."""
+    topic = apps.create_topic(apps.name("orders"), records=3)
+    group, other = apps.name("idle"), apps.name("other")
+    for name in (group, other):
+        apps.commit(name, {TopicPartition(topic, 0): 1})
+    session = operator.with_policy(ignored_groups=(group, other)).session
+
+    change = session.delete_groups([group], empty_for="1d")
+    found = session.unsubscribed([group, "nobody"])
+
+    assert [group] == [found.group_id for found in change.facts.groups]
+    names = {found.group_id for found in found.facts.groups}
+    assert (True, False) == (group in names, other in names)
+    assert ["nobody"] == [one.group_id for one in found.facts.problems]
+
+
 @pytest.fixture
 def stem(apps: Applications) -> str:
     """Return how the names of three groups begin: one is idle, one to be protected, one live."""

@@ -8,6 +8,7 @@ from toolkit.journeys.change.change_facts import read_topics
 from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model.names import EVERY_NAME
 from toolkit.model.times import parse_duration
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.report.run_command import NotebookCall
@@ -27,7 +28,7 @@ def delete_groups(
     """
     choice = GroupChoice.of(groups)
     age = parse_duration(empty_for) if empty_for else None
-    facts = read_topics(access, () if age else choice.to_read)
+    facts = read_topics(access, (EVERY_NAME, *choice.to_read) if age else choice.to_read)
     if age:
         record_empty(access.state, facts)
     chosen = choice.narrow(facts)

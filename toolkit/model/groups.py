@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from toolkit.model.names import is_pattern, named
+from toolkit.model.names import EVERY_NAME, is_pattern, named
 from toolkit.model.offsets import TopicPartition
 
 
@@ -187,9 +187,9 @@ def names_meant(name: str, known: Collection[str]) -> list[str]:
 
     A name that a group has means that group alone, also where it is written in double quotes, as
     `""` for the empty name; any other is a shell pattern, in which `[*]` matches only a `*`. An
-    `ExactName` is no pattern.
+    `ExactName` is no pattern, and `EVERY_NAME` is no name.
     """
-    for exact in (name, named(name)):
+    for exact in (name, named(name)) if name is not EVERY_NAME else ():
         if exact in known:
             return [exact]
     return sorted(one for one in known if fnmatchcase(one, name)) if is_pattern(name) else []

@@ -30,6 +30,13 @@ class ExactName(str):
     __slots__ = ()
 
 
+class _EveryName(str):
+    __slots__ = ()
+
+
+EVERY_NAME = _EveryName("*")  # all groups, also where one is called so
+
+
 def is_pattern(name: str) -> bool:
     """Whether a name can be read as a shell pattern."""
     return not isinstance(name, ExactName) and any(sign in name for sign in "*?[")

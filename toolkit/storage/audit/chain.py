@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from toolkit.errors import StateFileError
 from toolkit.storage.formats.file_lock import undisturbed
+from toolkit.storage.formats.json_codec import RAW_DECODE
 
 LOG, HEAD, LOCK = "audit.jsonl", "audit.head", "audit.lock"
 OF_MONTH = "audit-{}.jsonl"  # the log of an earlier month, such as 2026-10
@@ -101,10 +102,10 @@ def open_line(line: bytes) -> SealedLine | None:
     steps = line[first:stop] if start >= 0 else b""
     rest = line[:first] + line[max(stop, first) : end] + b"}"
     try:
-        content = json.loads(rest.decode())
-        return SealedLine(
-            ChainPosition(int(content["seq"]), sealed), content["prev"], content, steps
-        )
+        text = rest.decode()
+        content, stop = RAW_DECODE(text)
+        position = ChainPosition(int(content["seq"]), sealed)
+        return SealedLine(position, content["prev"], content, steps) if stop == len(text) else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 

@@ -40,7 +40,7 @@ from toolkit.storage.audit.chain import (
     SealedLine,
     earlier_files,
 )
-from toolkit.storage.formats.json_codec import JsonFields, quoted, utc_text
+from toolkit.storage.formats.json_codec import RAW_DECODE, JsonFields, members, quoted, utc_text
 from toolkit.storage.plan_files import compact, filled, read_partition, read_position
 
 
@@ -228,7 +228,6 @@ ENTRY_FIELDS = frozenset(
 STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
-RAW_DECODE = json.JSONDecoder().raw_decode
 HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted", "who", "host")
 
 SCANNED_AT_ONCE = 1 << 20
@@ -330,9 +329,10 @@ def _step_counts(fields: JsonFields) -> StepCounts:
         for change in changes:
             found[change["status"]] = found.get(change["status"], 0) + 1
         counts = {
-            None if name is None else ChangeStatus(name): count for name, count in found.items()
+            None if name is None else members(ChangeStatus)[name]: count
+            for name, count in found.items()
         }
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError):
         for change in fields.many("changes", CHANGE_FIELDS):  # to name what is wrong
             _status(change)
         raise

@@ -39,6 +39,7 @@ def json_table(rows: Iterable[str], *, depth: int) -> JsonTable:
     return JsonTable(f"[\n{indent}  {text}\n{indent}]")
 
 
+RAW_DECODE = json.JSONDecoder().raw_decode  # two thirds of the time that `loads` takes
 quoted = lru_cache(4096)(json.dumps)  # of texts, most of which come again and again
 
 
@@ -115,6 +116,12 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return values
 
 
+@lru_cache
+def members(kind: type[Kind]) -> Mapping[str, Kind]:
+    """Return the members of an enum by value: an eighth of the time that `kind(value)` takes."""
+    return {member.value: member for member in kind}
+
+
 @dataclass(frozen=True, slots=True)
 class JsonFields:
     """One JSON object, read field by field; `place` says where it is, for what is wrong in it."""
@@ -139,7 +146,7 @@ class JsonFields:
 
     def texts(self, name: str) -> tuple[str, ...]:
         values = self.values[name]
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        if not isinstance(values, list) or not {*map(type, values)} <= {str}:
             self._refuse(name, "a list of texts")
         return tuple(values)
 
@@ -163,9 +170,10 @@ class JsonFields:
 
     def choice(self, name: str, kind: type[Kind]) -> Kind:
         try:
-            return kind(self.text(name))
-        except ValueError:
+            member: Kind = members(kind)[self.text(name)]
+        except KeyError:
             self._refuse(name, f"one of {', '.join(kind)}")
+        return member
 
     def optional(self, name: str, read: Callable[[str], Value]) -> Value | None:
         """Return what `read` makes of a field, or None where it holds null."""

@@ -170,6 +170,19 @@ def test_of_two_that_announce_the_one_with_the_lower_id_goes_on(
     refuse_what_is_announced(facts, orders(2), ("!2",), below=below)
 
 
+@pytest.mark.parametrize(("count", "is_shown"), [(2_000, True), (10_000, False)])
+def test_what_the_protocol_cannot_carry_is_not_announced(count: int, *, is_shown: bool) -> None:
+    """The capture goes on without; a request that cannot be written would have ended it."""
+    group = Group()
+    pool = MemberPool(group)
+    (member,) = pool.create_members(1, static=False)
+
+    pool.announce(member, orders(*range(count)))
+
+    shown = [read_note(one.rack_id).paused for one in group.requests]
+    assert shown == ([tuple(sorted(orders(*range(count))))] if is_shown else [])
+
+
 def announced(group: ConsumerFacts) -> list[tuple[TopicPartition, ...]]:
     """Return what each of offsetbook's members announces."""
     holders = [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]

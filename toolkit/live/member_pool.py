@@ -29,6 +29,7 @@ from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
 from toolkit.model import HoldNote, TopicPartition
 
 ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
+LONGEST_NOTE = 16_000  # characters; a text of the protocol ends at 32,767 bytes
 MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
 # While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
 MAX_LEAVERS_FOR_LATE_HEARTBEAT = 40
@@ -173,9 +174,14 @@ class MemberPool:
         del self.members[idle.member_id]
 
     def announce(self, member: Sentinel, partitions: Iterable[TopicPartition]) -> None:
-        """Have a member show what is to be captured, by whom and since when, until it holds."""
+        """
+        Have a member show what is to be captured, by whom and since when, until it holds.
+
+        What is too long for that is not shown: others then wait, and are refused after that.
+        """
         text = write_note(self.note, partitions)
-        member.update(self.channel.ask(member.heartbeat(rack_id=text)))
+        if len(text) <= LONGEST_NOTE:
+            member.update(self.channel.ask(member.heartbeat(rack_id=text)))
 
     def subscribe_at_once(
         self, asking: Sequence[tuple[Sentinel, Sequence[str]]], *, assignor: str | None = None

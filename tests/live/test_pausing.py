@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
@@ -28,9 +29,11 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.model import TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
+from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import find_orphaned_holds
 from toolkit.plan import Action, ChangeStatus, Intent
-from toolkit.planning.changes.move import MoveRequest, move_back
+from toolkit.plan.approvals import Approval
+from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.storage.audit import Event
@@ -312,6 +315,29 @@ def test_a_move_that_a_rule_stops_moves_nothing(shared_holding: MakeHolding) -> 
 
     assert frozenset() == one.paused
     one.live.applications.until_delivered(one.live.places)
+
+
+@pytest.mark.parametrize("then", ["stale-plan", "topic-recreated"])
+def test_a_move_is_of_the_topic_and_the_hour_that_were_approved(
+    shared_holding: MakeHolding, then: str
+) -> None:
+    """Nothing is paused for a plan of long ago, or of a topic that was created again since."""
+    one = shared_holding("librdkafka-consumer")
+    group, topic = one.live.group, one.live.topics[0]
+    eventually(lambda: min(one.committed(1).values()) > 3)
+    now = one.operator.facts(group, topics=one.live.topics)
+    earlier = {
+        "stale-plan": replace(now, taken_at=now.taken_at - timedelta(hours=2)),
+        "topic-recreated": replace(now, topic_ids={topic: str(uuid4())}),
+    }
+    planned = plan_move(earlier[then], MoveRequest(ToOffset(3), group, (one.live.scope(1),)))
+    approval = Approval(planned.plan.fingerprint, "a test")
+
+    with pytest.raises(Blocked, match=then):
+        move(planned, one.operator.cluster, approval, state=one.operator.state)
+
+    assert [] == list(one.operator.log)
+    assert frozenset() == one.paused
 
 
 def test_a_python_caller_pauses_lists_and_resumes(shared_holding: MakeHolding) -> None:

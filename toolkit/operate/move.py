@@ -131,7 +131,9 @@ class _Mover:
                 if not self.hold(pause):
                     return
             facts = self.facts(planned)
-            exact = planned.replan(facts)
+            exact = planned.exact(facts)
+            if not (pause and pause.steps):  # else the pause was as young, and of these topics
+                exact = replace(exact, made_at=planned.plan.made_at)
             if exact.steps:
                 applied = self.apply(exact)
                 self.exact = self.exact or exact
@@ -203,7 +205,7 @@ class _Mover:
             if not late or not self.exact or not moves_left:
                 break
             again = move_again(self.exact, late)
-            exact = again.replan(self.facts(again))
+            exact = again.exact(self.facts(again))
             if exact.steps:
                 self.apply(exact)
         return watch
@@ -236,7 +238,10 @@ class _Mover:
         facts = self.facts(planned)
         if not is_holdable(facts, self.group_id):
             return None
-        return plan_pause(facts, group=self.group_id, topics=_scopes(planned.plan), terms=terms)
+        pause = plan_pause(facts, group=self.group_id, topics=_scopes(planned.plan), terms=terms)
+        # Before anything is paused, it is checked what was approved, and when.
+        topic_ids = {**pause.topic_ids, **planned.plan.topic_ids}
+        return replace(pause, made_at=planned.plan.made_at, topic_ids=topic_ids)
 
     def facts(self, planned: PlannedMove) -> Snapshot:
         topics = sorted({change.partition.topic for _, change in planned.plan.changes})

@@ -81,6 +81,11 @@ class PlannedMove(NamedTuple):
     replan: Replan
     at: datetime | None = None
 
+    def exact(self, facts: Snapshot) -> Plan:
+        """Plan again from later facts, for the topics of the approved plan and no later ones."""
+        plan = self.replan(facts)
+        return replace(plan, topic_ids={**plan.topic_ids, **self.plan.topic_ids})
+
 
 def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     """
@@ -133,15 +138,14 @@ def saved_move(plan: Plan) -> PlannedMove:
     Its target is the one it was planned with or, if that named offsets, those of the plan.
     """
     (group,) = plan.group_ids
-    target, topics = _saved_target(plan), plan.topic_ids
+    target = _saved_target(plan)
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in plan.changes))
 
     def replan(facts: Snapshot) -> Plan:
         known = facts if is_holdable(facts, group) else assume_held(facts, group)
         allowed = NEW_TOPICS in plan.allows
         exact = plan_reset(known, target, groups=[group], topics=scopes, new_topics=allowed)
-        # A topic that was deleted and created again since is another topic.
-        return replace(_exact(exact, plan.request), topic_ids={**exact.topic_ids, **topics})
+        return _exact(exact, plan.request)
 
     return PlannedMove(plan, replan, target.at if isinstance(target, ToDatetime) else None)
 

@@ -24,6 +24,7 @@ from toolkit.planning.changes.targets import (
     from_offsets,
     parse_target,
 )
+from toolkit.planning.changes.topic_recreated import OffsetsOrigin
 from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.offsets_files import read_offsets
@@ -67,7 +68,8 @@ def target(
         return RequestedTarget(FromGroup(value), mode, value)
     if mode == FROM_FILE:
         saved = read_offsets(Path(value))
-        rows = from_offsets(saved.rows, source=f"{mode} {value}", cluster_id=saved.cluster_id)
+        origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
+        rows = from_offsets(saved.rows, source=f"{mode} {value}", origin=origin)
         return RequestedTarget(rows, mode, value)
     found = parse_target(mode, value, now=now or datetime.now(UTC), past_end=past_end)
     return RequestedTarget(found, mode, value, past_end)

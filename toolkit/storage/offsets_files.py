@@ -137,6 +137,9 @@ def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:
     chosen = [commit for commit in snapshot.commits if commit.group_id in group_ids]
     types = {g.group_id: g.type for g in snapshot.groups if g.group_id in group_ids}
     ids = snapshot.topic_ids
+    # What was committed for an earlier topic of the same name is saved as that.
+    earlier = {c.topic: c.topic_id for c in chosen if c.topic_id not in {"", ids.get(c.topic, "")}}
+    ids = {**ids, **earlier}
     return SavedOffsets(
         tuple(sorted(chosen, key=_order)),
         snapshot.cluster,

@@ -29,6 +29,7 @@ from toolkit.model import Commit, GroupType, LogOffsets, Snapshot, TimedOffset, 
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at, moved_to
+from toolkit.planning.changes.topic_recreated import doubt_of, is_another_topic
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_plannable, why_not_idle
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
@@ -43,7 +44,6 @@ from toolkit.planning.selection.plan_parts import (
     block,
     commit_step,
     note,
-    pending,
     plan_of,
 )
 
@@ -72,12 +72,7 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
         if not scopes:
             yield from uncommitted(facts, source, target)
         yield from is_new(facts, target)
-        committed = facts.commits(source)
-        why = f"committed offset of {shown_name(source)}"
-        positions = {
-            p: (Position.of(committed[p]), why) for p in chosen.partitions if p in committed
-        }
-        yield from commit_step(facts, target, positions)
+        yield from commit_step(facts, target, _positions(facts, source, chosen.partitions))
 
     what = ", ".join([f"copy {shown_name(source)} to {shown_name(target)}", *map(str, scopes)])
     allows = frozenset({NEW_GROUP})
@@ -113,9 +108,7 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
         yield note("no-commit", "no committed offsets to copy", source)
     if not committed or refusals:
         return
-    why = f"committed offset of {shown_name(source)}"
-    positions = {p: (Position.of(commit), why) for p, commit in committed.items()}
-    made = tuple(commit_step(facts, target, positions))
+    made = tuple(commit_step(facts, target, _positions(facts, source, committed)))
     yield from about_source(facts, source, committed)
     yield from uncommitted(facts, source, target)
     yield from made
@@ -123,6 +116,21 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
         why = f"kept as {shown_name(target)}"
         gone = [Change(p, Position.of(c), None, why) for p, c in committed.items()]
         yield facts.step(source, Action.DELETE_GROUP, gone, needs=target)
+
+
+def _positions(
+    facts: Facts, source: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[Position, str]]:
+    """Return what to commit of what the source has committed, and why."""
+    committed, known = facts.commits(source), facts.index.snapshot
+    why, positions = f"committed offset of {shown_name(source)}", {}
+    for partition in partitions:
+        if commit := committed.get(partition):
+            position = Position.of(commit)
+            if is_another_topic({commit.topic: commit.topic_id}, known.topic_ids, commit.topic):
+                position, _ = moved_to(commit.offset, position, known.logs[partition])
+            positions[partition] = position, why
+    return positions
 
 
 def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
@@ -141,15 +149,16 @@ def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
 def about_source(
     facts: Facts, group_id: str, partitions: Iterable[TopicPartition]
 ) -> Iterator[Finding]:
-    """Yield findings about the source: it is live, or a transaction is pending."""
+    """Yield findings about the source: it is live, or an offset is not to be taken over."""
     group, committed = facts.groups[group_id], facts.commits(group_id)
     if group.is_live:
         at = facts.index.snapshot.taken_at
         why = f"group is {group.state}; its offsets as of {at:%H:%M:%S} UTC are copied"
         yield note("source-live", why, group_id)
     for partition in partitions:
-        if partition in committed and committed[partition].pending:
-            yield pending(group_id, partition)
+        commit = committed.get(partition)
+        if doubt := commit and doubt_of(commit, facts.index.snapshot.topic_ids):
+            yield block(doubt.rule, doubt.why, group_id, partition)
 
 
 def uncommitted(facts: Facts, group_id: str, target: str) -> Iterator[Finding]:

@@ -34,6 +34,7 @@ from toolkit.planning.changes.targets import (
     from_offsets,
     parse_target,
 )
+from toolkit.planning.changes.topic_recreated import OffsetsOrigin
 from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import note
@@ -172,7 +173,8 @@ def _saved_target(plan: Plan) -> Target:
         for step, change in plan.changes
         if change.after
     }
-    return from_offsets(rows, source="the saved plan", cluster_id=plan.cluster_id)
+    origin = OffsetsOrigin(plan.cluster_id, plan.topic_ids)
+    return from_offsets(rows, source="the saved plan", origin=origin)
 
 
 def _recomputes(words: str) -> bool:
@@ -193,7 +195,9 @@ def move_back(done: Plan, run_id: str, *, hold_facts: HoldFacts = NO_HOLD_FACTS)
         (group, change.partition): change.before for _, change in done.changes if change.before
     }
     source = f"as before run {run_id}"
-    target = from_offsets(before, source=source, cluster_id=done.cluster_id)
+    target = from_offsets(
+        before, source=source, origin=OffsetsOrigin(done.cluster_id, done.topic_ids)
+    )
     return MoveRequest(target, group, hold_facts=hold_facts)
 
 

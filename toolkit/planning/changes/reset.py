@@ -14,6 +14,7 @@ from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.changes.clamp import clamp_to_log, moved_to
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, narrow
+from toolkit.planning.changes.topic_recreated import with_recreated_topics
 from toolkit.planning.selection.group_selection import (
     choose_groups,
     commit_action,
@@ -57,7 +58,8 @@ def plan_reset(
 
     words = f"reset {', '.join([list_names(groups), *map(str, scopes)])} {target.words}"
     allows = frozenset({NEW_TOPICS} if new_topics else ())
-    return plan_of(snapshot, parts(), intent=Intent.RESET, request=words, allows=allows)
+    known = with_recreated_topics(parts(), target.origin, snapshot)
+    return plan_of(snapshot, known, intent=Intent.RESET, request=words, allows=allows)
 
 
 def may_have_committed(snapshot: Snapshot, topics: Collection[str]) -> set[str]:

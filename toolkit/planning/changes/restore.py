@@ -18,7 +18,7 @@ from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.planning.changes.clamp import clamp_to_log
 from toolkit.planning.changes.copy import is_new
 from toolkit.planning.changes.targets import narrow
-from toolkit.planning.changes.topic_recreated import with_recreated_topics
+from toolkit.planning.changes.topic_recreated import OffsetsOrigin, with_recreated_topics
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
     choose_partitions,
@@ -52,7 +52,7 @@ def plan_restore(
     facts = Facts.of(snapshot)
     by_group = _by_group(saved)
     names, missing = _choose(by_group, groups)
-    then = saved.topic_ids if saved.cluster_id == snapshot.cluster_id else {}
+    origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
     if into is not None and len(names) != 1:
         raise UsageError(
             f"the offsets of {len(names):,} groups cannot be restored into one group, {into!r}",
@@ -69,7 +69,7 @@ def plan_restore(
             if saved.cluster_id is None:  # offsets alone
                 positions = _as_committed(positions, facts.commits(target))
             restored = _restored(facts, target, positions, scopes)
-            yield from with_recreated_topics(restored, then, snapshot)
+            yield from with_recreated_topics(restored, origin, snapshot)
 
     taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC" if saved.taken_at else "a CSV file"
     which = " ".join(map(shown_name, groups)) or "all"

@@ -19,9 +19,9 @@ from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Finding, Position, Severity
+from toolkit.planning.changes.topic_recreated import Doubt, OffsetsOrigin, doubt_of
 from toolkit.planning.selection.group_selection import refuse_unread_commits
 from toolkit.planning.selection.partition_selection import TopicScope, ranges, scopes_of
-from toolkit.planning.selection.plan_parts import PENDING
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 LARGEST_OFFSET = 2**63 - 1
@@ -65,6 +65,11 @@ class Target(Protocol):
     def named(self, _group_id: str) -> Mapping[TopicPartition, int | Position] | None:
         """Return the partitions that the target itself names for a group; None: any."""
         return None
+
+    @property
+    def origin(self) -> OffsetsOrigin:
+        """Where offsets that it has are from."""
+        return OffsetsOrigin()
 
     def findings(self, _index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield findings about the target as a whole."""
@@ -304,13 +309,13 @@ class FromOffsets(Target):
     Reset to given offsets: a file, another group, a backup. Created by `from_offsets`.
 
     `rows` has them by group; those under None are for every group. A `Position` includes metadata
-    and leader epoch. Of `pending` partitions another group's offset is about to change.
+    and leader epoch. `doubts` are why an offset of another group is not to be taken over.
     """
 
     rows: Mapping[str | None, Mapping[TopicPartition, int | Position]]
     source: str  # as text, such as "from-file offsets.csv"
-    cluster_id: str | None = None  # the cluster of the offsets, if known
-    pending: frozenset[TopicPartition] = frozenset()
+    origin: OffsetsOrigin = field(default_factory=OffsetsOrigin)
+    doubts: Mapping[TopicPartition, Doubt] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -327,15 +332,15 @@ class FromOffsets(Target):
     def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
         mine = self.rows.get(place.group.group_id, {})
         rows = mine if place.partition in mine else self.rows[None]
-        if place.partition in self.pending:
-            why = f"{PENDING}, in the group that the offset is from"
-            return TargetOffset(rows[place.partition], why, "pending-transaction", Severity.BLOCK)
+        if doubt := self.doubts.get(place.partition):
+            why = f"{doubt.why}, in the group that the offset is from"
+            return TargetOffset(rows[place.partition], why, doubt.rule, Severity.BLOCK)
         return TargetOffset(rows[place.partition], "as given in the input")
 
     def findings(self, index: SnapshotIndex, groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield findings: another cluster, rows for other groups, groups without rows."""
-        if self.cluster_id not in {None, index.snapshot.cluster_id}:
-            why = f"these offsets are from another cluster, id {self.cluster_id!r}"
+        if self.origin.cluster_id not in {None, index.snapshot.cluster_id}:
+            why = f"these offsets are from another cluster, id {self.origin.cluster_id!r}"
             yield Finding("other-cluster", Severity.BLOCK, why)
         selected = {group.group_id for group in groups}
         others = sorted(name for name in self.rows if name is not None and name not in selected)
@@ -350,7 +355,12 @@ class FromOffsets(Target):
                 yield Finding("no-row", Severity.BLOCK, "the input has no row for this group", name)
 
 
-def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None) -> FromOffsets:
+def from_offsets(
+    offsets: Offsets,
+    *,
+    source: str,
+    origin: OffsetsOrigin = OffsetsOrigin(),  # noqa: B008 - it is frozen
+) -> FromOffsets:
     """Return a target from rows of `source`. Raises UsageError for a negative offset."""
     rows: dict[str | None, dict[TopicPartition, int | Position]] = defaultdict(dict)
     for (group_id, partition), row in offsets.items():
@@ -359,7 +369,7 @@ def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None
             where = f"{partition.topic}:{partition.partition}"
             raise UsageError(f"an offset cannot be negative: {offset} for {where}")
         rows[group_id][partition] = row
-    return FromOffsets(dict(rows), source, cluster_id)
+    return FromOffsets(dict(rows), source, origin)
 
 
 def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets:
@@ -378,9 +388,17 @@ def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets
         raise NotFound(
             f"group {shown_name(group_id)} has no committed offsets", hint="name another group"
         )
-    rows: Offsets = {(None, place): Position.of(commit) for place, commit in commits.items()}
-    pending = frozenset(place for place, commit in commits.items() if commit.pending)
-    return replace(from_offsets(rows, source=source), pending=pending)
+    doubts = {
+        place: doubt
+        for place, commit in commits.items()
+        if (doubt := doubt_of(commit, snapshot.topic_ids))
+    }
+    rows: dict[tuple[str | None, TopicPartition], int | Position] = {
+        # The leader epoch and the metadata of an earlier topic are of deleted records.
+        (None, place): commit.offset if place in doubts else Position.of(commit)
+        for place, commit in commits.items()
+    }
+    return replace(from_offsets(rows, source=source), doubts=doubts)
 
 
 def narrow(

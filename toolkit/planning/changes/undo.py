@@ -52,7 +52,7 @@ def plan_undo(
     if done.steps and done.intent in {Intent.PAUSE, Intent.RESUME}:
         return _undo_hold(done, snapshot, request)
     facts = Facts.of(snapshot)
-    then = done.topic_ids if done.cluster_id == snapshot.cluster_id else {}
+    origin = topic_recreated.OffsetsOrigin(done.cluster_id, done.topic_ids)
     undone = {step.needs: step.group_id for step in done.steps if step.needs is not None}
     parts: list[Part] = []
     for step in reversed(done.steps):
@@ -65,7 +65,7 @@ def plan_undo(
         parts += [
             replace(part, needs=needs) if waits and isinstance(part, Step) else part
             for part in topic_recreated.with_recreated_topics(
-                _undo(step, facts, moved), then, snapshot
+                _undo(step, facts, moved), origin, snapshot
             )
         ]
     if not parts:

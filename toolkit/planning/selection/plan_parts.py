@@ -161,7 +161,7 @@ def out_of_range(offset: int, log_start: int, log_end: int) -> str:
 
 
 def pending(group_id: str, partition: TopicPartition) -> Finding:
-    """Return what blocks where an open transaction would commit over a change, or after a copy."""
+    """Return what blocks where an open transaction would commit over a change."""
     return block("pending-transaction", PENDING, group_id, partition)
 
 

@@ -30,14 +30,14 @@ from toolkit.journeys.reset import target
 from toolkit.model import TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
-from toolkit.operate.orphaned_holds import find_orphaned_holds
+from toolkit.operate.orphaned_holds import find_orphaned_holds, still_withheld
 from toolkit.plan import Action, ChangeStatus, Intent
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.storage.audit import Event
-from toolkit.storage.hold_files import HoldStatus, has_live_keeper
+from toolkit.storage.hold_files import HoldStatus, PlannedEnd, has_live_keeper
 from toolkit.storage.undo_records import read_undo_record
 
 pytestmark = pytest.mark.live("consumers and keepers run")
@@ -152,6 +152,47 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(shared_holding: MakeHol
     assert [] == delivered_during(log, held, paused_at, time.time())
     one.resume()
     one.live.applications.until_delivered(one.live.places)
+
+
+def test_what_is_resumed_without_its_keeper_is_not_said_to_have_ended_alone(
+    shared_holding: MakeHolding,
+) -> None:
+    """The log has who resumed it, and not that the broker did, at its session timeout."""
+    one = shared_holding("librdkafka-consumer")
+    one.pause(1, 4)
+    kill_keepers(one.path)
+
+    one.resume(1)
+    assert (HoldStatus.HELD, one.live.places_of(4)) == (one.record.status, set(one.record.held))
+    one.resume(4)
+
+    assert (HoldStatus.ENDED, PlannedEnd.RESUMED) == (one.record.status, one.record.planned_end)
+    assert [] == find_orphaned_holds(one.operator.cluster, one.operator.state)
+    assert 2 == sum(
+        entry.intent is Intent.RESUME and entry.event is Event.OUTCOME for entry in one.operator.log
+    )
+
+
+@pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer"])
+def test_what_another_operator_holds_is_no_hold_of_a_dead_keeper(
+    shared_holding: MakeHolding, kind: str
+) -> None:
+    """What is paused from elsewhere since is paused already; the new keeper has the rest alone."""
+    one = shared_holding(kind)
+    other, session = one.elsewhere(), one.operator.session
+    one.pause(1, 4)
+    kill_keepers(one.path)
+    other.resume(1, 4)
+    other.pause(1)
+
+    assert frozenset() == still_withheld(one.operator.cluster, one.live.group, one.operator.state)
+    change = session.pause(one.live.group, [one.live.scope(1, 4)])
+    assert [one.live.places[4]] == [changed.partition for _, changed in change.plan.changes]
+    assert once_at_rest(lambda: carried_out(change)).is_done
+
+    assert one.live.places_of(4) == set(one.record.held)
+    assert {"1"} == {str(p.partition) for p in other.record.held}
+    assert one.live.places_of(1, 4) == one.paused
 
 
 @pytest.mark.parametrize("broken", ["socket", "file"])

@@ -50,6 +50,7 @@ from toolkit.storage.hold_files import (
     HoldStatus,
     has_live_keeper,
     hold_path,
+    note_released,
     read_hold,
     write_hold,
 )
@@ -128,7 +129,7 @@ class HoldExecutor:
         holds = step.action is Action.HOLD
         own_note = None
         if why and holds:  # what another operator holds now was not done here
-            record = read_hold(hold_path(self.state, self.case.plan.cluster_id, step.group_id))
+            record = read_hold(self.path_of(step))
             own_note = record.note if record else HoldNote()
         try:
             after = self.wait_for(
@@ -143,6 +144,9 @@ class HoldExecutor:
             )
             for partition in partitions
         }
+        if not holds:
+            gone = {p for p, (status, _) in results.items() if status is ChangeStatus.DONE}
+            note_released(self.path_of(step), frozenset(gone))
         if stopped := self.stopped():  # unchanged, but not because a broker refused it
             results |= {
                 partition: (ChangeStatus.NOT_TRIED, stopped)
@@ -155,15 +159,16 @@ class HoldExecutor:
         """
         Hold partitions with the existing keeper or a new one.
 
-        The keeper is also asked for those that its record names and the broker does not show: it
-        may have lost them and not know that yet.
+        The keeper is also asked for those that its record names and the broker does not show as
+        held by its members: it may have lost them and not know that yet.
         """
-        path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
-        has_keeper, record = has_live_keeper(path), read_hold(path)
-        if not has_keeper:
+        path = self.path_of(step)
+        goes_on, record = has_live_keeper(path), read_hold(path)
+        if not goes_on:
             start = self.record(step, partitions)
             if record and record.status is HoldStatus.HELD and self.is_orphaned(record):
                 # Without a process: the new keeper says when it is there.
+                goes_on = True
                 start = replace(record, wanted=record.held, note=start.note, pid=0)
             there = {member.member_id for member in self.holders(step.group_id)}
             handle = start_keeper(path, start)
@@ -174,13 +179,17 @@ class HoldExecutor:
                 self.clear_away(step, path, there)
                 raise
         held = frozenset(record.held if record else ())
-        if has_keeper:
-            held &= before.keys()
+        if record and goes_on:
+            held = record.held_in(before)
         if record and (missing := partitions - held):
             request = {"do": "add", "partitions": sorted(missing), "for_s": self.longest_s}
             answer = ask_keeper(record.socket, request)
             if not answer["ok"]:
                 raise NotCaptured(answer["words"])
+
+    def path_of(self, step: Step) -> Path:
+        """Return the hold file of the step's group."""
+        return hold_path(self.state, self.case.plan.cluster_id, step.group_id)
 
     @property
     def longest_s(self) -> float | None:
@@ -215,7 +224,7 @@ class HoldExecutor:
 
     def is_orphaned(self, record: HoldRecord) -> bool:
         """Return whether members of a dead keeper still hold partitions."""
-        return bool(self.paused(record.group_id).keys() & frozenset(record.held))
+        return bool(record.held_in(self.paused(record.group_id)))
 
     def record(self, step: Step, partitions: Collection[TopicPartition]) -> HoldRecord:
         """Return the record of a new hold."""
@@ -257,7 +266,7 @@ class HoldExecutor:
         self, step: Step, partitions: frozenset[TopicPartition]
     ) -> frozenset[TopicPartition]:
         """Release those of the partitions that the user's keeper holds, and return them."""
-        path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
+        path = self.path_of(step)
         try:
             return release_by_keeper(path, partitions)
         except (HoldLost, StateFileError):

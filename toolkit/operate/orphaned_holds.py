@@ -17,7 +17,7 @@ from typing import NamedTuple
 from toolkit.errors import Blocked, StateFileError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.groups.describe_groups import read_paused
+from toolkit.kafka_io.groups.describe_groups import Paused, read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.live.hold_end_record import record_end
 from toolkit.model import Cluster, Problem, TopicPartition
@@ -88,9 +88,11 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
     if not left:
         return frozenset()
     with connected(cluster) as connection:
-        held = {p for r in left if r.cluster_id == connection.cluster_id for p in r.held}
-        paused = _paused(connection, group_id) if held else frozenset()
-    return frozenset() if isinstance(paused, Problem) else paused & held
+        here = [record for record in left if record.cluster_id == connection.cluster_id]
+        paused = _paused(connection, group_id) if here else {}
+    if isinstance(paused, Problem):
+        return frozenset()
+    return frozenset[TopicPartition]().union(*(record.held_in(paused) for record in here))
 
 
 def holds_without_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
@@ -106,7 +108,7 @@ def _reconcile(path: Path, record: HoldRecord, connection: Connection) -> Iterat
     paused = _paused(connection, record.group_id)
     if isinstance(paused, Problem):
         return  # later, when it can be read
-    held = paused & frozenset(record.held)
+    held = record.held_in(paused)
     if not held:
         with keeper_lock(path):
             if read_hold(path) != record:
@@ -117,10 +119,9 @@ def _reconcile(path: Path, record: HoldRecord, connection: Connection) -> Iterat
     yield OrphanedHold(record, held)
 
 
-def _paused(connection: Connection, group_id: str) -> frozenset[TopicPartition] | Problem:
+def _paused(connection: Connection, group_id: str) -> Paused | Problem:
     listed, problems = list_groups(connection)
     groups = [group for group in listed if group.group_id == group_id]
     if not groups:
-        return problems[0] if problems else frozenset()
-    shown = read_paused(connection, groups[0])
-    return shown if isinstance(shown, Problem) else frozenset(shown)
+        return problems[0] if problems else {}
+    return read_paused(connection, groups[0])

@@ -12,7 +12,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import Blocked, StateFileError
-from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
+from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, Member, TopicPartition
 from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
 from toolkit.storage.formats.file_lock import lock_file, try_lock, wait_for_lock
 from toolkit.storage.formats.json_codec import utc_text
@@ -70,6 +70,12 @@ class HoldRecord:
     socket: str = ""
     pid: int = 0
 
+    def held_in(self, paused: Mapping[TopicPartition, Member]) -> frozenset[TopicPartition]:
+        """Return which of the paused partitions of a group the members of this hold have."""
+        own = {self.members.get("member_id")}
+        own |= {holder["member_id"] for holder in self.members.get("holders", ())}
+        return frozenset(p for p in self.held if p in paused and paused[p].member_id in own)
+
 
 def hold_path(state: Path, cluster_id: str, group_id: str) -> Path:
     return state / "holds" / file_name(cluster_id) / f"{file_name(group_id)}.json"
@@ -98,6 +104,19 @@ def read_hold(path: Path) -> HoldRecord | None:
             f"hold file {path} is damaged: {exc}",
             hint="list and resume holds without it: offsetbook paused-partitions",
         ) from exc
+
+
+def note_released(path: Path, partitions: frozenset[TopicPartition]) -> None:
+    """Write down that partitions were resumed, if no keeper is there to do so."""
+    # A damaged file says of nothing that it is held.
+    with suppress(Blocked, StateFileError), keeper_lock(path):
+        record = read_hold(path)
+        if record and record.status is HoldStatus.HELD and partitions.intersection(record.held):
+            if held := tuple(place for place in record.held if place not in partitions):
+                write_hold(path, replace(record, held=held))
+            else:
+                ended = replace(record, status=HoldStatus.ENDED, words=PlannedEnd.RESUMED, held=())
+                write_hold(path, replace(ended, planned_end=PlannedEnd.RESUMED))
 
 
 def has_live_keeper(path: Path) -> bool:

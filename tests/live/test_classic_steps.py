@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 import pytest
 from recipe_runs import ScriptedChannel, SentAhead, orders
 
-from toolkit.errors import Blocked, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
+from toolkit.errors import (
+    Blocked,
+    BrokerRefused,
+    ClusterUnreachable,
+    HoldLost,
+    Interrupted,
+    NotCaptured,
+)
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.kafka_io.membership.classic import (
@@ -100,6 +107,7 @@ class Coordinator(ScriptedChannel):
     insists: bool = False  # whether who was removed claims what it had; nothing more comes of it
     claims: list[Join] = field(default_factory=list)  # those of ours
     heartbeat_errors: list[int] = field(default_factory=list)  # of the next ones
+    join_errors: list[int] = field(default_factory=list)
     counts: int = 6
     holders: list[str] = field(default_factory=list)  # ids of ours that are out
     joined: set[str] = field(default_factory=set)
@@ -168,6 +176,8 @@ class Coordinator(ScriptedChannel):
                 answer = TopicsFound(0, dict.fromkeys(names, topic))
             case FetchCommits():
                 answer = CommitsFound(0, dict.fromkeys(orders(*range(6)), int(self.clock * 10)))
+            case Join() if self.join_errors:
+                answer = JoinResult(self.join_errors.pop(0))
             case Join():
                 answer = self.join(request)
             case Sync():
@@ -471,6 +481,32 @@ def test_a_group_that_another_member_leads_all_the_same_is_left(mode: Mode) -> N
     group.leads, group.heartbeat_errors = "c-1", [27]
     with pytest.raises(HoldLost, match=words):
         hold.keep(group)
+    assert [] == group.holders
+
+
+@each
+@pytest.mark.parametrize("code", [14, 15, 16])
+def test_a_coordinator_that_moves_during_a_rebalance_ends_no_hold(mode: Mode, code: int) -> None:
+    """The join is sent again with the next heartbeat; meanwhile the group waits for it."""
+    hold, group = captured(mode, 1)
+    group.heartbeat_errors, group.join_errors = [27], [code]
+
+    with pytest.raises(BrokerRefused, match="goes on later"):
+        hold.keep(group)
+    hold.keep(group)
+
+    check_shared_out(hold, group, 1)
+
+
+@each
+def test_who_may_not_join_any_more_leaves(mode: Mode) -> None:
+    """The members would wait for it until its session has ended."""
+    hold, group = captured(mode, 1)
+    group.heartbeat_errors, group.join_errors = [27], [30]
+
+    with pytest.raises(HoldLost, match="no longer group leader"):
+        hold.keep(group)
+
     assert [] == group.holders
 
 

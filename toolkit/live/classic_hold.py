@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from toolkit.errors import HoldLost, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note, write_note
@@ -24,7 +24,6 @@ from toolkit.kafka_io.membership.classic import (
     DescribeClassic,
     Join,
     JoinResult,
-    Leave,
 )
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
 from toolkit.live.choose_capture import capture_lead, count_partitions, topics_of
@@ -293,12 +292,6 @@ class ClassicHold(LeaderHold):
         if member.protocol.cooperative:
             self._unreleased = self.held & _owned(group) if is_stable else self.held
         return 0
-
-    def _leave(self, channel: RecipeChannel, why: str) -> NoReturn:
-        member_id = self._joined().member_id
-        self._forget_member()
-        channel.ask(Leave((member_id,)))
-        raise HoldLost(why)
 
     def _joined(self) -> SentinelMember:
         if self._member is None:

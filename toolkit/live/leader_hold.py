@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import NoReturn
 
-from toolkit.errors import BrokerRefused, HoldLost
-from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.errors import BrokerRefused, HoldLost, ToolkitError
+from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, JoinResult, Leave
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import HoldNote, TopicPartition
@@ -60,8 +62,11 @@ class LeaderHold(ABC):
                 code = self._lead(channel, answer)
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             raise self._lost(FORGOTTEN)
+        if code in ASK_AGAIN:  # the coordinator moves, and the new one is not ready yet
+            self._changed = True
+            raise BrokerRefused(f"a rebalance of a hold goes on later: {reason(code, 'Read')}")
         if code != ErrorCode.NONE:
-            raise HoldLost(f"no longer group leader: {reason(code, 'Read')}")
+            self._leave(channel, f"no longer group leader: {reason(code, 'Read')}")
         self._changed = False
 
     def _keep_only(self, channel: RecipeChannel, left: frozenset[TopicPartition]) -> None:
@@ -81,6 +86,14 @@ class LeaderHold(ABC):
         """Forget our member, and return the error to raise."""
         self._forget_member()
         return HoldLost(why)
+
+    def _leave(self, channel: RecipeChannel, why: str) -> NoReturn:
+        """Leave, because the members would wait for ours until its session ends; say why."""
+        member_id = self._heartbeat().member_id
+        self._forget_member()
+        with suppress(ToolkitError):
+            channel.ask(Leave((member_id,)))
+        raise HoldLost(why)
 
     @abstractmethod
     def _heartbeat(self) -> ClassicHeartbeat:

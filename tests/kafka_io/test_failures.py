@@ -184,6 +184,10 @@ def test_what_acls_may_hide_is_no_empty_answer(
     by_tool = run("consumer-groups", "--list", "--cluster", "secured")
     with pytest.raises(NotFound, match="not every group could be listed"):
         run("lag", "--group", "somebody-elses")
+    by_name, by_pattern, by_both = (
+        read_snapshot(secured.sasl, groups=names, offsets=False).listing_problem
+        for names in ([group], [f"{group}*"], [group, f"{group}*"])
+    )
 
     assert (0, "") == everything
     assert 4 == lag[0]
@@ -191,6 +195,7 @@ def test_what_acls_may_hide_is_no_empty_answer(
     assert [3, 3, 3] == [code for code, _ in plans]
     assert all("unknown what it has committed" in told for _, told in plans)
     assert Unread.HIDDEN_COMMITS in hidden
+    assert ("", True, True) == (by_name, bool(by_pattern), bool(by_both))
     for code, told in (listed, by_tool):
         assert 4 == code
         assert "the ACL Describe on Cluster is missing" in told

@@ -32,6 +32,7 @@ from toolkit.model import (
     select_groups,
 )
 from toolkit.model.commit_columns import columns_of
+from toolkit.model.groups import exact_name
 from toolkit.model.names import ExactName, named
 from toolkit.model.snapshot import NOT_MATCHED
 
@@ -127,7 +128,8 @@ def snapshot_over(
     described, commits = found.described, found.commits
     partitions = _partitions(described, commits) if offsets else set()
     hidden = list(find_hidden(connection, sorted({partition.topic for partition in partitions})))
-    if groups and not found.missing:  # all requested groups exist
+    if groups and all(exact_name(name, found.listed) is not None for name in groups):
+        # All that is meant was seen; a pattern may mean more.
         hidden = [problem for problem in hidden if problem.what is Unread.HIDDEN_COMMITS]
     if not offsets:
         hidden = [problem for problem in hidden if problem.what is not Unread.HIDDEN_COMMITS]

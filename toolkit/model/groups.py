@@ -189,10 +189,15 @@ def names_meant(name: str, known: Collection[str]) -> list[str]:
     `""` for the empty name; any other is a shell pattern, in which `[*]` matches only a `*`. An
     `ExactName` is no pattern, and `EVERY_NAME` is no name.
     """
-    for exact in (name, named(name)) if name is not EVERY_NAME else ():
-        if exact in known:
-            return [exact]
+    if (exact := exact_name(name, known)) is not None:
+        return [exact]
     return sorted(one for one in known if fnmatchcase(one, name)) if is_pattern(name) else []
+
+
+def exact_name(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that is written; None where a name is a pattern, or no group has it."""
+    names = (name, named(name)) if name is not EVERY_NAME else ()
+    return next((exact for exact in names if exact in known), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,18 @@ def test_a_group_goes_once_it_has_been_empty_long_enough(
     assert "delete groups g, empty for 30 d" == plan.request
 
 
+@pytest.mark.parametrize(("newest", "rule"), [(0.01, "too-young"), (50, "age-unknown")])
+@pytest.mark.parametrize(("group", "seen"), [(EMPTY_FOR_41_DAYS, None), (IDLE, 40)])
+def test_a_group_that_commits_while_it_is_read_is_not_old(
+    group: Group, newest: float, seen: float | None, rule: str
+) -> None:
+    """A commit that moved between two reads has no time; the others were not forgotten for it."""
+    moved = replace(commit(), partition=1)
+    plan = after_a_month(snapshot(group, commits=(commit(newest), moved)), seen)
+
+    assert ([(rule, "note")], ()) == (rules(plan), plan.steps)
+
+
 @pytest.mark.parametrize("age", [None, timedelta(0)])
 def test_a_pattern_leaves_out_what_cannot_be_deleted(age: timedelta | None) -> None:
     """Live and protected groups that only match are notes; the groups that are named block."""

@@ -200,10 +200,11 @@ def test_an_override_is_accepted_where_it_can_have_an_effect(intent: Intent) -> 
 
 PACKAGE = Path(toolkit.__file__).parent
 # Which argument is the rule.
-NAMES_IT = {"block": 0, "note": 0, "say": 0, "Finding": 0, "TargetOffset": 2}
+NAMES_IT = {"block": 0, "note": 0, "say": 0, "Finding": 0, "TargetOffset": 2, "Doubt": 0}
 # What is not a literal: passed on, or read from a table or from a file.
 PASSED_ON = {
-    ("targets", "TargetOffset", None),
+    ("copy", "block", "doubt.rule"),
+    ("targets", "TargetOffset", "doubt.rule"),
     ("targets", "TargetOffset", None),  # it says nothing of its own
     ("group_selection", "Finding", "rule"),
     ("pause", "block", "rule"),  # from GROUP_RULES

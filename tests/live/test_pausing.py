@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
 import time
@@ -23,7 +24,7 @@ from live_groups import EACH_PROTOCOL, LiveGroup
 from operators import Operator, once_at_rest
 from processes import suspended
 
-from toolkit.errors import Blocked
+from toolkit.errors import Blocked, OutcomeNotRecorded
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
@@ -31,7 +32,7 @@ from toolkit.model import TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import find_orphaned_holds, still_withheld
-from toolkit.plan import Action, ChangeStatus, Intent
+from toolkit.plan import Action, ChangeStatus, Intent, StepOutcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
@@ -171,6 +172,30 @@ def test_what_is_resumed_without_its_keeper_is_not_said_to_have_ended_alone(
     assert 2 == sum(
         entry.intent is Intent.RESUME and entry.event is Event.OUTCOME for entry in one.operator.log
     )
+
+
+def test_a_pause_that_is_done_goes_on_though_it_cannot_be_recorded(
+    shared_holding: MakeHolding,
+) -> None:
+    """It was said to be finished; that its keeper ended with the command was not."""
+    one = shared_holding("librdkafka-consumer")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    log = one.operator.state / "audit.jsonl"
+
+    def fill(_step: StepOutcome) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size, limits[1]))
+
+    plan = one.plan(1)
+    try:
+        with pytest.raises(OutcomeNotRecorded, match="1 done"):
+            one.operator.apply(plan, on_step=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    eventually(lambda: "detached from the starter" in one.evidence)
+    assert has_live_keeper(one.path)
+    assert one.live.places_of(1) == one.paused
+    one.resume()
 
 
 @pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer"])

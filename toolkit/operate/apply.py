@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -72,6 +72,7 @@ from toolkit.planning.guardrails.registry import (
     check_overrides,
     check_standing,
 )
+from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.storage import audit
 from toolkit.storage.sightings import empty_since, unsubscribed_since
 from toolkit.storage.state_folder import Operator, locked
@@ -151,8 +152,10 @@ def apply_with_keepers(
             context = _ApplyContext(cluster, state, on_step)
             intent, outcome = _carry_out_on_record(plan, case, run, context, alone)
         except ToolkitError:
+            leave_keepers(plan, context.handles)
             raise
         except Exception as exc:
+            leave_keepers(plan, context.handles)
             # Report what was done, as the next command would after a kill.
             done = "not known, or nothing"
             with suppress(ToolkitError):
@@ -163,6 +166,15 @@ def apply_with_keepers(
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
     return AppliedPlan(outcome, context.handles, tuple(reconciled.known), intent)
+
+
+def leave_keepers(plan: Plan, handles: Iterable[KeeperHandle]) -> None:
+    """Have keepers go on where what they did is not recorded; those of a move end with it."""
+    for handle in handles:
+        if HoldTerms.of(plan).for_move:
+            handle.terminate()
+        else:
+            handle.detach()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Each change is compared with the cluster, and the result is logged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,10 @@ from typing import NamedTuple
 from toolkit.errors import Blocked
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.model import Cluster, Commit, Problem, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, ChangeStatus, Intent, Outcome, Plan, Position, Result, StepOutcome
 from toolkit.plan.approvals import Approval
@@ -28,6 +28,7 @@ from toolkit.storage.state_folder import Operator, locked
 
 HOLDING = frozenset({Action.HOLD, Action.RELEASE})
 UNAFFECTED = frozenset({Intent.UNDO, Intent.PAUSE, Intent.RESUME})
+IN_TRANSACTION = "an open transaction is about to commit offsets; one of a run ends within 45 s"
 CUT_OFF_RUN = "cut-off-run"  # the rule that blocks a plan until the run is reviewed
 
 
@@ -99,6 +100,8 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
     needs_list = any(step.action in HOLDING or _tells_by_absence(step) for step in intent.steps)
     if unknown := [*problems, *(unlisted if needs_list else [])]:
         return f"{unknown[0].what}: {unknown[0].why}"
+    if why := _open_transaction(intent, commits, connection):
+        return why
     committed = {
         (c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in commits
     }
@@ -147,6 +150,28 @@ def _step(
         status = ChangeStatus.NOT_TRIED
     why = "partly done" if status is ChangeStatus.FAILED else ""
     return StepOutcome(step.group_id, step.action, status, why, results)
+
+
+def _open_transaction(
+    intent: audit.AuditEntry, commits: Iterable[Commit], connection: Connection
+) -> str:
+    """
+    Say that a transaction may still change what the run was to commit in one; "" if none may.
+
+    Its own is ended by the broker after 30 s, or was committed and has not reached the group yet.
+    """
+    steps = [one for one in intent.steps if one.action in {Action.MOVE, Action.FIRST_COMMIT}]
+    left = {step.group_id: {change.partition for change in step.changes} for step in steps}
+    if not left:
+        return ""
+    for commit in commits:
+        place = TopicPartition(commit.topic, commit.partition)
+        if place in left.get(commit.group_id, ()):
+            if commit.pending:
+                return IN_TRANSACTION
+            left[commit.group_id].remove(place)
+    firsts = read_first_commits(connection, {name: some for name, some in left.items() if some})
+    return IN_TRANSACTION if firsts else ""
 
 
 def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> StepOutcome:

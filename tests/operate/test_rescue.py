@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from applications import Applications
 from operators import Operator
 from plans_of_groups import Orders
+from raw_classic import commit
 
 from toolkit.errors import ClusterUnreachable
 from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Snapshot, TopicPartition
+from toolkit.model.commit_columns import with_own_expiry
 from toolkit.operate import apply
 from toolkit.operate.rescue import left_out, verify_retention_reset
 from toolkit.plan import (
@@ -24,7 +26,10 @@ from toolkit.plan import (
     StepOutcome,
 )
 from toolkit.planning.changes.rescue import plan_rescue
+from toolkit.planning.expiry.expiry_forecast import last_expiry
 from toolkit.planning.guardrails.check_context import CheckContext
+
+DAY_MS = 24 * 3600 * 1000
 
 
 def clocks(operator: Operator, group: str) -> tuple[Any, ...]:
@@ -86,6 +91,29 @@ def test_a_classic_group_is_joined_and_left(
     after = clocks(operator, group)
     assert (held, before[1:]) == (operator.held(group), after[1:])
     assert before[0] < after[0]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_a_client_gave_a_retention_of_its_own_is_committed_again(
+    operator: Operator, apps: Applications, orders: Orders, protocol: str
+) -> None:
+    """Else it expires at that time, whenever the group has become Empty (OffsetCommit 2 to 4)."""
+    group = apps.name("payments")
+    leave(operator, apps, group, orders, protocol)
+    commit(apps.address, group, {orders[0]: 7}, keep_ms=DAY_MS)
+    before = operator.facts(group)
+    (chosen,) = with_own_expiry(before.commits)
+    settings = {"retention_s": 7 * DAY_MS // 1000, "check_interval_s": 600}
+    plan = plan_rescue(before, groups=[group], retention_s=settings["retention_s"])
+
+    assert operator.apply(plan).is_done
+
+    after = operator.facts(group)
+    assert (orders[0].topic, None) == (chosen.topic, next(with_own_expiry(after.commits), None))
+    assert chosen.expires_at == chosen.committed_at + timedelta(milliseconds=DAY_MS)
+    assert {"re-committed"} == {change.why.split(" ")[0] for _, change in plan.changes}
+    assert chosen.expires_at < last_expiry(after, **settings)[group]
+    assert chosen.expires_at.date() == last_expiry(before, **settings)[group].date()
 
 
 @pytest.mark.parametrize("committed", [1, 2], ids=["one of its offsets", "all its offsets"])

@@ -40,6 +40,7 @@ class CommitColumns(Sequence[Commit]):
         self._id_names: dict[str, int] = {"": 0}
         self._name_list = [""]
         self.pending: set[int] = set()
+        self.expires: dict[int, datetime] = {}
         for commit in commits:
             self.append(commit)
 
@@ -59,6 +60,8 @@ class CommitColumns(Sequence[Commit]):
         self.set_time(place, commit.committed_at, commit.topic_id)
         if commit.pending:
             self.pending.add(place)
+        if commit.expires_at:
+            self.expires[place] = commit.expires_at
 
     def set_time(self, place: int, committed_at: datetime | None, topic_id: str | None) -> None:
         """Set what is known of when a commit was made, and for which topic."""
@@ -144,6 +147,7 @@ class CommitColumns(Sequence[Commit]):
             self.committed_at(place),
             place in self.pending,
             self.topic_id(place),
+            self.expires.get(place),
         )
 
 
@@ -158,6 +162,14 @@ def pending_of(commits: Sequence[Commit]) -> Iterator[Commit]:
         yield from (commits[place] for place in commits.pending)
     else:
         yield from (commit for commit in commits if commit.pending)
+
+
+def with_own_expiry(commits: Sequence[Commit]) -> Iterator[Commit]:
+    """Yield the commits that expire at a time that a client chose."""
+    if isinstance(commits, CommitColumns):
+        yield from (commits[place] for place in commits.expires)
+    else:
+        yield from (commit for commit in commits if commit.expires_at)
 
 
 def _reach(column: array[int], place: int, empty: int) -> None:

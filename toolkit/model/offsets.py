@@ -28,6 +28,8 @@ class Commit:
     pending: bool = False  # an open transaction has a pending commit
     # Of the topic that it was committed for (Kafka 4.1 and newer); only from __consumer_offsets.
     topic_id: str = field(default="", compare=False)
+    # As an old client asked for with the commit (OffsetCommit 2 to 4); likewise.
+    expires_at: datetime | None = field(default=None, compare=False)
 
 
 class EpochEnd(NamedTuple):

@@ -187,12 +187,23 @@ class _StepExecutor:
                 case Action.DELETE_GROUP:
                     return self.writer.delete_group(step.group_id, [c.partition for c in changes])
                 case Action.REJOIN:
-                    reset_classic_retention(self.connection, self._listed(step.group_id))
-                    return WriteResult()
+                    return self._rejoin(step.group_id, changes)
                 case Action.HOLD | Action.RELEASE:
                     raise UsageError(f"{step.action} is for toolkit.operate.hold_steps")
         except ToolkitError as exc:
             return self._unanswered(exc)
+
+    def _rejoin(self, group_id: str, changes: Sequence[Change]) -> WriteResult:
+        """Commit again what expires at a time that a client chose, and reset the group's timer."""
+        committed, again = self.case.committed(group_id), {}
+        for change in changes:
+            commit = committed.get(change.partition)
+            if commit and commit.expires_at and change.after:
+                again[change.partition] = change.after
+        result = self.writer.commit(group_id, again) if again else WriteResult()
+        if not result.error:
+            reset_classic_retention(self.connection, self._listed(group_id))
+        return result
 
     def _unanswered(self, exc: ToolkitError) -> WriteResult:
         self._note(exc)

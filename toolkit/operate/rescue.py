@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from toolkit.model import Commit, Snapshot, TopicPartition
+from toolkit.model.commit_columns import with_own_expiry
 from toolkit.operate.read_back import refused_step
 from toolkit.plan import Action, ChangeStatus, Finding, Intent, Position, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
@@ -28,18 +29,28 @@ def verify_retention_reset(
     Mark steps as failed whose retention timers did not change between two snapshots.
 
     Retention counts from the time a classic group became Empty, else from each commit (KIP-211,
-    measured on Kafka 4.3).
+    measured on Kafka 4.3); a time that a client chose with the commit counts alone.
     """
     committed = _commit_times(before), _commit_times(after)
     emptied = _empty_since(before), _empty_since(after)
+    chosen = {
+        (commit.group_id, TopicPartition(commit.topic, commit.partition)): (
+            f"it still expires at {commit.expires_at:%Y-%m-%d %H:%M:%S} UTC, as a client chose"
+        )
+        for commit in with_own_expiry(after.commits)
+    }
     checked = []
     for outcome in outcomes:
         if outcome.status is not ChangeStatus.DONE:
             checked.append(outcome)
         elif outcome.action is Action.REJOIN:
             why = _stood_still(emptied[0].get(outcome.group_id), emptied[1].get(outcome.group_id))
-            results = tuple(_failed(result, why) for result in outcome.results)
-            status = ChangeStatus.FAILED if why else ChangeStatus.DONE
+            results = tuple(
+                _failed(result, why or chosen.get((outcome.group_id, result.partition), ""))
+                for result in outcome.results
+            )
+            is_done = all(result.status is ChangeStatus.DONE for result in results)
+            status = ChangeStatus.DONE if is_done else ChangeStatus.FAILED
             checked.append(replace(outcome, status=status, why=why, results=results))
         else:
             results = tuple(

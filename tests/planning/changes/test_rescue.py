@@ -30,7 +30,8 @@ def test_each_type_has_its_own_clock(group_type: GroupType, action: Action) -> N
     facts = snapshot(idle(kind=group_type), commits=(COMMIT,))
     plan = plan_rescue(facts, groups=["g"], retention_s=604_800)
 
-    why = "re-committed unchanged to reset retention: expires 7 d after the rescue at the earliest"
+    how = {Action.COMMIT: "re-committed unchanged", Action.REJOIN: "a member joins and leaves"}
+    why = f"{how[action]} to reset retention: expires 7 d after the rescue at the earliest"
     change = Change(TopicPartition("orders", 0), SAME, SAME, why)
     assert [(action, change)] == [(step.action, change) for step, change in plan.changes]
     assert ((), "rescue g from expiry") == (plan.findings, plan.request)

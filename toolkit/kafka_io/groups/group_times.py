@@ -190,6 +190,8 @@ def with_commit_times(commits: Sequence[Commit], times: GroupTimes) -> CommitCol
                     timed.set_time_us(place, found.time_ms * 1000)
                 if found.topic_id:
                     timed.set_topic_id(place, found.topic_id)
+                if at := from_ms(found.expires_ms if found.expires_ms is not None else -1):
+                    timed.expires[place] = at
     return timed
 
 

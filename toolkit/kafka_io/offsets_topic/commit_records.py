@@ -109,11 +109,12 @@ _id_text = lru_cache(topic_id_text)
 
 
 class CommitTime(NamedTuple):
-    """When an offset was committed, and for which topic where that is known."""
+    """When an offset was committed, for which topic, and when it expires, where that is known."""
 
     offset: int
     time_ms: int
     topic_id: str | None = None
+    expires_ms: int | None = None  # as an old client asked for
 
 
 def commit_time(value: bytes) -> CommitTime | None:
@@ -134,4 +135,4 @@ def commit_time(value: bytes) -> CommitTime | None:
         found = decode_commit_value(value)
     except MalformedMessage:
         return None
-    return CommitTime(found.offset, found.commit_time_ms, found.topic_id)
+    return CommitTime(found.offset, found.commit_time_ms, found.topic_id, found.expire_time_ms)

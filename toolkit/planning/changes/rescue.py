@@ -3,8 +3,10 @@ Plan to keep committed offsets from expiring, by resetting the retention timers 
 
 In a simple, KIP-848 or Streams group each offset has a retention timer, which committing the same
 offset again resets. A classic group has one timer since it became Empty, which a commit does not
-reset: an offsetbook member joins and leaves. While a group is live, offsets of subscribed topics do
-not expire, and only its members can commit the others. Measured on brokers.
+reset: an offsetbook member joins and leaves. What an old client committed with a retention of its
+own (OffsetCommit 2 to 4) is committed again in either case: it expires at that time. While a group
+is live, offsets of subscribed topics do not expire, and only its members can commit the others.
+Measured on brokers.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_grou
 from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
 from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
 
+RECOMMITTED = "re-committed unchanged to reset retention"
+REJOINED = "a member joins and leaves to reset retention"
 CLOCK_OF_EACH = frozenset({GroupType.SIMPLE, GroupType.CONSUMER, GroupType.STREAMS})
 
 
@@ -40,22 +44,21 @@ def plan_rescue(
             if group.is_live:
                 yield from _live(facts, group)
             else:
-                yield from _idle(facts, group, _why(retention_s))
+                yield from _idle(facts, group, retention_s)
 
     request = f"rescue {list_names(groups)} from expiry"
     return plan_of(snapshot, parts(), intent=Intent.RESCUE, request=request)
 
 
-def _why(retention_s: int | None) -> str:
-    why = "re-committed unchanged to reset retention"
+def _why(why: str, retention_s: int | None) -> str:
     if not retention_s:
         return why
     # Not a time of day: the same plan has the same fingerprint a minute later.
     return f"{why}: expires {format_duration(retention_s)} after the rescue at the earliest"
 
 
-def _idle(facts: Facts, group: Group, why: str) -> Iterator[Part]:
-    name = group.group_id
+def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]:
+    name, rejoins = group.group_id, group.type not in CLOCK_OF_EACH
     unread = tuple(facts.unreadable(name))
     yield from unread
     changes = []
@@ -68,16 +71,15 @@ def _idle(facts: Facts, group: Group, why: str) -> Iterator[Part]:
             yield note("pending-transaction", stays, name, partition)
         else:
             same = Position.of(commit)
-            changes.append(Change(partition, same, same, why))
+            how = REJOINED if rejoins and not commit.expires_at else RECOMMITTED
+            changes.append(Change(partition, same, same, _why(how, retention_s)))
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)
     elif not changes:
         if not unread:
             yield note("no-commit", "no offsets that can expire", name)
-    elif group.type in CLOCK_OF_EACH:
-        yield facts.step(name, Action.COMMIT, changes)
     else:
-        yield facts.step(name, Action.REJOIN, changes)
+        yield facts.step(name, Action.REJOIN if rejoins else Action.COMMIT, changes)
 
 
 def _live(facts: Facts, group: Group) -> Iterator[Part]:

@@ -18,6 +18,7 @@ import pandas as pd
 from pandas.arrays import DatetimeArray
 
 from toolkit.model import GroupType, Snapshot
+from toolkit.model.commit_columns import with_own_expiry
 from toolkit.model.rows import Kind, Rows
 from toolkit.model.times import format_duration
 from toolkit.planning.expiry.expiry_rules import (
@@ -67,6 +68,12 @@ IDLE_COLUMNS: dict[str, Kind] = {
     "group": "name",
     **dict.fromkeys(("type", "state", "protocol_type"), "text"),
     "empty_since": "time",
+}
+CHOSEN_COLUMNS: dict[str, Kind] = {
+    "group": "name",
+    "topic": "text",
+    "partition": "number",
+    "expire_at": "time",
 }
 DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
 
@@ -268,14 +275,19 @@ def last_expiry(
         if not group.is_live
     ]
     facts = frame_of(Rows(IDLE_COLUMNS, idle), {"empty_since": UTC_TIME})
+    chosen = [
+        (commit.group_id, commit.topic, commit.partition, commit.expires_at)
+        for commit in with_own_expiry(snapshot.commits)
+    ]
+    own = frame_of(Rows(CHOSEN_COLUMNS, chosen), {"partition": "int64", "expire_at": UTC_TIME})
     offsets = (
         offsets_frame(snapshot)
         .merge(facts, on="group")
+        .merge(own, how="left", on=["group", "topic", "partition"])
         .assign(
             subscribed=False,
             unreadable="",
             log_problem="",
-            expire_at=None,
             retention_s=retention_s,
             check_interval_s=check_interval_s,
         )

@@ -325,3 +325,30 @@ def test_a_mirror_goes_on_where_the_source_is(
         assert 0 == done.returncode, done.stderr
         commits = read_snapshot(mirror.cluster, groups=[name]).commits
         assert [(topic, 0, expected)] == [(c.topic, c.partition, c.offset) for c in commits]
+
+
+def test_a_record_that_a_mirror_lacks_dates_nothing(
+    apps: Applications,
+    mirror: Applications,
+    approve_shown: Command,
+    fleet_of: Callable[..., Path],
+) -> None:
+    """An aborted record with a later time than the next one made the group skip that."""
+    topic, group = apps.create_topic(apps.name("orders")), apps.name("pay")
+    place = TopicPartition(mirror.create_topic(topic), 0)
+    produce(apps.address, place, TIMES[:4])
+    aborted = apps.transaction(apps.name("writer"))
+    aborted.produce(topic, b"aborted", partition=0, timestamp=int(TIMES[16].timestamp() * 1000))
+    aborted.flush()
+    aborted.abort_transaction()
+    produce(apps.address, place, TIMES[5:8])
+    produce(mirror.address, place, [*TIMES[:4], *TIMES[5:8]])
+    apps.commit(group, {place: 4})
+    fleet = fleet_of(eu=apps.address, mirror=mirror.address)
+
+    ends = ("--cluster", "eu", "--group", group, "--to-cluster", "mirror", "--to", group)
+    done = approve_shown("copy", *ends, "--by", "time", fleet=fleet)
+
+    assert 0 == done.returncode, done.stderr
+    (commit,) = read_snapshot(mirror.cluster, groups=[group]).commits
+    assert 4 == commit.offset

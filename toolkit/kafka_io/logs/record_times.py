@@ -41,16 +41,20 @@ class _FoundRecord(NamedTuple):
 
 
 def read_record_times(
-    cluster: Cluster, positions: Collection[RecordPosition], *, most: int = MOST
+    cluster: Cluster,
+    positions: Collection[RecordPosition],
+    *,
+    most: int = MOST,
+    committed: bool = False,
 ) -> dict[RecordPosition, datetime]:
     """
     Return, for partitions and offsets, the time of the record there or of the first one after it.
 
     A key is missing where there is no such record, where it could not be read within some seconds,
-    and for all positions beyond the first `most`. Raises ClusterUnreachable where no broker
-    answers.
+    and for all positions beyond the first `most`. With `committed`, aborted records and those of
+    open transactions are no records. Raises ClusterUnreachable where no broker answers.
     """
-    found = read_first_records(cluster, positions, most=most)
+    found = read_first_records(cluster, positions, most=most, committed=committed)
     return {position: first.at for position, first in found.items() if first.at}
 
 

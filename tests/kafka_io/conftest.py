@@ -28,6 +28,8 @@ from secured import reader
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client import connection_diagnosis
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.groups.group_settings import ExpirySettings, read_expiry_settings
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot, TopicPartition
 from toolkit.sandbox.broker import start_broker
@@ -65,19 +67,24 @@ def refusal(
     return refused
 
 
+SHORT_RETENTION = {"offsets.retention.minutes": "120"}
+
+
 @dataclass(frozen=True)
 class LostBroker:
     """
     A cluster of two brokers, of which the second is lost.
 
     The partitions `here` and `gone`, of the first broker and of the second, have three records
-    each. Twelve groups committed offset 1 of both, and the group `half` that of `gone` only.
+    each. Twelve groups committed offset 1 of both, and the group `half` that of `gone` only. The
+    second broker keeps offsets for a shorter time.
     """
 
     cluster: Cluster
     here: TopicPartition
     gone: TopicPartition
     before: Snapshot  # read while both brokers were there
+    settings: ExpirySettings  # likewise
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +101,7 @@ def lost_broker(shared: Path, applications_until: Callable[..., Applications]) -
 
 def _lose_broker(directory: Path, applications_until: Callable[..., Applications]) -> LostBroker:
     first = start_broker(directory / "1")
-    second = join_cluster(first, 2, directory / "2")
+    second = join_cluster(first, 2, directory / "2", **SHORT_RETENTION)
     until_ready(first.address, brokers=2)
     cluster = Cluster("two", first.address)
     with ExitStack() as ending:
@@ -107,6 +114,8 @@ def _lose_broker(directory: Path, applications_until: Callable[..., Applications
             apps.commit(f"both-{number}", {here: 1, gone: 1})
         apps.commit("half", {gone: 1})
         before = read_snapshot(cluster)
+        with connected(cluster) as connection:
+            settings = read_expiry_settings(connection)
         second.stop()
 
         def is_known() -> bool:
@@ -115,7 +124,7 @@ def _lose_broker(directory: Path, applications_until: Callable[..., Applications
             return {1} == set(found.brokers) and all(p.leader != 2 for p in partitions)
 
         eventually(is_known)
-    return LostBroker(cluster, here, gone, before)
+    return LostBroker(cluster, here, gone, before, settings)
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from toolkit.errors import BrokerRefused, NotFound
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.peek import peek
 from toolkit.kafka_io import read_snapshot as snapshot_module
+from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.logs import log_offsets
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
@@ -271,6 +273,15 @@ def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:
     assert any(groups_hidden in problem for problem in asked.problems)
     assert any(groups_hidden in problem for problem in told)
     assert any("the ACL Describe on Topic:* is missing" in problem for problem in told)
+
+
+def test_the_shortest_retention_of_all_brokers_counts(lost_broker: Any) -> None:
+    """A group expires by the settings of its coordinator, which another broker does not tell."""
+    with connected(lost_broker.cluster) as connection:
+        left = read_expiry_settings(connection)
+
+    assert (7 * 24 * 3600, 600) == (left.retention_s, left.check_interval_s)
+    assert left._replace(retention_s=2 * 3600) == lost_broker.settings
 
 
 def test_broker_that_is_down(lost_broker: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 
@@ -19,6 +19,7 @@ OF_A_BROKER = (
     *("group.consumer.max.size", "group.max.size", "offsets.retention.minutes"),
 )
 OF_EXPIRY = ("offsets.retention.minutes", "offsets.retention.check.interval.ms")
+TOMBSTONES = "delete.retention.ms"
 OF_A_GROUP = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
 
 
@@ -43,21 +44,26 @@ class ExpirySettings(NamedTuple):
 
 
 def read_expiry_settings(connection: Connection) -> ExpirySettings:
-    """Return those settings of a cluster, as far as this user may see them."""
-    found: dict[str, str] = {}
-    for broker_id in connection.broker_ids[:1]:  # brokers of a cluster have these in common
-        found |= _read(connection, _settings(BROKER, str(broker_id), OF_EXPIRY), to=broker_id)
-    found |= _read(connection, _settings(TOPIC, OFFSETS_TOPIC, ("delete.retention.ms",)))
+    """
+    Return those settings of a cluster, as far as this user may see them.
 
-    def number(name: str) -> int | None:
-        return int(found[name]) if name in found else None
-
-    minutes, interval_ms = (number(name) for name in OF_EXPIRY)
+    Each broker has its own, and that of a group's coordinator counts: of several, the shortest
+    retention and the longest interval are returned.
+    """
+    asks = {
+        one: [TaggedRequest(None, _request(_settings(BROKER, str(one), OF_EXPIRY)))]
+        for one in connection.broker_ids
+    }
+    found = [_values(one.response) for one in connection.send_each(asks)]
+    of_topic = _read(connection, _settings(TOPIC, OFFSETS_TOPIC, (TOMBSTONES,)))
+    minutes, intervals_ms = (
+        [int(values[name]) for values in found if name in values] for name in OF_EXPIRY
+    )
     return ExpirySettings(
-        retention_s=None if minutes is None else minutes * 60,
+        retention_s=min(minutes) * 60 if minutes else None,
         # Below a second it is a setting of tests only; never promise too early.
-        check_interval_s=None if interval_ms is None else -(-interval_ms // 1000),
-        delete_retention_ms=number("delete.retention.ms"),
+        check_interval_s=-(-max(intervals_ms) // 1000) if intervals_ms else None,
+        delete_retention_ms=int(of_topic[TOMBSTONES]) if TOMBSTONES in of_topic else None,
     )
 
 
@@ -68,17 +74,26 @@ def _settings(kind: int, name: str, keys: Sequence[str]) -> Any:
 
 
 def _read(connection: Connection, *resources: Any, to: int | None = None) -> dict[str, str]:
-    request = DescribeConfigsRequest(
-        resources=list(resources), include_synonyms=False, include_documentation=False
-    )
     # Brokers before 4.0 have no settings of groups, and this user may not see any.
     with suppress(ToolkitError):
-        answer = connection.send(request, to=to)
-        return {
-            config.name: config.value
-            for result in answer.results
-            if result.error_code == ErrorCode.NONE
-            for config in result.configs
-            if config.value is not None
-        }
+        return _values(connection.send(_request(*resources), to=to))
     return {}
+
+
+def _request(*resources: Any) -> Any:
+    return DescribeConfigsRequest(
+        resources=list(resources), include_synonyms=False, include_documentation=False
+    )
+
+
+def _values(response: Any) -> dict[str, str]:
+    """Return the settings in a response; none where there is no response."""
+    if isinstance(response, ToolkitError):
+        return {}
+    return {
+        config.name: config.value
+        for result in response.results
+        if result.error_code == ErrorCode.NONE
+        for config in result.configs
+        if config.value is not None
+    }

@@ -24,17 +24,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
 import psutil
 from small_options import parse_options
 from snapshot import say
 
+from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, TopicPartition
-from toolkit.operate.apply import apply_plan
-from toolkit.plan import Plan
-from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.sandbox.broker import start_broker
 from toolkit.session import Session
@@ -53,7 +50,6 @@ AFTER = 0.1  # of the time
 JOINS_EVERY_S = (2, 8)
 MOST_CONSUMERS = 5
 RATE = 5
-BRIEFLY = timedelta(milliseconds=1)
 MIB = 2**20
 
 
@@ -160,9 +156,8 @@ def cycles(cluster: Cluster, folder: Path, count: int, ending: ExitStack) -> tup
         began = time.perf_counter()
         if len(session.lag().partitions) < GROUPS * PARTITIONS:
             sys.exit("committed offsets are missing")
-        done = session.reset(groups, to=ToOffset(number % 7)).plan
-        run = _apply(done, session)
-        _apply(session.undo(run).plan, session)
+        run = _apply(session.reset(groups, to=ToOffset(number % 7)))
+        _apply(session.undo(run))
         took.append(time.perf_counter() - began)
         if number % 10 == 0:
             _give_back_memory()
@@ -180,12 +175,13 @@ def _give_back_memory() -> None:
         trim(0)
 
 
-def _apply(plan: Plan, session: Session) -> str:
-    approval = Approval(plan.fingerprint, "endurance", watch=BRIEFLY)
-    outcome = apply_plan(plan, session.cluster, approval, state=session.state)
-    if not outcome.is_done:
-        sys.exit(f"{plan.intent}: {outcome.summary}")
-    return outcome.run_id
+def _apply(change: PlannedChange) -> str:
+    # What was committed a moment ago is of this benchmark, and of no client.
+    approval = {"approve": change.fingerprint, "overrides": ["keeps-committing"]}
+    done = change.decide(dry_run=False, reason="endurance", **approval).apply()
+    if not done.is_done:
+        sys.exit(f"{change.plan.intent}: {done!r}")
+    return done.run_id
 
 
 def hold(

@@ -11,13 +11,23 @@ from live_groups import LiveGroup
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, OF_A_GROUP, read_group_settings
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import CaptureMode, Cluster, Group, GroupState, GroupType, TopicPartition
+from toolkit.model import (
+    CaptureMode,
+    Cluster,
+    Group,
+    GroupState,
+    GroupType,
+    HoldNote,
+    TopicPartition,
+)
 from toolkit.operate.hold_facts import sample_hold_facts, settings_of
 from toolkit.operate.hold_steps import _partition_result
+from toolkit.operate.orphaned_holds import OrphanedHold
 from toolkit.plan import ChangeStatus
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
+from toolkit.storage.hold_files import HoldRecord
 from toolkit.storage.state_folder import Operator
 
 READ = {
@@ -42,6 +52,23 @@ DAY = timedelta(days=1)
 def test_settings_of_a_group(kind: GroupType, read: dict[str, str], expected: HoldSettings) -> None:
     """A group's own setting counts more than its brokers'; what is not known stays open."""
     assert expected == settings_of(Group("g", kind, GroupState.STABLE), read)
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ({"is_set": True, "setting": "60000"}, "set it back to 60000"),
+        ({"is_set": True, "setting": None}, "delete it"),
+        ({"is_set": False, "setting": None}, ""),
+    ],
+)
+def test_what_a_dead_keeper_left_set_is_told(members: dict[str, Any], says: str) -> None:
+    """A Streams group starts late for as long as nobody takes its delay away."""
+    ends = {"wanted": (), "prefer": CaptureMode.LOSSLESS, "note": HoldNote(), "members": members}
+    record = HoldRecord("r", Cluster("c", "x"), "id", "g", GroupType.STREAMS, "", **ends)
+    told = OrphanedHold(record, frozenset()).in_words
+
+    assert told.endswith(f"is left: {says}, with kafka-configs.sh" if says else "the partitions")
 
 
 def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -> None:

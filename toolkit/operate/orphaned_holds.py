@@ -19,8 +19,9 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.describe_groups import Paused, read_paused
 from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS
 from toolkit.live.hold_end_record import record_end
-from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.model import Cluster, GroupType, Problem, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.storage.hold_files import (
@@ -53,10 +54,18 @@ class OrphanedHold(NamedTuple):
                 f"{begun} has lost its keeper process. To keep the pause, pause the same "
                 "partitions again; otherwise resume them"
             )
-        return (
-            f"{begun} has ended: its keeper process had died, and the group has resumed the "
-            "partitions"
-        )
+        ended = "has ended: its keeper process had died, and the group has resumed the partitions"
+        return "; ".join(filter(None, [f"{begun} {ended}", self._left_setting]))
+
+    @property
+    def _left_setting(self) -> str:
+        """What has to be done about the setting of a Streams group that its keeper restores."""
+        members = self.record.members
+        if self.record.type is not GroupType.STREAMS or not members.get("is_set"):
+            return ""
+        own = members.get("setting")
+        done = f"set it back to {own}" if own else "delete it"
+        return f"its setting {STREAMS_DELAY_MS} is left: {done}, with kafka-configs.sh"
 
 
 def find_orphaned_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:

@@ -223,6 +223,39 @@ def test_a_saved_approval_is_not_used(make_notebook: MakeNotebook, run: Run) -> 
     assert "saved in the notebook and not used: dry_run, reason, overrides, limits" in log
 
 
+def test_what_was_approved_in_an_executed_notebook_is_not_approved_again(
+    make_notebook: MakeNotebook, run: Run
+) -> None:
+    """The values that are recorded are those that the cells have, also without any given."""
+    notebook = make_notebook(
+        "print(f'approved: {approve!r}, {dry_run}')",
+        parameters='dry_run: bool = True\napprove: str = ""',
+    )
+
+    first = run(notebook, dry_run=False, approve="within limits")
+    (executed,) = first.folder.glob("*.ipynb")
+    again = run(executed)
+
+    assert "approved: 'within limits', False" in executed.read_text()
+    assert {"dry_run": True, "approve": ""} == dict(again.parameters)
+    (executed,) = again.folder.glob("*.ipynb")
+    assert "approved: '', True" in executed.read_text()
+
+
+@pytest.mark.parametrize("tag", [[], ["injected-parameters"]])
+def test_parameters_without_their_tag_are_refused(
+    make_notebook: MakeNotebook, run: Run, tag: list[str]
+) -> None:
+    """What is saved in such a cell would be used, and nobody would be told."""
+    notebook = make_notebook("dry_run = False" if tag else "ob.parameters(dry_run=dry_run)")
+    content = json.loads(notebook.read_text())
+    content["cells"][-1]["metadata"]["tags"] = tag
+    notebook.write_text(json.dumps(content))
+
+    with pytest.raises(ParameterError, match="no cell tagged `parameters`"):
+        run(notebook)
+
+
 def test_wrong_parameter_starts_nothing(
     make_notebook: MakeNotebook, run: Run, tmp_path: Path
 ) -> None:

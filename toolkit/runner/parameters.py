@@ -160,6 +160,7 @@ class ValueType:
         return _CONVERT[self.kind](text)
 
 
+READS_PARAMETERS = "ob.parameters("
 ONE_NAME = ValueType("str", "str")  # of a parameter that is given by its old name
 
 
@@ -174,9 +175,15 @@ class Parameter:
 
 
 def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
-    """Read the parameters that a notebook declares, in its order; () when it has no such cell."""
+    """
+    Read the parameters that a notebook declares, in its order; () when it takes none.
+
+    Raises ParameterError for a cell that cannot be read, and where the tag of the cell is missing:
+    the values in it, or those of an earlier run, would be used unseen.
+    """
     cells = [c for c in _cells(notebook) if "parameters" in c["metadata"].get("tags", ())]
     if not cells:
+        _refuse_untagged(notebook)
         return ()
     if len(cells) > 1:
         raise ParameterError(
@@ -270,6 +277,16 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
 
 def _cells(notebook: Path) -> list[dict[str, Any]]:
     return [cell for cell in read_notebook(notebook)["cells"] if cell["cell_type"] == "code"]
+
+
+def _refuse_untagged(notebook: Path) -> None:
+    for cell in _cells(notebook):
+        is_injected = "injected-parameters" in cell["metadata"].get("tags", ())
+        if is_injected or READS_PARAMETERS in "".join(cell["source"]):
+            raise ParameterError(
+                f"{notebook.name} has parameters, and no cell tagged `parameters`",
+                hint="put the tag back on the cell that declares them",
+            )
 
 
 def _is_prelude(node: ast.stmt) -> bool:

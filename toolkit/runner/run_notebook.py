@@ -75,7 +75,7 @@ def run_notebook(
             log.say(note)
         ids = aside.submit(_cluster_ids, values)
         job = NotebookJob(
-            notebook, parameters, _environment(handed_over), terms.limits, _logged(on_step, log)
+            notebook, values, _environment(handed_over), terms.limits, _logged(on_step, log)
         )
         stop = execute(job, executed, log)
         conclusion = read_conclusion(handed_over)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from applications import Applications
 from operators import Operator
 
-from toolkit.errors import UsageError
+from toolkit.errors import FleetFileError, UsageError
 from toolkit.journeys.cluster_access import ClusterAccess, cluster_at
 from toolkit.journeys.copy import CopyRequest, copy
 from toolkit.journeys.reset import target
@@ -19,6 +20,7 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import ConclusionStatus, Intent
 from toolkit.session import connect
 from toolkit.spark.schemas import PROBLEMS
+from toolkit.storage.state_folder import state_dir
 
 
 def test_with_an_age_only_the_named_groups_are_shown(
@@ -219,3 +221,21 @@ def test_a_known_address_has_its_policy(servers: str, tmp_path: Path) -> None:
 
     assert (KNOWN[servers] or servers) == found.name
     assert bool(KNOWN[servers]) == found.policy.read_only
+
+
+def test_a_fleet_file_that_is_not_trusted_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster given by address would lose its limits, and changes their common lock and log."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OFFSETBOOK_FLEET", "OFFSETBOOK_STATE"):
+        monkeypatch.delenv(variable, raising=False)
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("clusters: {eu: {bootstrap.servers: 'broker.example:9092', read_only: true}}")
+    assert cluster_at("broker.example:9092", None).policy.read_only
+    fleet.chmod(0o666)
+
+    for use in (partial(cluster_at, "broker.example:9092", None), state_dir):
+        with pytest.raises(FleetFileError, match="was found, but not used"):
+            use()
+    assert "other.example:9092" == cluster_at("other.example:9092", fleet).name

@@ -12,7 +12,6 @@ from toolkit.errors import (
     Blocked,
     BrokerRefused,
     ClusterUnreachable,
-    FleetFileError,
     ToolkitError,
     UsageError,
 )
@@ -20,7 +19,7 @@ from toolkit.kafka_io.client.shared_connections import SharedConnections, connec
 from toolkit.model import Cluster, Policy
 from toolkit.model.cluster import Origin
 from toolkit.model.server_addresses import Server, read_servers
-from toolkit.storage.fleet_file import choose_clusters, find_fleet_file, is_of_sandbox, load_fleet
+from toolkit.storage.fleet_file import choose_clusters, fleet_file_in_use, is_of_sandbox, load_fleet
 from toolkit.storage.state_folder import state_dir
 
 if TYPE_CHECKING:
@@ -179,11 +178,8 @@ def find_clusters(names: Sequence[str], fleet_file: Path | None = None) -> list[
 def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
     """Return the fleet's cluster at an address, whose policy then holds; else just the address."""
     bare = Cluster(servers, servers, origin=BARE)
-    try:
-        path = find_fleet_file(fleet_file)
-    except FleetFileError:
-        return bare
-    for cluster in load_fleet(path).values():
+    path = fleet_file_in_use(fleet_file)
+    for cluster in load_fleet(path).values() if path else ():
         if cluster.name == servers or _servers(cluster.bootstrap_servers) & _servers(servers):
             return cluster
     return bare
@@ -193,11 +189,8 @@ def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | No
     """One cluster has many addresses, but one id: ask each restricted cluster for its own."""
     if cluster.name != cluster.bootstrap_servers:
         return cluster
-    try:
-        fleet = load_fleet(find_fleet_file(fleet_file))
-    except FleetFileError:
-        return cluster
-    for known in fleet.values():
+    path = fleet_file_in_use(fleet_file)
+    for known in load_fleet(path).values() if path else ():
         if known.policy == Policy():
             continue
         try:

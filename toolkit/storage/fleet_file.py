@@ -102,6 +102,18 @@ def find_fleet_file(given: Path | None = None) -> Path:
     )
 
 
+def fleet_file_in_use(given: Path | None = None) -> Path | None:
+    """
+    Return the fleet file to use, or None where there is none.
+
+    Raises FleetFileError for one that was found and that others can write: without it, nobody would
+    know what it protects.
+    """
+    if given or os.environ.get(VARIABLE) or found_fleet_file():
+        return find_fleet_file(given)
+    return None
+
+
 def fleet_file_to_edit(given: Path | None = None) -> Path:
     """
     Return the fleet file to add a cluster to, which may not exist: the one in use, else a new one.

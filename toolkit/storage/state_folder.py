@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from toolkit.errors import Blocked, FleetFileError, UsageError
-from toolkit.storage.fleet_file import find_fleet_file, state_entry
+from toolkit.errors import Blocked, UsageError
+from toolkit.storage.fleet_file import fleet_file_in_use, state_entry
 from toolkit.storage.formats.atomic_files import file_name, not_written, open_to_everybody
 from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
@@ -62,10 +62,7 @@ def state_dir(fleet_file: Path | None = None) -> Path:
     """
     if named := os.environ.get(VARIABLE):
         return expanded(named).absolute()
-    try:
-        path = find_fleet_file(fleet_file)
-    except FleetFileError:
-        path = None
+    path = fleet_file_in_use(fleet_file)
     named_there = state_entry(path) if path else None
     if found := named_there or state_folder():
         return found.absolute()

@@ -35,7 +35,13 @@ from toolkit.operate.orphaned_holds import holds_without_keeper
 from toolkit.spark.java import OLDEST_USABLE, JavaFound, list_javas
 from toolkit.storage import fleet_file as fleet_files
 from toolkit.storage import state_folder
-from toolkit.storage.fleet_file import find_fleet_file, found_fleet_file, load_fleet, state_entry
+from toolkit.storage.fleet_file import (
+    find_fleet_file,
+    fleet_file_in_use,
+    found_fleet_file,
+    load_fleet,
+    state_entry,
+)
 from toolkit.storage.state_folder import open_to_others, state_dir
 
 MACHINE, KERNEL = "this machine", "python3"
@@ -176,11 +182,7 @@ def _mistake(exc: FleetFileError) -> str:
 def _state_origin(given: Path | None) -> str:
     if os.environ.get(state_folder.VARIABLE):
         return f"${state_folder.VARIABLE}"
-    try:
-        path = find_fleet_file(given)
-    except FleetFileError:
-        path = None
-    if path and state_entry(path):
+    if (path := fleet_file_in_use(given)) and state_entry(path):
         return "named in the fleet file"
     return "the user's state directory"
 

@@ -82,10 +82,12 @@ class FleetReport:
     @property
     def summary(self) -> str:
         groups, leftovers = self.frames.groups, self.frames.leftovers
+        unknown = int(groups["unknown_lag_partitions"].sum())
+        lost = counted(groups["lost"].sum(), "lost record")
         return (
             f"{len(self.clusters)} clusters, {len(groups)} groups with commits, "
-            f"lag {lag_in_words(groups['lag'], groups['unknown_lag_partitions'].sum())}, "
-            f"at most {counted(groups['lost'].sum(), 'lost record')}; "
+            f"lag {lag_in_words(groups['lag'], unknown)}, "
+            f"at most {lost}{f' ({unknown:,} unknown)' if unknown else ''}; "
             f"{len(self.unhealthy)} unhealthy or unknown groups, "
             f"{len(self.out_of_range)} out-of-range offsets, {len(leftovers)} unused offsets or "
             f"groups, {len(self.frames.problems)} read errors."

@@ -107,7 +107,8 @@ def test_ties_do_not_depend_on_the_order_of_rows() -> None:
     rows = with_lag(frame(*[(0, 0, 100, 100)] * 4)).assign(
         topic=["b", "a", "a", "b"], partition=[0, 2, 1, 0], group=["g", "g", "g", "f"]
     )
-    alike = rows.assign(status="OK", status_why="", member_state="gone", trend="steady")
+    of_all = {"status": "OK", "status_why": "", "member_state": "gone", "trend": "steady"}
+    alike = rows.assign(log_problem="", **of_all)
     worst = ["group", "worst_topic", "worst_partition"]
 
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]):

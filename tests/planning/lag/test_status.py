@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 from commits import NOW, ago, commits, frame, steps
 
+from toolkit.model.snapshot import NO_TOPIC
+from toolkit.planning.lag.group_summary import group_summary
 from toolkit.planning.lag.status import StatusRules, status_by_group, with_status
 from toolkit.planning.lag.time_lag import NOTHING_TO_READ
 
@@ -368,6 +370,39 @@ def test_a_group_is_as_its_worst_partition() -> None:
     assert "OK" == groups.loc[("us", "fine"), "status"]
     assert [None, None, "no committed offset"] == mute[[*words[:2], "status_why"]].tolist()
     assert mute[place].isna().all()
+
+
+UNDATED = {"committed": 1000, "committed_at": None, "partition": 1}
+NO_LEADER = {"committed": 5, "log_start": None, "log_end": None, "log_problem": "no leader"}
+FINE = {**READS, "log_end": 1000, "time_lag_s": 0.0}
+LAGS = {**UNDATED, "log_end": 1_001_000, "time_lag_s": 172_800.0}
+
+
+@pytest.mark.parametrize(
+    ("other", "status", "time_lag_s"),
+    [
+        (LAGS, None, 172_800),
+        ({**LAGS, "time_lag_s": None}, None, None),
+        ({**NO_LEADER, "partition": 1}, None, None),
+        # Of what is not to be judged nothing is unknown.
+        ({"committed": None, "log_end": 10, "partition": 1}, "OK", 0),
+        ({**NO_LEADER, "log_problem": NO_TOPIC, "topic": "gone"}, "OK", 0),
+        # Trouble that is known comes first.
+        ({**STALLS, **WAITS, "partition": 1}, "ERR", 300),
+    ],
+    ids=["no commit time", "no times", "no leader", "no commit", "no topic", "known"],
+)
+def test_a_group_is_not_fine_for_those_of_its_partitions_that_are(
+    other: dict[str, Any], status: str | None, time_lag_s: float | None
+) -> None:
+    """One partition of which nothing is known may be the one that stands still."""
+    rows = with_status(frame([FINE, other]), now=NOW)
+    more = dict.fromkeys(("type", "members", "expires_at", "expires_immediately_if_stopped"))
+    group = group_summary(rows.assign(**more, skew_s=0.0)).iloc[0]
+
+    found = [None if pd.isna(value) else value for value in group[["status", "time_lag_s"]]]
+    assert [status, time_lag_s] == found
+    assert status or group["status_partition"] == 1
 
 
 def test_a_partition_that_was_moved_back_hides_no_stuck_one() -> None:

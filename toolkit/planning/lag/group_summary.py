@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from toolkit.model.snapshot import NO_TOPIC
 from toolkit.planning.lag.lag import lag_by_group
 from toolkit.planning.lag.status_rules import (
     CATCHING_UP,
@@ -21,6 +22,7 @@ from toolkit.planning.lag.status_rules import (
     STALL,
     STEADY,
     STOP,
+    WARN,
     WORDS,
 )
 
@@ -36,13 +38,18 @@ def group_summary(partitions: pd.DataFrame) -> pd.DataFrame:
     Sum partitions with lag, status and expiry up to one row for each cluster and group.
 
     Columns: those of `lag_by_group` and `status_by_group`, type, state and members of the group;
-    time_lag_s (maximum of its partitions), next_expiry_at (earliest expiry of its offsets),
+    time_lag_s (maximum of its partitions; null where no more than 0 is known of a group of which
+    it is unknown for a partition with lag), next_expiry_at (earliest expiry of its offsets),
     expires_immediately_if_stopped (number of offsets that would expire at once if it stopped),
     skew_s (maximum of its partitions).
     """
     grouped = partitions.groupby(KEYS, sort=False, dropna=False)
     table = grouped[OF_THE_GROUP].first()
-    table["time_lag_s"] = grouped["time_lag_s"].max()
+    is_behind = partitions["lag"].ne(0).fillna(value=True)
+    waits = partitions["time_lag_s"].isna() & _is_judged(partitions) & is_behind
+    unknown = waits.groupby([partitions[key] for key in KEYS], sort=False, dropna=False).any()
+    time_lag_s = grouped["time_lag_s"].max()
+    table["time_lag_s"] = time_lag_s.mask(unknown & (time_lag_s == 0))
     table["next_expiry_at"] = grouped["expires_at"].min()
     table["expires_immediately_if_stopped"] = (
         grouped["expires_immediately_if_stopped"].sum().astype("Int64")
@@ -58,23 +65,26 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     """
     Sum partitions with status up to one row for each cluster and group.
 
-    Columns: cluster, group; status (of the worst partition, null where none can be judged; STOP,
-    STALL and REWIND become ERR, as in Burrow), because (the partition's status), status_why; ok,
-    unsubscribed, held, warn, err, stop, stall, rewind, unknown (Int64: how many partitions);
-    member_state (activity on any partition: "alive and committing" before "alive and silent",
-    "alive and idle" and "gone"), trend (of any partition: "falling behind" before "catching up" and
-    "steady"), worst_topic, worst_partition (of several, the one with the
-    largest lag, then the first by name).
+    Columns: cluster, group; status (of the worst partition; STOP, STALL and REWIND become ERR, as
+    in Burrow; null where none is worse than one of which it is unknown), because (the partition's
+    status), status_why; ok, unsubscribed, held, warn, err, stop, stall, rewind, unknown (Int64: how
+    many partitions); member_state (activity on any partition: "alive and committing" before "alive
+    and silent", "alive and idle" and "gone"), trend (of any partition: "falling behind" before
+    "catching up" and "steady"), worst_topic, worst_partition (of several, the one with the largest
+    lag, then the first by name).
     """
     number = partitions.groupby(KEYS, sort=False, dropna=False).ngroup().to_numpy(dtype="int64")
     rank = _rank(partitions["status"], WORDS)
     lag = partitions["lag"].astype("Int64").to_numpy(dtype="int64", na_value=-1)
     topic = partitions["topic"].factorize(sort=True)[0]
     place = partitions["partition"].to_numpy(dtype="int64")
-    ordered = np.lexsort((place, topic, -lag, -rank, number))
+    # What is unknown may be anything: a group is not called OK for its other partitions.
+    is_doubtful = (rank < 0) & _is_judged(partitions).to_numpy()
+    severity = np.where(is_doubtful, WORDS.index(WARN) - 0.5, rank)
+    ordered = np.lexsort((place, topic, -lag, -severity, number))
     groups, first = np.unique(number[ordered], return_index=True)
     worst = partitions.iloc[ordered[first]].reset_index(drop=True)
-    judged = worst["status"].notna()
+    judged = worst["status"].notna() | is_doubtful[ordered[first]]
     width = len(WORDS) + 1
     counts = np.bincount(number * width + rank + 1, minlength=len(groups) * width)
     by_word = pd.DataFrame(counts.reshape(-1, width), columns=["unknown", *map(str.lower, WORDS)])
@@ -99,6 +109,11 @@ def worst_first(groups: pd.DataFrame) -> pd.DataFrame:
     severity = _rank(groups["worst_status"], WORDS)
     lag = groups["lag"].astype("Float64").to_numpy(dtype="float64", na_value=-1)
     return groups.iloc[np.lexsort((-lag, -severity))]
+
+
+def _is_judged(partitions: pd.DataFrame) -> pd.Series[bool]:
+    """Whether a status is to be expected: of a commit to a topic that exists, or may exist."""
+    return partitions["committed"].notna() & (partitions["log_problem"] != NO_TOPIC)
 
 
 def _rank(column: pd.Series[str], words: tuple[str, ...]) -> npt.NDArray[np.int64]:

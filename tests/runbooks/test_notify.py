@@ -97,6 +97,28 @@ def test_when_somebody_is_told(inbox: _Inbox, on: str, due: list[bool]) -> None:
         assert wanted == (len(inbox.got) == 1)
 
 
+@pytest.mark.parametrize(
+    ("status", "counts", "dry_run", "due"),
+    [
+        ("kernel-died", {}, False, True),
+        ("timed-out", {}, False, True),
+        ("partly-applied", {}, False, True),
+        ("kernel-died", {}, True, False),
+        ("blocked", {}, False, False),
+        ("failed", {"changed": 0}, False, False),
+    ],
+)
+def test_who_asks_for_changes_is_told_of_what_may_be_one(
+    inbox: _Inbox, status: str, counts: dict[str, int], *, dry_run: bool, due: bool
+) -> None:
+    """A run that ended without a conclusion may have changed something before."""
+    result = {**(LOOKED.result or {}), "status": status, "counts": counts, "exit_code": 1}
+    run = ClusterRunResult(("eu",), 1, {**result, "parameters": {"dry_run": dry_run}})
+
+    assert [] == told(NotifyRule("change", "${env:HOOK}"), runs=(run,))
+    assert due == (len(inbox.got) == 1)
+
+
 def test_what_programs_are_told(inbox: _Inbox) -> None:
     """All that result.json has of each run, and a text for people."""
     told(NotifyRule("always", "${env:HOOK}"), runs=(CHANGED, FAILED))

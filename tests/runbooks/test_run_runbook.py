@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,20 @@ def waiting(make_notebook: MakeNotebook, place: Place) -> Path:
     """Return a notebook that waits until it may go on, and leaves a trace when it ends."""
     source = WAIT.format(folder=str(place.folder))
     return make_notebook("# Wait", source, parameters=PARAMETERS)
+
+
+def test_a_full_disk_keeps_no_notice_back(place: Place, make_notebook: MakeNotebook) -> None:
+    """Somebody is told how a run ended before it is printed; the exit code is that of the run."""
+    told = place.folder / "told"
+    command = f"[sh, -c, 'cat > {told}']"
+    notebook = make_notebook("1", parameters=PARAMETERS)
+    page = place.page(notebook, f"notify: [{{on: always, command: {command}}}]\n")
+    there = {**os.environ, **place.environment}
+
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(place.command(page), env=there, stdout=full, check=False)
+
+    assert (0, 0) == (done.returncode, json.loads(told.read_text())["exit_code"])
 
 
 def test_one_that_fails_does_not_stop_the_others(place: Place, make_notebook: MakeNotebook) -> None:

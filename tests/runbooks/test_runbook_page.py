@@ -112,6 +112,7 @@ WRONG = {
     "a parameter in depth": ("parameters: {group: {a: b}}\n", 7, "group must be one value"),
     "limits for nothing": ("limits: {max_groups: 1}\n", 7, "need may_change: true"),
     "clusters in a word": ("clusters: eu\n", 7, "clusters must be all, or a list of names"),
+    "a cluster without a name": ("clusters: ['']\n", 7, "clusters has an empty name"),
     "clusters without any": ("clusters: []\n", 7, "clusters must be all, or a list of names"),
     "to give what is not": ("must_give: [dry_run]\n", 7, "'dry_run' is not a parameter"),
     "no duration": ("keep_for: long\n", 7, "'long' is not a duration"),
@@ -217,6 +218,8 @@ def test_what_must_be_given(make_page: MakePage) -> None:
     with pytest.raises(UsageError, match="is missing parameters: days") as caught:
         values(page, ("group", "a"))
     assert "-p days=..." in (caught.value.hint or "")
+    with pytest.raises(UsageError, match="is missing parameters: group"):
+        values(page, ("group", ""), ("days", "3"))  # as of a variable that is not set
     assert {"dry_run": True, "group": "a", "days": 3} == values(page, ("group", "a"), ("days", "3"))
 
 
@@ -237,7 +240,7 @@ def test_a_run_for_each_cluster(make_page: MakePage, clusters: Any) -> None:
     anywhere = read_runbook(make_page(name="any"))
 
     assert [("ap",), ("eu",), ("us",)] == clusters(everywhere)
-    assert [("us",)] == clusters(everywhere, "us")
+    assert [("us",)] == clusters(everywhere, "us", "us")
     assert [("eu",), ("us",)] == clusters(somewhere)
     assert [("ap",)] == clusters(anywhere, "ap")
     with pytest.raises(UsageError, match="needs a cluster"):

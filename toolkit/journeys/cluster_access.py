@@ -169,6 +169,7 @@ def find_clusters(names: Sequence[str], fleet_file: Path | None = None) -> list[
     """
     if not names:
         return choose_clusters(load_fleet(fleet_file), ())
+    names = list(dict.fromkeys(names))
     named = [name for name in names if ":" not in name]
     chosen = choose_clusters(load_fleet(fleet_file), named) if named else []
     by_name = dict(zip(named, chosen, strict=True))

@@ -68,8 +68,7 @@ def content_of(page: Runbook, ended: Sequence[ClusterRunResult]) -> dict[str, ob
 
 def _is_due(notice: NotifyRule, ended: Sequence[ClusterRunResult]) -> bool:
     failed = exit_code(ended) != 0
-    # A run that left no result may have changed something before it died.
-    changed = any(one.changed or one.status == "no result" for one in ended)
+    changed = any(one.may_have_changed for one in ended)
     return {"always": True, "failure": failed, "change": changed}[notice.on]
 
 

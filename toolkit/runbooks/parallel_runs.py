@@ -53,6 +53,14 @@ class ClusterRunResult:
         return int(self.result["counts"].get("changed", 0)) if self.result else 0
 
     @property
+    def may_have_changed(self) -> bool:
+        """Whether it changed something, or ended in a way in which that is not known."""
+        if self.result is None:
+            return self.status == "no result"
+        is_known = "changed" in self.result["counts"] or self.status in _SAYS_WHAT_IT_DID
+        return self.changed > 0 or not (is_known or self.result["parameters"].get("dry_run"))
+
+    @property
     def message(self) -> str:
         """What it did, or why it stopped and where, in one line."""
         if self.result is None:
@@ -65,6 +73,7 @@ class ClusterRunResult:
 
 
 _BLOCKED = 3
+_SAYS_WHAT_IT_DID = frozenset({"done", "blocked", "incomplete"})
 OnStep = Callable[[RunOrder, Mapping[str, Any]], None]
 
 

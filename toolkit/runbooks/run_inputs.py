@@ -51,7 +51,8 @@ def values_of(
         if hint := why_fixed(page, name):
             raise ParameterError(f"runbook {page.name}: {name} cannot be set with -p", hint=hint)
     values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
-    names = {page.new_name(name) for name, _ in texts}
+    # A variable that is not set must not mean all topics, nor no reason.
+    names = {page.new_name(name) for name, text in texts if text and values[page.new_name(name)]}
     if missing := [name for name in page.must_give if name not in names]:
         options = " ".join(f"add -p {name}=..." for name in missing)
         raise UsageError(

@@ -154,7 +154,10 @@ def _clusters(front: _FrontMatter) -> tuple[str, ...] | None:
         return ()
     if not isinstance(node, yaml.SequenceNode) or not node.value:
         raise front.file.wrong_at(node, "clusters must be all, or a list of names")
-    return tuple(front.texts(node, "clusters"))
+    names = front.file.texts_of(node, "clusters")
+    if not all(names):  # nothing is not all
+        raise front.file.wrong_at(node, "clusters has an empty name")
+    return tuple(names)
 
 
 def _must_give(front: _FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:

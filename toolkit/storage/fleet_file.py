@@ -207,7 +207,11 @@ def properties_files(path: Path) -> dict[str, str]:
 
 
 def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Cluster]:
-    """Return the named clusters, or all; raises UsageError for a name that is not in the fleet."""
+    """
+    Return the named clusters, each once, or all.
+
+    Raises UsageError for a name that is not in the fleet.
+    """
     for name in names:
         if name not in fleet:
             close = get_close_matches(name, fleet, n=1)
@@ -215,7 +219,7 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
                 f"cluster {name!r} is not in the fleet file",
                 hint=f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(fleet)}",
             )
-    return [fleet[name] for name in names or fleet]
+    return [fleet[name] for name in dict.fromkeys(names or fleet)]
 
 
 def fleet_yaml(path: Path) -> YamlFile:

@@ -1,9 +1,11 @@
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from applications import eventually
 from click.testing import CliRunner
 from small_notebooks import EndWith, MakeNotebook
 
@@ -43,6 +45,21 @@ def test_json(make_notebook: MakeNotebook, tmp_path: Path) -> None:
     assert result == json.loads((Path(result["folder"]) / "result.json").read_text())
     assert result["error"]["reason"] == "no group g"
     assert err == ""
+
+
+def test_a_closed_pipe_ends_no_run(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """Who only looks at the first step gets the report of all, and the right exit code."""
+    notebook = make_notebook("1", "## Look", CONCLUDE)
+    offsetbook = Path(sys.executable).with_name("offsetbook")
+    words = shlex.join([str(offsetbook), "run", str(notebook)])
+    script = f"({words} --output-dir {tmp_path}/runs; echo $? > {tmp_path}/code) 2>&1 | head -1"
+
+    done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout.startswith("[1/2]")
+    eventually(lambda: (tmp_path / "code").exists() and (tmp_path / "code").read_text() == "0\n")
+    (result,) = (tmp_path / "runs").glob("*/result.json")
+    assert "done" == json.loads(result.read_text())["status"]
 
 
 def test_wrong_parameter(make_notebook: MakeNotebook) -> None:

@@ -16,7 +16,7 @@ PARTLY = 4
 # Those of the tool, which are listed without --type, and those that it refuses.
 TYPES = {"Classic": {GroupType.CLASSIC, GroupType.SIMPLE}, "Consumer": {GroupType.CONSUMER}}
 MORE_TYPES = {"Share": {GroupType.SHARE}, "Streams": {GroupType.STREAMS}}
-STATES = [state.value for state in GroupState if state is not GroupState.NOT_READY]
+STATES = [state.value for state in GroupState]
 
 
 def run(given: dict[str, Any]) -> int:

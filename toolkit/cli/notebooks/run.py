@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_renamed, refresh
 from toolkit.cli.options import OUTPUT_FLAGS, clusters_option
-from toolkit.cli.output import echo_data, printable
+from toolkit.cli.output import after_a_change, echo_data, printable
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
 from toolkit.journeys.change.container_command import mark_child_processes
@@ -147,13 +148,15 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
         )
     finally:
         line.clear()
-    refresh(request.output_dir)
-    _print_result(result, request.output)
+    with after_a_change():
+        refresh(request.output_dir)
+        _print_result(result, request.output)
     return result.exit_code
 
 
 def _print_step(step: CellStep) -> None:
-    click.echo(f"[{step.number}/{step.total}] {step.heading}".rstrip(), err=True)
+    with suppress(OSError):  # a closed pipe ends no run
+        click.echo(f"[{step.number}/{step.total}] {step.heading}".rstrip(), err=True)
 
 
 def _print_result(result: RunResult, output: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_renamed, refresh
-from toolkit.cli.output import printable
+from toolkit.cli.output import after_a_change, printable
 from toolkit.runbooks.notify import content_of, notify
 from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code, run_all
 from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
@@ -52,10 +52,12 @@ def run_runbook(path: Path, request: RunRequest) -> int:
     ]
     on_step = _ignore if request.quiet else _print_step
     ended = run_all(orders, at_once=page.at_once, on_step=on_step)
-    _clear_up(page, request.output_dir)
-    _print(page, ended, request.output)
-    for problem in notify(page, ended):
-        _note(problem, ended)
+    problems = notify(page, ended)  # before what a full disk or a closed pipe may end
+    with after_a_change():
+        for problem in problems:
+            _note(problem, ended)
+        _clear_up(page, request.output_dir)
+        _print(page, ended, request.output)
     return exit_code(ended)
 
 
@@ -75,7 +77,8 @@ def _ignore(_order: RunOrder, _step: Mapping[str, Any]) -> None:
 def _print_step(order: RunOrder, step: Mapping[str, Any]) -> None:
     where = f"{', '.join(order.clusters)} " if order.clusters else ""
     line = f"[{where}{step['number']}/{step['total']}] {step['heading']}"
-    click.echo(printable(line).rstrip(), err=True)
+    with suppress(OSError):  # a closed pipe ends no run
+        click.echo(printable(line).rstrip(), err=True)
 
 
 def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> None:
@@ -93,7 +96,8 @@ def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> Non
 
 def _note(problem: str, ended: Sequence[ClusterRunResult]) -> None:
     """Report a failed notification, on stderr and in the log of every run."""
-    click.echo(f"note: {printable(problem)}", err=True)
+    with suppress(OSError):
+        click.echo(f"note: {printable(problem)}", err=True)
     for one in ended:
         if one.result and (folder := Path(one.result["folder"])) and (folder / LOG_NAME).is_file():
             with run_log(folder) as log:

@@ -264,7 +264,7 @@ def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[.
 
     expect(stuck).to_contain_text("paused")
     pause.board.get_by_role("button", name="Plan resume (1 partition)").click()
-    pause.run_from("if board.selection")
+    pause.run_from("wanted, places")
     pause.approve("it is past it", group)
     pause.applied("1 change made")
     assert {} == operator.group(group).paused
@@ -476,7 +476,7 @@ def test_hostile_names_are_text_everywhere(
     assert 0 == board.page.locator(".jp-OutputArea img").count()
     board.board.locator(".ow-tile").first.click()
     board.board.get_by_role("button", name="Plan pause").click()
-    board.run_from("if board.selection")
+    board.run_from("wanted, places")
     board.approve("nothing will come of it", group)
     expect(board.apply).to_be_enabled()
     board.screenshot("hostile_dark", of=board.review)

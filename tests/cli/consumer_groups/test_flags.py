@@ -188,16 +188,20 @@ def test_groups_that_the_tool_does_not_know(shell: Any) -> None:
     """Share and streams groups are listed by type; a share group has no offsets to describe."""
     topic = shell.topic(partitions=1)
     share, streams = (SeededGroup(shell.apps.name(n), "", "", reads=(topic,)) for n in ("s", "t"))
+    broken = SeededGroup(shell.apps.name("u"), "", "", reads=(shell.apps.name("no-topic"),))
     with (
         RawConnection(shell.apps.address, client_id=share.group_id) as one,
         RawConnection(shell.apps.address, client_id=streams.group_id) as other,
+        RawConnection(shell.apps.address, client_id=broken.group_id) as third,
     ):
+        StreamsInstance(broken).join(third)
         ShareConsumer(share).join(one)
         StreamsInstance(streams).join(other)
         listed = {
             kind: shell("--list", "--state", "--type", kind).stdout
             for kind in ("Share", "streams", "consumer")
         }
+        not_ready = shell("--list", "--type", "streams", "--state", "NotReady").stdout
         described, both = (
             shell("--describe", *(f"--group={name}" for name in names))
             for names in ([share.group_id], [share.group_id, streams.group_id])
@@ -207,6 +211,8 @@ def test_groups_that_the_tool_does_not_know(shell: Any) -> None:
     assert [(True, False), (False, True), (False, False)] == [
         (share.group_id in text, streams.group_id in text) for text in listed.values()
     ]
+    assert broken.group_id in listed["streams"]  # its source topic is not there
+    assert (True, False) == (broken.group_id in not_ready, streams.group_id in not_ready)
     assert (1, "") == (described.returncode, described.stdout)
     assert "is a share group, which has no committed offsets" in described.stderr
     assert (4, 0) == (both.returncode, state.returncode)

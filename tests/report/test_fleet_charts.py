@@ -81,7 +81,8 @@ def test_lag_is_not_called_records(shown: Any) -> None:
     show_lag_heat_map(rows)
     show_lag_chart(rows)
     show_partition_lag_chart(rows)
-    show_lag_history(pd.concat([rows.assign(taken_at=T0), rows.assign(taken_at=T0 + HOUR)]))
+    runs = pd.concat([rows.assign(taken_at=T0), rows.assign(taken_at=T0 + HOUR)])
+    show_lag_history(runs, rows)
 
     assert 4 == len(shown)
     assert "records" not in str([output["data"][MIME] for output in shown])
@@ -98,15 +99,16 @@ def test_ages_are_counted_up_to_their_ends(shown: Any) -> None:
     assert expected == dict(zip(trace["x"], trace["y"], strict=True))
 
 
-def test_the_history_shows_the_groups_that_are_worst_now(shown: Any) -> None:
+def test_the_history_shows_the_groups_that_are_asked_for(shown: Any) -> None:
     """A line for each of them, broken where a run has no lag; one run makes no line."""
     first, second, third = T0, T0 + HOUR, T0 + 2 * HOUR
     rows = pd.DataFrame({"cluster": "eu", "group": [*"aaabb"]})
     rows["lag"] = pd.array([1, None, 9, 50, 3], "Int64")
     rows["taken_at"] = [first, second, third, first, third]
-    show_lag_history(rows[rows["taken_at"] == first])
+    worst = rows.iloc[:1][["cluster", "group"]]
+    show_lag_history(rows[rows["taken_at"] == first], worst)
     assert [] == shown
-    show_lag_history(rows, top_n=1)
+    show_lag_history(rows, worst)
 
     (trace,) = shown.figure["data"]
     assert ("a · eu", [1, None, 9]) == (trace["name"], trace["y"])
@@ -116,8 +118,9 @@ def test_nothing_is_drawn_of_nothing(shown: Any) -> None:
     """An empty fleet has no picture instead of an empty one."""
     columns = ["cluster", "group", "topic", "lag", "time_lag_s", "status", "taken_at"]
     nothing = pd.DataFrame(columns=columns)
-    for show in (show_status_chart, show_lag_heat_map, show_time_lag_chart, show_lag_history):
+    for show in (show_status_chart, show_lag_heat_map, show_time_lag_chart):
         show(nothing)
+    show_lag_history(nothing, nothing)
 
     assert [] == shown
 

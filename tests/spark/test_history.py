@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -19,7 +20,15 @@ from deltalake import DeltaTable
 
 from toolkit.errors import StateFileError, ToolkitError, UsageError
 from toolkit.spark import history as module
-from toolkit.spark.history import RUNS, History, HistoryRun, RunFiles, paths_in
+from toolkit.spark.history import (
+    LAG_DAYS,
+    RUNS,
+    History,
+    HistoryRun,
+    RunFiles,
+    paths_in,
+    read_lag_history,
+)
 
 # Each small read and write goes through several threads of delta-rs, which wait for each other: on
 # a machine with thirty busy processes it takes a hundred times as long.
@@ -211,6 +220,7 @@ def test_a_run_that_dies_anywhere_is_there_as_a_whole_or_not_at_all(
 CHILD = """
 import sys, time
 from pathlib import Path
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from datetime import UTC, datetime
@@ -384,6 +394,25 @@ def test_reading_from_a_time_on(history: History, five_runs: list[Any]) -> None:
 
     assert five_runs[2:] == rows(history.read("partitions", since=since))
     assert five_runs[2:6] == rows(history.read("partitions", since=since, before=before))
+
+
+def test_the_lag_of_groups_is_of_their_own_runs(root: str) -> None:
+    """Of the groups that are asked for, up to a run, whatever was stored of others and later."""
+    history = History(root, {"groups": LAG})
+    for number, clusters in enumerate(("eu", "eu us", "us", "eu")):
+        some = [{"cluster": c, "group": g, "lag": number} for c in clusters.split() for g in "gh"]
+        at = DAY + number * 8 * HOUR
+        assert history.write(f"r{number}", at, {"groups": pa.Table.from_pylist(some, schema=LAG)})
+
+    groups = pd.DataFrame({"cluster": ["eu"], "group": ["g"]})
+    lags = read_lag_history(root, groups, until=DAY + 16 * HOUR)
+
+    assert ["cluster", "group", "lag", "taken_at"] == list(lags.columns)
+    assert [("eu", "g", 0, DAY), ("eu", "g", 1, DAY + 8 * HOUR)] == sorted(
+        lags.itertuples(index=False, name=None)
+    )
+    late = DAY + LAG_DAYS + 4 * HOUR
+    assert [1, 3] == sorted(read_lag_history(root, groups, until=late)["lag"])
 
 
 def test_many_columns_and_rows_survive(root: str) -> None:

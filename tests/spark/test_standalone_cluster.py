@@ -29,7 +29,8 @@ from spark_cluster import (
 import toolkit
 from toolkit.model import Cluster, TopicPartition
 from toolkit.spark import fleet_lag
-from toolkit.spark.history import read_fleet_history
+from toolkit.spark.arrow import as_frame
+from toolkit.spark.history import History
 from toolkit.spark.java import java_home
 
 pytestmark = pytest.mark.slow("a Spark cluster")
@@ -126,7 +127,7 @@ def test_a_cluster_of_processes_finds_the_same(
     far, near = (_rows(pd.read_parquet(tmp_path / name / "partitions")) for name in ("far", "near"))
     assert len(near) >= 12
     pd.testing.assert_frame_equal(near, far)
-    stored = _rows(read_fleet_history(str(tmp_path / "history"), "partitions"))
+    stored = _rows(as_frame(History(str(tmp_path / "history")).read("partitions")))
     pd.testing.assert_frame_equal(near, stored, check_dtype=False)
     logs = [said, shown, *(p.read_text() for p in _files(spark_cluster.folder, events))]
     assert len(logs) > 6

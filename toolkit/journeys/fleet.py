@@ -14,7 +14,7 @@ from toolkit.report.fleet_report import FleetReport
 from toolkit.report.progress_line import progress_line
 from toolkit.spark.fleet_lag import fleet_lag
 from toolkit.spark.fleet_options import FleetOptions
-from toolkit.spark.history import read_fleet_history
+from toolkit.spark.history import read_lag_history
 from toolkit.spark.java import find_java
 from toolkit.spark.progress import OnStep
 from toolkit.spark.spark_session import start_session
@@ -54,7 +54,9 @@ def fleet(
                 result.clusters,
                 result.taken_at,
                 result.to_pandas(),
-                partial(read_fleet_history, url, "groups") if (url := options.history) else None,
+                partial(read_lag_history, url, until=result.taken_at)
+                if (url := options.history)
+                else None,
                 str(fleet_file or ""),
                 open_or_show,
             )

@@ -157,20 +157,18 @@ def show_time_lag_chart(partitions: pd.DataFrame) -> None:
     show_figure(figure)
 
 
-def show_lag_history(history: pd.DataFrame, *, top_n: int = 8) -> None:
+def show_lag_history(history: pd.DataFrame, groups: pd.DataFrame) -> None:
     """
-    Show how the lag of those groups went that are furthest behind in the newest run.
+    Show how the lag of some groups went, of which `groups` has cluster and group.
 
     Takes cluster, group, lag and taken_at, a row for each group and run; draws nothing for one run.
     """
     if history["taken_at"].nunique() < 2:
         return
-    newest = history[history["taken_at"] == history["taken_at"].max()]
-    worst = newest.dropna(subset=["lag"]).nlargest(top_n, "lag")
-    lines = [_line(history, *pair, place) for place, pair in enumerate(_pairs(worst))]
+    lines = [_line(history, *pair, place) for place, pair in enumerate(_pairs(groups))]
     figure = go.Figure(lines)
     figure.update_layout(
-        title=f"Lag over time (top {len(lines)} groups)",
+        title=f"Lag over time (the {counted(len(lines), 'group')} with the most lag)",
         height=FRAME_PX + 260,
         xaxis={"title": "time, UTC", "type": "date"},
         yaxis={"title": "lag (offsets)", "rangemode": "tozero"},

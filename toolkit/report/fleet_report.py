@@ -50,21 +50,16 @@ class FleetReport:
     """
     One reading of a fleet: `frames` as pandas, taken at one instant.
 
-    `read_history` reads the `frames.groups` of this and earlier stored runs, if there are some;
+    `read_history` reads cluster, group, lag and taken_at of groups in this and earlier stored runs;
     `fleet_file` is as it was given.
     """
 
     clusters: tuple[str, ...]
     taken_at: datetime
     frames: FleetFrames
-    read_history: Callable[[], pd.DataFrame] | None = None
+    read_history: Callable[[pd.DataFrame], pd.DataFrame] | None = None
     fleet_file: str = ""
     open_steps: OpenSteps = show_steps
-
-    @cached_property
-    def history(self) -> pd.DataFrame | None:
-        """The rows of `frames.groups` of this and earlier stored runs; None without a history."""
-        return self.read_history() if self.read_history else None
 
     @property
     def unhealthy(self) -> pd.DataFrame:
@@ -144,8 +139,10 @@ class FleetReport:
         show_lag_chart(self.frames.groups, top_n=top_n)
         show_lag_heat_map(self.frames.partitions, top_n=top_n)
         show_time_lag_chart(self.frames.partitions)
-        if self.history is not None:
-            show_lag_history(self.history, top_n=HISTORY_LINES)
+        if self.read_history:
+            behind = self.frames.groups.dropna(subset=["lag"])
+            worst = behind.nlargest(HISTORY_LINES, "lag")[NAMES]
+            show_lag_history(self.read_history(worst), worst)
         columns = ["type", "state", "status", "trend", "lag", "time_lag_s", "lost"]
         show_table(
             self.frames.groups[

@@ -49,13 +49,15 @@ if HAS_DELTALAKE:
 T = TypeVar("T")
 
 RUNS, STATE_TABLE, LOG_ENDS_TABLE = "runs", "state", "log_ends"
-OF_A_RUN = [pa.field("run_id", pa.string()), pa.field("taken_at", TIME)]
+TAKEN_AT = pa.field("taken_at", TIME)
+OF_A_RUN = [pa.field("run_id", pa.string()), TAKEN_AT]
 ATTEMPT, DAY = pa.field("attempt", pa.string()), pa.field("day", pa.date32())
 FILTERED = (pa.field("cluster", pa.string()), ATTEMPT)
 SCHEMES = {"", "file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs"}
 # Of which column files have a minimum. Without this, what delta-rs gives to Arrow compares every
 # other column with null, and a condition on one finds nothing.
 STATISTICS = {"delta.dataSkippingStatsColumns": "cluster"}
+LAG_DAYS = timedelta(days=30)
 READ_FOR = timedelta(days=1)  # how long a file stays that readers may have begun to read
 TRIES = 20
 ROWS_AT_ONCE = 100_000  # of those that are put together in one row group
@@ -91,13 +93,13 @@ def check_root(root: str) -> None:
         raise UsageError(f"the history {root} cannot be written: no permission for {there}")
 
 
-def read_fleet_history(root: str, table: str, *, since: datetime | None = None) -> pd.DataFrame:
+def read_lag_history(root: str, groups: pd.DataFrame, *, until: datetime) -> pd.DataFrame:
     """
-    Return the rows of a table of the history, with run_id and taken_at.
+    Return cluster, group, lag and taken_at of some groups, of the runs of `LAG_DAYS` up to a time.
 
-    Tables: those of `schemas.RESULTS`, and log_ends. Raises UsageError for another.
+    `groups` has cluster and group. Only their rows are kept in memory, however long the history is.
     """
-    return as_frame(History(root).read(table, since=since))
+    return as_frame(History(root).lags(groups, since=until - LAG_DAYS, until=until))
 
 
 class HistoryRun(NamedTuple):
@@ -279,6 +281,19 @@ class History:
         every = pa.schema([*columns, *once])
         found = self._matching(table, delta, runs, every, clusters)
         return pa.concat_tables([every.empty_table(), *found])
+
+    def lags(self, groups: pd.DataFrame, *, since: datetime, until: datetime) -> pa.Table:
+        """Return the lag of some groups, given by cluster and group, in the runs of a time."""
+        of_groups = [RESULTS["groups"].field(name) for name in ("cluster", "group", "lag")]
+        columns = pa.schema([*of_groups, TAKEN_AT])
+        until += timedelta(microseconds=1)
+        runs, delta = self._runs_of(since, until), self.open("groups")
+        if delta is None or not runs or groups.empty:
+            return columns.empty_table()
+        keep = pc.field("group").isin(pa.array(groups["group"], pa.string()))
+        clusters = frozenset(groups["cluster"])
+        found = self._matching("groups", delta, runs, columns, clusters)
+        return pa.concat_tables([columns.empty_table(), *(rows.filter(keep) for rows in found)])
 
     def past_ends(self, cluster: str, since: datetime, before: datetime) -> Iterator[pa.Table]:
         """Yield where logs of a cluster ended in earlier runs: LOG_ENDS without cluster."""

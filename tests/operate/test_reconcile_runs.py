@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from applications import Applications
-from facts import NOON
+from facts import NOON, live, member
 from guardrail_cases import ORDERS, plan, step
+from held import holder
 from operators import Operator
 
+from toolkit.errors import Blocked
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
-from toolkit.model import Problem, TopicPartition, Unread
+from toolkit.model import HoldNote, Problem, TopicPartition, Unread
 from toolkit.operate import reconcile_runs
-from toolkit.plan import Action, Change, Position
+from toolkit.plan import Action, Change, Intent, Position
 from toolkit.storage import audit
 
 
@@ -34,7 +37,7 @@ def test_a_group_that_was_not_listed_tells_nothing(
 
     found = reconcile_runs.reconcile_under_lock(operator.cluster, cluster_id, operator.state)
 
-    assert [f"{silent.what}: {silent.why}"] == [why for _, why in found.unseen]
+    assert [f"{silent.what}: {silent.why}"] == [one.why for one in found.unseen]
     assert [] == found.known
 
 
@@ -51,8 +54,8 @@ def test_what_a_transaction_is_about_to_commit_is_not_unchanged(
     action = Action.MOVE if before else Action.FIRST_COMMIT
     made = plan(replace(step(Change(place, before, after), action=action), group_id=group))
     run = audit.RunInfo("a-run", "ana", "here", "a test")
-    entry = audit.intent_entry(replace(made, cluster_id=cluster_id), run, NOON)
-    audit.append(operator.state, entry)
+    made = replace(made, cluster_id=cluster_id)
+    audit.append(operator.state, audit.intent_entry(made, run, datetime.now(UTC)))
 
     def look() -> reconcile_runs.ReconciledRuns:
         return reconcile_runs.reconcile_under_lock(operator.cluster, cluster_id, operator.state)
@@ -60,9 +63,57 @@ def test_what_a_transaction_is_about_to_commit_is_not_unchanged(
     with connected(operator.cluster) as connection:
         with OffsetsTransaction(connection, group) as transaction:
             transaction.add({place: after})
-            assert [reconcile_runs.IN_TRANSACTION] == [why for _, why in look().unseen]
+            unseen = look().unseen
+            assert [reconcile_runs.IN_TRANSACTION] == [one.why for one in unseen]
+            for intent in (Intent.PAUSE, Intent.RESUME, Intent.UNDO):
+                reconcile_runs.refuse_over_unseen_runs(replace(made, intent=intent), unseen)
+            with pytest.raises(Blocked, match="cannot be determined now"):
+                reconcile_runs.refuse_over_unseen_runs(made, unseen)
             transaction.commit()
         GroupWriter(connection).wait_for_the_end_of(group, {place: after}, committed=True)
 
     (found,) = look().known
     assert "1 done" == found.outcome.summary
+
+
+def test_a_transaction_that_is_no_runs_is_not_waited_for(
+    operator: Operator, apps: Applications
+) -> None:
+    """An application may leave one open for as long as it likes."""
+    place = TopicPartition(apps.create_topic(apps.name("orders"), records=5), 0)
+    group = apps.name("payments")
+    apps.commit(group, {place: 1})
+    cluster_id = operator.look("none").cluster_id
+    before = operator.held(group)[group][place]
+    changes = step(Change(place, before, Position(3)), action=Action.MOVE)
+    made = replace(plan(replace(changes, group_id=group)), cluster_id=cluster_id)
+    run = audit.RunInfo("a-run", "ana", "here", "a test")
+    earlier = datetime.now(UTC) - timedelta(minutes=6)
+    audit.append(operator.state, audit.intent_entry(made, run, earlier))
+
+    producer = apps.pending(group, 2, place)
+    found = reconcile_runs.reconcile_under_lock(operator.cluster, cluster_id, operator.state)
+    producer.abort_transaction()
+
+    assert ([], ["1 not tried"]) == (found.unseen, [one.outcome.summary for one in found.known])
+
+
+def test_a_pause_by_somebody_else_is_not_what_a_run_has_done(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was killed before it held anything is not said to hold what another pauses."""
+    cluster_id = operator.look("none").cluster_id
+    made = replace(
+        plan(step(Change(ORDERS, None, None), action=Action.HOLD)), cluster_id=cluster_id
+    )
+    shown = live("g", member("orders"), holder(ORDERS.partition, note=HoldNote("bob", "there")))
+    for name, answer in (("list_groups", ([shown], [])), ("read_commits", ([], []))):
+        monkeypatch.setattr(reconcile_runs, name, lambda *_, answer=answer: answer)
+    described = [replace(shown, described=True)]
+    monkeypatch.setattr(reconcile_runs, "describe_groups", lambda *_: described)
+
+    for who, summary in (("ana", "1 not tried"), ("bob", "1 done")):
+        run = audit.RunInfo(f"run-{who}", who, "there", "a test")
+        audit.append(operator.state, audit.intent_entry(made, run, NOON))
+        found = reconcile_runs.reconcile_under_lock(operator.cluster, cluster_id, operator.state)
+        assert [summary] == [one.outcome.summary for one in found.known]

@@ -7,28 +7,30 @@ Each change is compared with the cluster, and the result is logged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.errors import Blocked
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
-from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits, read_first_commits
+from toolkit.kafka_io.groups.describe_groups import Paused, describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.model import Cluster, Commit, Problem, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, ChangeStatus, Intent, Outcome, Plan, Position, Result, StepOutcome
 from toolkit.plan.approvals import Approval
+from toolkit.planning.holds.hold_rules import is_own_hold
 from toolkit.storage import audit
 from toolkit.storage.state_folder import Operator, locked
 
 HOLDING = frozenset({Action.HOLD, Action.RELEASE})
 UNAFFECTED = frozenset({Intent.UNDO, Intent.PAUSE, Intent.RESUME})
 IN_TRANSACTION = "an open transaction is about to commit offsets; one of a run ends within 45 s"
+TRANSACTION_ENDED_AFTER = timedelta(minutes=5)
 CUT_OFF_RUN = "cut-off-run"  # the rule that blocks a plan until the run is reviewed
 
 
@@ -51,6 +53,11 @@ class UnresolvedRun(NamedTuple):
 
     intent: audit.AuditEntry
     why: str
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether that is known as soon as its transaction has ended."""
+        return self.why == IN_TRANSACTION
 
 
 def reconcile_runs(cluster: Cluster, state: Path) -> ReconciledRuns:
@@ -107,7 +114,7 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
     }
     exists = {group.group_id for group in listed}
     holding = {step.group_id for step in intent.steps if step.action in HOLDING}
-    paused: dict[str, Collection[TopicPartition]] = {}
+    paused: dict[str, Paused] = {}
     described = describe_groups(connection, (g for g in listed if g.group_id in holding))
     for found in described:
         if isinstance(found, Problem):
@@ -121,7 +128,7 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
         started_at=intent.at,
         finished_at=datetime.now(UTC),
         steps=tuple(
-            _hold_step(step, paused.get(step.group_id, ()))
+            _hold_step(step, paused.get(step.group_id, {}), intent.run)
             if step.action in HOLDING
             else _step(step, committed, is_there=step.group_id in exists)
             for step in intent.steps
@@ -159,10 +166,11 @@ def _open_transaction(
     Say that a transaction may still change what the run was to commit in one; "" if none may.
 
     Its own is ended by the broker after 30 s, or was committed and has not reached the group yet.
+    After some minutes, one that is open is an application's.
     """
     steps = [one for one in intent.steps if one.action in {Action.MOVE, Action.FIRST_COMMIT}]
     left = {step.group_id: {change.partition for change in step.changes} for step in steps}
-    if not left:
+    if not left or datetime.now(UTC) - intent.at > TRANSACTION_ENDED_AFTER:
         return ""
     for commit in commits:
         place = TopicPartition(commit.topic, commit.partition)
@@ -171,12 +179,16 @@ def _open_transaction(
                 return IN_TRANSACTION
             left[commit.group_id].remove(place)
     firsts = read_first_commits(connection, {name: some for name, some in left.items() if some})
-    return IN_TRANSACTION if firsts else ""
+    whys = [IN_TRANSACTION if one.why == FIRST_COMMIT else one.why for one in firsts]
+    return whys[0] if whys else ""
 
 
-def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> StepOutcome:
-    """Return for each partition to hold or release whether it is held."""
+def _hold_step(step: audit.AuditStep, paused: Paused, run: audit.RunInfo) -> StepOutcome:
+    """Return whether the run's operator holds what was to be held, and whether the rest is free."""
     should_be_held = step.action is Action.HOLD
+    if should_be_held:
+        by = (run.who, run.host)
+        paused = {p: member for p, member in paused.items() if is_own_hold(member, by)}
     results = tuple(
         Result(change.partition, ChangeStatus.DONE)
         if (change.partition in paused) == should_be_held
@@ -216,12 +228,15 @@ def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
 
 def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[UnresolvedRun]) -> None:
     """Raise Blocked if the effect of an interrupted run on the same groups is unknown."""
-    for intent, why in unseen:
-        if {step.group_id for step in intent.steps} & set(plan.group_ids):
+    for run in unseen:
+        if run.is_in_transaction and plan.intent in UNAFFECTED:
+            continue
+        if {step.group_id for step in run.intent.steps} & set(plan.group_ids):
+            when = "in a minute" if run.is_in_transaction else "when all brokers are up"
             raise Blocked(
-                f"run {intent.run.run_id} was interrupted, and its effect on these groups cannot "
-                f"be determined now: {why}",
-                hint="run the command again when all brokers are up",
+                f"run {run.intent.run.run_id} was interrupted, and its effect on these groups "
+                f"cannot be determined now: {run.why}",
+                hint=f"run the command again {when}",
             )
 
 

@@ -68,7 +68,9 @@ def test_what_a_dead_keeper_left_set_is_told(members: dict[str, Any], says: str)
     record = HoldRecord("r", Cluster("c", "x"), "id", "g", GroupType.STREAMS, "", **ends)
     told = OrphanedHold(record, frozenset()).in_words
 
-    assert told.endswith(f"is left: {says}, with kafka-configs.sh" if says else "the partitions")
+    assert told.endswith(f"is left, {says}, with kafka-configs.sh" if says else "the partitions")
+    other = OrphanedHold(record, frozenset(), has_another=True).in_words
+    assert other.endswith("The group has another hold now")
 
 
 def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -> None:

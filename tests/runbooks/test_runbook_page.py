@@ -218,6 +218,7 @@ def test_what_must_be_given(make_page: MakePage) -> None:
     with pytest.raises(UsageError, match="is missing parameters: days") as caught:
         values(page, ("group", "a"))
     assert "-p days=..." in (caught.value.hint or "")
+    assert 0 == values(page, ("group", "a"), ("days", "0"))["days"]
     with pytest.raises(UsageError, match="is missing parameters: group"):
         values(page, ("group", ""), ("days", "3"))  # as of a variable that is not set
     assert {"dry_run": True, "group": "a", "days": 3} == values(page, ("group", "a"), ("days", "3"))

@@ -38,10 +38,15 @@ ENDED_ALONE = "its keeper had died; the broker released the partitions at the se
 
 
 class OrphanedHold(NamedTuple):
-    """A hold without a keeper, and its partitions that the broker still withholds."""
+    """
+    A hold without a keeper, and its partitions that the broker still withholds.
+
+    `has_another`: partitions of the group are paused, and not by this hold.
+    """
 
     record: HoldRecord
     still_held: frozenset[TopicPartition]
+    has_another: bool = False
 
     @property
     def in_words(self) -> str:
@@ -54,6 +59,8 @@ class OrphanedHold(NamedTuple):
                 f"{begun} has lost its keeper process. To keep the pause, pause the same "
                 "partitions again; otherwise resume them"
             )
+        if self.has_another:
+            return f"{begun} has ended: its keeper process had died. The group has another hold now"
         ended = "has ended: its keeper process had died, and the group has resumed the partitions"
         return "; ".join(filter(None, [f"{begun} {ended}", self._left_setting]))
 
@@ -65,7 +72,7 @@ class OrphanedHold(NamedTuple):
             return ""
         own = members.get("setting")
         done = f"set it back to {own}" if own else "delete it"
-        return f"its setting {STREAMS_DELAY_MS} is left: {done}, with kafka-configs.sh"
+        return f"if its setting {STREAMS_DELAY_MS} is left, {done}, with kafka-configs.sh"
 
 
 def find_orphaned_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
@@ -125,7 +132,7 @@ def _reconcile(path: Path, record: HoldRecord, connection: Connection) -> Iterat
             record_end(path, record, ENDED_ALONE, datetime.now(UTC))
             ended = replace(record, status=HoldStatus.ENDED, words=ENDED_ALONE, held=())
             write_hold(path, ended)
-    yield OrphanedHold(record, held)
+    yield OrphanedHold(record, held, has_another=paused.keys() > held)
 
 
 def _paused(connection: Connection, group_id: str) -> Paused | Problem:

@@ -52,7 +52,8 @@ def values_of(
             raise ParameterError(f"runbook {page.name}: {name} cannot be set with -p", hint=hint)
     values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
     # A variable that is not set must not mean all topics, nor no reason.
-    names = {page.new_name(name) for name, text in texts if text and values[page.new_name(name)]}
+    given_names = {page.new_name(name) for name, text in texts if text}
+    names = {name for name in given_names if values[name] not in ("", [], None)}
     if missing := [name for name in page.must_give if name not in names]:
         options = " ".join(f"add -p {name}=..." for name in missing)
         raise UsageError(

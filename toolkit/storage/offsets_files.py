@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -136,10 +137,14 @@ def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:
     group_ids = frozenset(groups)
     chosen = [commit for commit in snapshot.commits if commit.group_id in group_ids]
     types = {g.group_id: g.type for g in snapshot.groups if g.group_id in group_ids}
-    ids = snapshot.topic_ids
-    # What was committed for an earlier topic of the same name is saved as that.
-    earlier = {c.topic: c.topic_id for c in chosen if c.topic_id not in {"", ids.get(c.topic, "")}}
-    ids = {**ids, **earlier}
+    ids = dict(snapshot.topic_ids)
+    of_commits = defaultdict(set)
+    for commit in chosen:
+        of_commits[commit.topic].add(commit.topic_id or ids.get(commit.topic))
+    for topic, found in of_commits.items():
+        # Where all was committed for an earlier topic of the same name, it is saved as that.
+        if topic in ids and ids[topic] not in found:
+            ids[topic] = max(filter(None, found))
     return SavedOffsets(
         tuple(sorted(chosen, key=_order)),
         snapshot.cluster,

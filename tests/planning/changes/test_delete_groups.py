@@ -149,16 +149,16 @@ def test_a_group_goes_once_it_has_been_empty_long_enough(
     assert "delete groups g, empty for 30 d" == plan.request
 
 
-@pytest.mark.parametrize(("newest", "rule"), [(0.01, "too-young"), (50, "age-unknown")])
+@pytest.mark.parametrize("newest", [0.01, 35, 50])
 @pytest.mark.parametrize(("group", "seen"), [(EMPTY_FOR_41_DAYS, None), (IDLE, 40)])
 def test_a_group_that_commits_while_it_is_read_is_not_old(
-    group: Group, newest: float, seen: float | None, rule: str
+    group: Group, newest: float, seen: float | None
 ) -> None:
     """A commit that moved between two reads has no time; the others were not forgotten for it."""
     moved = replace(commit(), partition=1)
     plan = after_a_month(snapshot(group, commits=(commit(newest), moved)), seen)
 
-    assert ([(rule, "note")], ()) == (rules(plan), plan.steps)
+    assert ([("age-unknown", "note")], ()) == (rules(plan), plan.steps)
 
 
 @pytest.mark.parametrize("age", [None, timedelta(0)])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from facts import NOON, changes, idle, rules, snapshot
 
-from toolkit.model import Commit, EpochEnd, GroupType, LogOffsets, Snapshot, TopicPartition
+from toolkit.model import Commit, EpochEnd, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import Plan, Position, Severity
 from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.planning.changes.copy import plan_copy, plan_rename
@@ -97,10 +97,27 @@ def test_what_was_committed_for_an_earlier_topic_is_not_taken_over(
     assert [Position(5000, 2, "mine")] == [step.changes[0].after for step in sound.steps[:1]]
 
 
-def test_a_backup_says_of_which_topic_each_offset_is() -> None:
-    """Else nobody could tell later that it was of no use when it was made."""
-    others = replace(COMMIT, partition=1, topic_id="new")
-    found = saved_offsets(replace(EARLIER, commits=(*EARLIER.commits, others)), ["g"])
+def test_a_backup_is_of_the_topic_that_its_offsets_are_of() -> None:
+    """A sound offset is not held for one of deleted records because of another in the backup."""
+    sound = replace(COMMIT, group_id="h", topic_id="new")
+    both = replace(EARLIER, commits=(*EARLIER.commits, sound))
 
-    assert {"orders": "old"} == found.topic_ids
-    assert {"g": GroupType.CLASSIC} == found.types
+    assert {"orders": "old"} == saved_offsets(both, ["g"]).topic_ids
+    assert {"orders": "new"} == saved_offsets(both, ["g", "h"]).topic_ids
+
+
+def test_a_partition_that_the_new_topic_lacks_is_no_bug() -> None:
+    """It was created again with fewer partitions: there is no log to look into."""
+    gone = replace(COMMIT, partition=5, topic_id="old")
+    made = plan_rename(replace(EARLIER, commits=(gone,)), source="g", target="h")
+
+    assert "topic-recreated" in {one.rule for one in made.findings}
+
+
+def test_an_offset_that_a_transaction_will_change_keeps_its_metadata() -> None:
+    """With an override of `pending-transaction` it is taken over as it is."""
+    here = replace(HERE, commits=(replace(COMMIT, pending=True),), groups=(*HERE.groups, idle("h")))
+    target = from_group(here, "g", source="from-group g")
+    made = plan_reset(here, target, groups=["h"], new_topics=True)
+
+    assert [Position(5000, 2, "mine")] == [change.after for change in changes(made)]

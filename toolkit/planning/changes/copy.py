@@ -29,7 +29,7 @@ from toolkit.model import Commit, GroupType, LogOffsets, Snapshot, TimedOffset, 
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at, moved_to
-from toolkit.planning.changes.topic_recreated import doubt_of, is_another_topic
+from toolkit.planning.changes.topic_recreated import doubt_of, position_of
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_plannable, why_not_idle
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
@@ -122,15 +122,12 @@ def _positions(
     facts: Facts, source: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[Position, str]]:
     """Return what to commit of what the source has committed, and why."""
-    committed, known = facts.commits(source), facts.index.snapshot
-    why, positions = f"committed offset of {shown_name(source)}", {}
-    for partition in partitions:
-        if commit := committed.get(partition):
-            position = Position.of(commit)
-            if is_another_topic({commit.topic: commit.topic_id}, known.topic_ids, commit.topic):
-                position, _ = moved_to(commit.offset, position, known.logs[partition])
-            positions[partition] = position, why
-    return positions
+    committed, why = facts.commits(source), f"committed offset of {shown_name(source)}"
+    return {
+        partition: (position_of(committed[partition], facts.index.snapshot), why)
+        for partition in partitions
+        if partition in committed
+    }
 
 
 def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Finding, Position, Severity
-from toolkit.planning.changes.topic_recreated import Doubt, OffsetsOrigin, doubt_of
+from toolkit.planning.changes.topic_recreated import Doubt, OffsetsOrigin, doubt_of, position_of
 from toolkit.planning.selection.group_selection import refuse_unread_commits
 from toolkit.planning.selection.partition_selection import TopicScope, ranges, scopes_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -393,10 +393,8 @@ def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets
         for place, commit in commits.items()
         if (doubt := doubt_of(commit, snapshot.topic_ids))
     }
-    rows: dict[tuple[str | None, TopicPartition], int | Position] = {
-        # The leader epoch and the metadata of an earlier topic are of deleted records.
-        (None, place): commit.offset if place in doubts else Position.of(commit)
-        for place, commit in commits.items()
+    rows: Offsets = {
+        (None, place): position_of(commit, snapshot) for place, commit in commits.items()
     }
     return replace(from_offsets(rows, source=source), doubts=doubts)
 

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from toolkit.model import Commit, LogOffsets, Snapshot
-from toolkit.plan import Change, Finding, Severity, Step
+from toolkit.model import Commit, LogOffsets, Snapshot, TopicPartition
+from toolkit.plan import Change, Finding, Position, Severity, Step
 from toolkit.planning.changes.clamp import moved_to
 from toolkit.planning.selection.plan_parts import PENDING, Part
 
 RULE = "topic-recreated"
+NO_LOG = LogOffsets(None, None, None)
 WHY = "topic was deleted and re-created: these offsets refer to records that no longer exist"
 
 
@@ -38,6 +39,15 @@ def doubt_of(commit: Commit, topic_ids: Mapping[str, str]) -> Doubt | None:
     if is_another_topic({commit.topic: commit.topic_id}, topic_ids, commit.topic):
         return Doubt(RULE, WHY)
     return Doubt("pending-transaction", PENDING) if commit.pending else None
+
+
+def position_of(commit: Commit, snapshot: Snapshot) -> Position:
+    """Return what a commit says of the topic as it is now: of an earlier one, the offset alone."""
+    position = Position.of(commit)
+    if not is_another_topic({commit.topic: commit.topic_id}, snapshot.topic_ids, commit.topic):
+        return position
+    partition = TopicPartition(commit.topic, commit.partition)
+    return moved_to(commit.offset, position, snapshot.logs.get(partition, NO_LOG))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +98,7 @@ def _on_this_log(change: Change, origin: OffsetsOrigin, snapshot: Snapshot) -> C
     after = change.after
     if after is None:
         return change
-    log = snapshot.logs.get(change.partition, LogOffsets(None, None, None))
+    log = snapshot.logs.get(change.partition, NO_LOG)
     position, cleared = moved_to(after.offset, after, log)
     if not origin.is_other_topic(change.partition.topic, snapshot):
         position, cleared = position._replace(metadata=after.metadata), ""

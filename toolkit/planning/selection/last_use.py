@@ -35,15 +35,15 @@ def last_use_of(
     known = [time for time in times if time]
     newest = max(known, default=None)
     # Where the offsets topic was read, a commit without a time was made meanwhile.
-    is_young = len(known) < len(times) and bool(known or group.empty_since)
+    if len(known) < len(times) and (known or group.empty_since):
+        return None
     found = None
     if group.empty_since:
         found = LastUse(group.empty_since, "group metadata record")
     elif times and group.type is GroupType.SIMPLE:
-        is_whole = newest and len(known) == len(times)
-        return LastUse(newest, "latest commit") if newest and is_whole else None
+        return LastUse(newest, "latest commit") if newest else None
     elif sighting:
         found = LastUse(sighting.since, "first of consecutive observations")
     if found and newest and newest > found.since:
         return LastUse(newest, "latest commit")
-    return None if is_young else found
+    return found

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -54,6 +54,7 @@ from toolkit.spark.schemas import (
     POSITIONS,
     PROBLEMS,
     RESULTS,
+    TIME,
     as_spark,
 )
 
@@ -146,7 +147,6 @@ def _judged(
         known,
         logs,
         ask_holds(cluster, groups[groups["is_held"].fillna(value=False)]),
-        _resumed_at(blocks),
     )
     tables = {
         "commits": commits,
@@ -207,12 +207,6 @@ def _log_ends(cluster: Cluster, positions: pd.DataFrame, logs: pd.DataFrame) -> 
     return as_table(ends.assign(cluster=cluster.name), LOG_ENDS)
 
 
-def _resumed_at(blocks: Sequence[Row]) -> datetime | None:
-    """Return when the read before this one was made; None if everything was read in full."""
-    at = [block["read_to"]["resumed_at"] for block in blocks if block["read_to"]]
-    return max((one for one in at if one), default=None)
-
-
 def _past_ends(cluster: str, judging: EvaluationRules, problems: list[str]) -> pa.Table:
     """Return where logs ended in earlier runs, the newest first: PAST_ENDS."""
     root, _ = judging.store or ("", None)
@@ -238,7 +232,13 @@ def _past_ends(cluster: str, judging: EvaluationRules, problems: list[str]) -> p
 
 
 def _unpacked(blocks: Sequence[Row], name: str, of: pa.Schema) -> pa.Table:
-    return pa.concat_tables([unpack(block[name], of) for block in blocks])
+    """Return rows of partitions of the offsets topic, and when each was read before, if it was."""
+    tables = []
+    for block in blocks:
+        rows = unpack(block[name], of)
+        at = (block["read_to"] or {}).get("resumed_at")
+        tables.append(rows.append_column("resumed_at", pa.array([at] * len(rows), TIME)))
+    return pa.concat_tables(tables)
 
 
 def _with_log_rows(commits: pa.Table) -> tuple[pa.Table, pd.DataFrame]:
@@ -270,7 +270,6 @@ class ClusterFacts(NamedTuple):
     groups: ClusterGroups
     logs: pd.DataFrame  # LOG_FACTS
     holds: HoldsRead
-    resumed_at: datetime | None  # when the reading before was made, if this one went on from it
 
 
 @dataclass(frozen=True)
@@ -375,21 +374,29 @@ def _hold_problems(facts: pd.DataFrame) -> pd.DataFrame:
 def _activity(
     part: Slice, commits: pd.DataFrame, groups: pd.DataFrame, judging: EvaluationRules
 ) -> pd.DataFrame:
-    """Count what the groups of a slice wrote lately."""
-    known, resumed_at = part.facts.groups, part.facts.resumed_at
-    removed = part.frame("removals")
-    if resumed_at:
-        removed = _with_kinds_known_before(removed, groups)
-    kinds = with_removal_kinds(
-        removed, retention_s=known.retention_s, check_interval_s=known.check_interval_s
-    )
-    return activity_by_group(
-        part.frame("activity"),
-        kinds,
-        since=max(judging.activity_since, resumed_at or judging.activity_since),
-        now=judging.taken_at,
-        commits=commits[GROUP_KEY],
-    )
+    """Count what the groups of a slice wrote since their partition of the topic was read before."""
+    activity, removals = part.frame("activity"), part.frame("removals")
+    before = pd.concat([activity["resumed_at"], removals["resumed_at"]]).drop_duplicates()
+    found = []
+    at: Any
+    for at in before if len(before) else [None]:
+        is_full = pd.isna(at)
+        wrote, removed = (
+            rows[rows["resumed_at"].isna() if is_full else rows["resumed_at"] == at]
+            for rows in (activity, removals)
+        )
+        kinds = with_removal_kinds(
+            removed if is_full else _with_kinds_known_before(removed, groups),
+            retention_s=part.facts.groups.retention_s,
+            check_interval_s=part.facts.groups.check_interval_s,
+        )
+        since = judging.activity_since if is_full else max(judging.activity_since, at)
+        found.append(
+            activity_by_group(
+                wrote, kinds, since=since, now=judging.taken_at, commits=commits[GROUP_KEY]
+            )
+        )
+    return pd.concat(found).sort_values("commits", ascending=False, kind="stable")
 
 
 def _with_kinds_known_before(removed: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:

@@ -435,7 +435,9 @@ def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:
     hold.keep(group)
     hold.keep(group)
 
-    assert [first, longer] == [read_note(b.rack_id).note for b in group.heartbeats if b.rack_id]
+    notes = [read_note(beat.rack_id) for beat in group.heartbeats if beat.rack_id]
+    assert tuple(orders(1)) == notes[0].paused  # what is announced, before it is held
+    assert [first, longer] == [one.note for one in notes[1:]]
 
 
 def test_a_hold_that_lost_a_partition_says_which_and_goes_on_with_the_others() -> None:

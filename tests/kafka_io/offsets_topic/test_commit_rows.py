@@ -136,4 +136,5 @@ def test_time_as_the_whole_value_has_it(value: bytes) -> None:
         assert commit_time(value) is None
         return
 
-    assert CommitTime(whole.offset, whole.commit_time_ms, whole.topic_id) == commit_time(value)
+    found = CommitTime(whole.offset, whole.commit_time_ms, whole.topic_id, whole.expire_time_ms)
+    assert found == commit_time(value)

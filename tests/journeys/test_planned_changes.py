@@ -23,14 +23,21 @@ from toolkit.spark.schemas import PROBLEMS
 from toolkit.storage.state_folder import state_dir
 
 
+@pytest.fixture
+def two_idle(apps: Applications) -> tuple[str, str]:
+    """Return two groups without members that have committed an offset."""
+    topic = apps.create_topic(apps.name("orders"), records=3)
+    groups = apps.name("idle"), apps.name("other")
+    for name in groups:
+        apps.commit(name, {TopicPartition(topic, 0): 1})
+    return groups
+
+
 def test_with_an_age_only_the_named_groups_are_shown(
-    operator: Operator, apps: Applications
+    operator: Operator, two_idle: tuple[str, str]
 ) -> None:
     """The whole cluster is read for the age, but nobody asked for the other groups."""
-    topic = apps.create_topic(apps.name("orders"), records=3)
-    group, other = apps.name("idle"), apps.name("other")
-    for name in (group, other):
-        apps.commit(name, {TopicPartition(topic, 0): 1})
+    group, other = two_idle
 
     change = operator.session.delete_groups([group], empty_for="1d")
 
@@ -39,13 +46,10 @@ def test_with_an_age_only_the_named_groups_are_shown(
 
 
 def test_a_named_group_is_not_ignored_where_the_whole_cluster_is_read(
-    operator: Operator, apps: Applications
+    operator: Operator, two_idle: tuple[str, str]
 ) -> None:
     """A group that is only left out where nobody names it was said not to exist."""
-    topic = apps.create_topic(apps.name("orders"), records=3)
-    group, other = apps.name("idle"), apps.name("other")
-    for name in (group, other):
-        apps.commit(name, {TopicPartition(topic, 0): 1})
+    group, other = two_idle
     session = operator.with_policy(ignored_groups=(group, other)).session
 
     change = session.delete_groups([group], empty_for="1d")

@@ -169,11 +169,10 @@ def find_clusters(names: Sequence[str], fleet_file: Path | None = None) -> list[
     """
     if not names:
         return choose_clusters(load_fleet(fleet_file), ())
-    names = list(dict.fromkeys(names))
     named = [name for name in names if ":" not in name]
     chosen = choose_clusters(load_fleet(fleet_file), named) if named else []
-    by_name = dict(zip(named, chosen, strict=True))
-    return [by_name.get(name) or cluster_at(name, fleet_file) for name in names]
+    by_name = {cluster.name: cluster for cluster in chosen}
+    return [by_name.get(name) or cluster_at(name, fleet_file) for name in dict.fromkeys(names)]
 
 
 def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:

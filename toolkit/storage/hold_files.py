@@ -115,8 +115,11 @@ def note_released(path: Path, partitions: frozenset[TopicPartition]) -> None:
             if held := tuple(place for place in record.held if place not in partitions):
                 write_hold(path, replace(record, held=held))
             else:
-                ended = replace(record, status=HoldStatus.ENDED, words=PlannedEnd.RESUMED, held=())
-                write_hold(path, replace(ended, planned_end=PlannedEnd.RESUMED))
+                end = PlannedEnd.RESUMED
+                ended = replace(
+                    record, status=HoldStatus.ENDED, words=end, planned_end=end, held=()
+                )
+                write_hold(path, ended)
 
 
 def has_live_keeper(path: Path) -> bool:

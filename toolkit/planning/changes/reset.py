@@ -26,7 +26,7 @@ from toolkit.planning.selection.partition_selection import (
     choose_partitions,
     parse_topics,
 )
-from toolkit.planning.selection.plan_parts import Facts, Part, list_names, pending, plan_of
+from toolkit.planning.selection.plan_parts import PENDING, Facts, Part, block, list_names, plan_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
@@ -152,7 +152,7 @@ def _findings(aim: TargetOffset, place: TargetPlace) -> tuple[Finding, ...]:
     """Return findings about one partition: target, deleted records, pending transaction."""
     found: tuple[Finding, ...] = ()
     if place.commit and place.commit.pending:
-        found = (pending(place.group.group_id, place.partition),)
+        found = (block("pending-transaction", PENDING, place.group.group_id, place.partition),)
     if aim.rule:
         about = (place.group.group_id, *place.partition)
         return (*found, Finding(aim.rule, aim.severity, aim.why, *about))

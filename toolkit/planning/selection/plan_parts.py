@@ -160,11 +160,6 @@ def out_of_range(offset: int, log_start: int, log_end: int) -> str:
     return f"offset {offset:,} is out of range: {log}"
 
 
-def pending(group_id: str, partition: TopicPartition) -> Finding:
-    """Return what blocks where an open transaction would commit over a change."""
-    return block("pending-transaction", PENDING, group_id, partition)
-
-
 def block(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
     """Return a finding that blocks the plan."""
     return Finding(rule, Severity.BLOCK, why, group_id, *(at or ()))

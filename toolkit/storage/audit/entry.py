@@ -40,7 +40,7 @@ from toolkit.storage.audit.chain import (
     SealedLine,
     earlier_files,
 )
-from toolkit.storage.formats.json_codec import RAW_DECODE, JsonFields, members, quoted, utc_text
+from toolkit.storage.formats.json_codec import RAW_DECODE, JsonFields, by_value, quoted, utc_text
 from toolkit.storage.plan_files import compact, filled, read_partition, read_position
 
 
@@ -329,7 +329,7 @@ def _step_counts(fields: JsonFields) -> StepCounts:
         for change in changes:
             found[change["status"]] = found.get(change["status"], 0) + 1
         counts = {
-            None if name is None else members(ChangeStatus)[name]: count
+            None if name is None else by_value(ChangeStatus)[name]: count
             for name, count in found.items()
         }
     except (TypeError, KeyError):

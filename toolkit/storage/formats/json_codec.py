@@ -117,7 +117,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 @lru_cache
-def members(kind: type[Kind]) -> Mapping[str, Kind]:
+def by_value(kind: type[Kind]) -> Mapping[str, Kind]:
     """Return the members of an enum by value: an eighth of the time that `kind(value)` takes."""
     return {member.value: member for member in kind}
 
@@ -170,7 +170,7 @@ class JsonFields:
 
     def choice(self, name: str, kind: type[Kind]) -> Kind:
         try:
-            member: Kind = members(kind)[self.text(name)]
+            member: Kind = by_value(kind)[self.text(name)]
         except KeyError:
             self._refuse(name, f"one of {', '.join(kind)}")
         return member

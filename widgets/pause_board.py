@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,11 +19,19 @@ from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.display import is_headless
 from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun
-from widgets.live_or_static import LiveOrStatic, in_html, sheet, without_null_tooltips
+from widgets.live_or_static import (
+    LiveOrStatic,
+    NoticeTone,
+    in_html,
+    notice,
+    sheet,
+    without_null_tooltips,
+)
 from widgets.run_below import RunBelow
 
 PAUSE, RESUME = "pause", "resume"
 MOST = 200
+SHOWN_UNREAD = 5
 EVERY_S, LIVE_FOR_S = 5, 600
 NEXT = "Next: run the cells below, or press Continue, to see the cost and approve the plan."
 
@@ -41,14 +49,16 @@ def pause_board(
     title: str,
     on_plan: Callable[[BoardSelection], object] = lambda _: None,
     after_change: Callable[[Callable[[], object]], object] = lambda _: None,
+    not_read: Callable[[], Sequence[str]] = tuple,
 ) -> PauseBoard:
     """
     Return a board of the partitions of one group.
 
     `read_tiles` returns a `tiles_frame`; it is called at once, and in the background for every
-    later read. `on_plan` gets the selection, `after_change` what is to be called after a change.
+    later read; `not_read` returns what it could not read. `on_plan` gets the selection,
+    `after_change` what is to be called after a change.
     """
-    board = PauseBoard(read_tiles, title, on_plan)
+    board = PauseBoard(read_tiles, title, on_plan, not_read)
     if not is_headless():
         after_change(board.refresh)
     return board
@@ -64,9 +74,11 @@ class PauseBoard(LiveOrStatic):
         read_tiles: Callable[[], pd.DataFrame],
         title: str,
         on_plan: Callable[[BoardSelection], object],
+        not_read: Callable[[], Sequence[str]],
     ) -> None:
         super().__init__()
         self.read_tiles, self.title, self.on_plan = read_tiles, title, on_plan
+        self.not_read = not_read
         self.frame = read_tiles()
         self.tiles: dict[TopicPartition, ipywidgets.ToggleButton] = {}
         self.background = BackgroundRun("Refreshing", cancellable=False, lasting=False)
@@ -228,8 +240,14 @@ class PauseBoard(LiveOrStatic):
         return (
             f'<div class="ow-head"><span class="ow-title">Partitions of {in_html(self.title)}'
             f'</span></div><p class="ow-legend">{legend or "No partitions."}</p>'
-            f'<p class="ow-soft">{rule}</p>'
+            f'<p class="ow-soft">{rule}</p>{self._unread_html()}'
         )
+
+    def _unread_html(self) -> str:
+        unread = list(self.not_read())
+        more = [f"and {len(unread) - SHOWN_UNREAD:,} more"] * (len(unread) > SHOWN_UNREAD)
+        lines = [*unread[:SHOWN_UNREAD], *more]
+        return notice("Could not be read", lines, tone=NoticeTone.WARN) if lines else ""
 
     def static_html(self) -> str:
         boards = []

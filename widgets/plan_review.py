@@ -12,6 +12,7 @@ import ipywidgets
 import pandas as pd
 from traitlets import Any
 
+from toolkit.errors import OutcomeNotRecorded, PartlyApplied, ToolkitError
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.plan import Action, ChangeStatus, Finding, Outcome, Plan
@@ -33,7 +34,6 @@ DELETING_ACTIONS = frozenset({Action.DELETE_OFFSETS, Action.DELETE_GROUP})
 USED = "The approval is used up. Run the notebook from the top to create a new plan."
 NEXT = "The cells below show verification, audit record and undo."
 SHOWN_FINDINGS, SHOWN_FAILURES = 12, 50
-AT_WORK = {RUNNING: ("note", "applying"), FAILED: ("block", "not applied")}
 
 
 class ApplyAction(Protocol):
@@ -367,8 +367,10 @@ def _status_badge(review: PlanReview) -> tuple[str, str]:
     """Return the status of the plan: a tone and a few words."""
     if review.outcome is not None:
         return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")
-    if review.background.state in AT_WORK:
-        return AT_WORK[review.background.state]
+    if review.background.state == RUNNING:
+        return "note", "applying"
+    if review.background.state == FAILED:
+        return "block", _failed_badge(review.background.error)
     if review.outdated:
         return "block", "out of date"
     if review.blocked_by:
@@ -377,6 +379,14 @@ def _status_badge(review: PlanReview) -> tuple[str, str]:
         return "good", "no changes"
     by_hand = review.apply is not None
     return ("passed", "awaiting approval") if by_hand else ("good", "approved by parameters")
+
+
+def _failed_badge(error: Exception | None) -> str:
+    if isinstance(error, OutcomeNotRecorded):
+        return "applied, not recorded"
+    if isinstance(error, ToolkitError) and error.exit_code != PartlyApplied.exit_code:
+        return "not applied"
+    return "may be partly applied"
 
 
 def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from applications import Applications, eventually
-from secured import Secured
+from secured import Secured, add_scram_user
 
 import toolkit as ob
+from toolkit.errors import BrokerRefused
 from toolkit.journeys.delete_offsets import OffsetChoice
 from toolkit.kafka_io.logs.records_around import read_records_around
 from toolkit.sandbox.roles import ROLES
@@ -136,6 +139,31 @@ def test_what_each_role_may_change(
 
         assert ("done" if verb in MAY[role] else "refused") == status, (role, verb, why)
         assert verb in MAY[role] or f"the ACL {NEEDS.get(verb, 'Read')} on the group" in why
+
+
+def test_what_a_login_may_not_see_is_said_where_it_is_chosen(
+    secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without an ACL no group is listed: a picker or a board that says no more denies them."""
+    (password := tmp_path / "password").write_text("nobody's")
+    add_scram_user(secured, tmp_path.name, password.read_text())
+    role = secured.role("viewer")
+    login = {"sasl.username": tmp_path.name, "sasl.password": f"${{file:{password}}}"}
+    session = ob.Session(replace(role, settings={**role.settings, **login}), tmp_path)
+    missing = "the ACL Describe on Cluster is missing"
+    board = session.board("payments")
+
+    def tiles() -> list[int]:
+        with suppress(BrokerRefused):  # the broker may know of the user a moment later
+            return [len(board())]
+        return []
+
+    assert [0] == eventually(tiles)
+    session.choices()
+    session.deletable_groups()
+
+    assert any(missing in why for why in board.not_read())
+    assert 2 <= capsys.readouterr().out.count(missing)
 
 
 @pytest.mark.live("consumers run")

@@ -114,6 +114,17 @@ def test_a_look_that_fails_is_shown_and_leaves_the_board() -> None:
     assert 1 == len(board.tiles)
 
 
+def test_what_could_not_be_read_is_on_the_board() -> None:
+    """A group that was not listed is else one without partitions."""
+    why = [f"groups: those coordinated by broker 2: {HOSTILE}"]
+    board = pause_board(tiles, title="payments", not_read=lambda: why)
+
+    assert board.view
+    for html in (board.head.value, board.static_html()):
+        assert "those coordinated by broker 2" in html
+        assert "<img" not in html
+
+
 def test_names_are_text_in_html() -> None:
     """What stands in HTML is escaped; tiles are text by themselves."""
     board = pause_board(lambda: tiles("paused", "flowing"), title=HOSTILE)

@@ -14,7 +14,7 @@ from IPython.display import display
 from IPython.utils.capture import capture_output
 from plans_for_review import outcome_of, plan_for
 
-from toolkit.errors import Blocked
+from toolkit.errors import Blocked, OutcomeNotRecorded, PartlyApplied
 from toolkit.plan import Finding, Outcome, Plan, Position, Severity
 from toolkit.report.next_step_list import ShownStep
 from widgets.next_steps import NextSteps
@@ -144,6 +144,27 @@ def test_a_refusal_is_shown_in_place_and_uses_the_approval_up(plan: Plan) -> Non
     assert (None, hand.error) == (review.outcome, review.error)
     assert "make a new plan" in review.background.error_box.value
     assert "<img" not in review.background.error_box.value
+
+
+@pytest.mark.parametrize(
+    ("error", "badge"),
+    [
+        (Blocked("facts moved"), "not applied"),
+        (OutcomeNotRecorded("run R1 finished, disk full"), "applied, not recorded"),
+        (PartlyApplied("the change was ended by KeyError"), "may be partly applied"),
+        (KeyError("of ours"), "may be partly applied"),
+    ],
+)
+def test_what_ended_with_an_error_may_have_been_done(
+    plan: Plan, error: Exception, badge: str
+) -> None:
+    """The badge says that nothing was applied only where that is certain."""
+    review, hand = reviewed(plan)
+    hand.error = error
+
+    approve(review, hand)
+
+    assert f">{badge}</span>" in review.head.value
 
 
 def test_a_blocked_plan_cannot_be_applied(plan: Plan) -> None:

@@ -25,6 +25,7 @@ from toolkit.planning.frames.snapshot_frames import groups_with_lag
 from toolkit.report.deletable_groups import DeletableGroups
 from toolkit.report.display import is_headless
 from toolkit.report.health_report import HealthReport
+from toolkit.report.notices import show_read_errors
 from toolkit.report.progress_line import progress_line
 
 EXPIRY = "offsets expire about"  # how the column is headed
@@ -49,9 +50,14 @@ def choices(
         return pd.DataFrame({"group": pd.Series(dtype="str")})
     with progress_line("reading the groups to choose from, twice"):
         if is_headless():  # a report shows only names, and needs no second sample
-            return groups_with_lag(read_snapshot(access.cluster))
-        report = health(access)
-        return groups_with_lag(report.facts).merge(_health_words(report), how="left", on="group")
+            facts = read_snapshot(access.cluster)
+            found = groups_with_lag(facts)
+        else:
+            report = health(access)
+            facts = report.facts
+            found = groups_with_lag(facts).merge(_health_words(report), how="left", on="group")
+    show_read_errors(facts)  # a group that is not listed is not among those to choose from
+    return found
 
 
 def deletable_groups(access: ClusterAccess, groups: Sequence[str] = ()) -> DeletableGroups:
@@ -67,6 +73,7 @@ def deletable_groups(access: ClusterAccess, groups: Sequence[str] = ()) -> Delet
         facts = read_snapshot(access.cluster, commit_times=_is_empty)
         with connected(access.cluster) as connection:
             settings = read_expiry_settings(connection)
+    show_read_errors(facts)
     protected = access.under_policy(facts.cluster_id).policy.protected_groups
     whys = {group.group_id: why_not_deleted(group, protected) for group in facts.groups}
     last = last_expiry(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.model import Problem, Unread
 from toolkit.model.names import ExactName
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.holds.paused_partitions import tiles_frame
@@ -43,15 +44,17 @@ def board(access: ClusterAccess, group: str | Sequence[str]) -> PauseBoardSource
 
 
 SELECTED = "partitions were selected on the board"
+HIDE_HOLDS = frozenset({Unread.GROUPS, Unread.MEMBERS, Unread.HELD_PARTITIONS})
 
 
 @dataclass
 class PauseBoardSource:
-    """Reads one group at each call, and remembers the reading before."""
+    """Reads one group at each call, and remembers that reading, and what it could not read."""
 
     access: ClusterAccess
     group: str
     _before: pd.DataFrame | None = field(default=None, init=False)
+    _problems: tuple[Problem, ...] = field(default=(), init=False)
 
     def after_change(self, read_again: Callable[[], object]) -> None:
         """Have the board read the group again after every change by the same session."""
@@ -61,6 +64,10 @@ class PauseBoardSource:
         """Declare out of date what was planned before other partitions were selected."""
         end_plans(SELECTED)
 
+    def not_read(self) -> list[str]:
+        """Return what the last call could not read, and why."""
+        return list(dict.fromkeys(f"{one.what}: {one.why}" for one in self._problems))
+
     def __call__(self) -> pd.DataFrame:
         """Return the group's `tiles_frame`; raises what reading a cluster raises."""
         with self.access.connections.in_use():
@@ -68,5 +75,7 @@ class PauseBoardSource:
         offsets = offsets_frame(snapshot)
         paused = find_paused(snapshot, self.access.state)
         of_group = (frame[frame["group"] == self.group] for frame in (offsets, paused))
-        self._before = tiles_frame(*of_group, earlier=self._before)
+        self._problems = snapshot.read_errors
+        knows_holds = not any(one.what in HIDE_HOLDS for one in self._problems)
+        self._before = tiles_frame(*of_group, earlier=self._before, knows_holds=knows_holds)
         return self._before

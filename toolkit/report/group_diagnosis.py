@@ -62,6 +62,7 @@ class FirstSample:
         return visible_lines("\n".join(frame_text(f) for f in (self.group_row, self.members)))
 
     def _ipython_display_(self) -> None:
+        show_read_errors(self.facts)
         columns = ["group", "type", "state", "members", "lag", "assignor", "coordinator"]
         show_table(self.group_row[columns], caption_text="Group")
         show_table(

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from toolkit.report.browser_libraries import style
 from toolkit.report.display import capture_outputs, display_output, is_headless
+from toolkit.report.notices import show_error
 from toolkit.report.run_command import copy_script
 
 SORT = '<script type="module">window.offsetbookSortTables?.("");</script>'
@@ -24,7 +25,13 @@ class LiveOutput:
 
     def _put(self, *, is_update: bool) -> None:
         with capture_outputs() as taken:
-            self._show()
+            try:
+                self._show()
+            except Exception as exc:
+                if not is_update:
+                    raise
+                # What it is replaced for has happened, whatever can be shown of it.
+                show_error(exc)
         html = "".join(str(data["text/html"]) for data in taken)
         text = "\n".join(str(data["text/plain"]) for data in taken)
         sheets = f"<style>{style('tables.css')}{style('notices.css')}</style>"

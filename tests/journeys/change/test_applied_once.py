@@ -13,9 +13,10 @@ from applications import Applications
 from idle_groups import idle_group
 from operators import Operator
 
-from toolkit.errors import Blocked, UsageError
+from toolkit.errors import Blocked, ClusterUnreachable, PartlyApplied, UsageError
+from toolkit.journeys.change import change_outcome
 from toolkit.journeys.change.change_outcome import ChangeOutcome
-from toolkit.journeys.change.decision import Decision
+from toolkit.journeys.change.decision import BY_HAND, Decision
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.plan import Action, ChangeStatus, Outcome, StepOutcome
@@ -110,6 +111,40 @@ def test_a_failed_apply_fails_again(operator: Operator, change: PlannedChange) -
             decision.apply()
 
     assert {8} == offsets(operator, change)
+
+
+def test_an_interrupted_apply_is_not_one_that_did_not_begin(
+    operator: Operator, change: PlannedChange
+) -> None:
+    """The offset is changed; a cell that runs again says that this is not known, and changes no more."""
+    decision = approved(change)
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        decision.apply(on_step=interrupt)
+
+    with pytest.raises(PartlyApplied, match="KeyboardInterrupt: what was done by then is not"):
+        decision.apply()
+    assert {0} == offsets(operator, change)
+
+
+def test_what_cannot_be_shown_afterwards_was_applied_all_the_same(
+    operator: Operator, change: PlannedChange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error stands in place of what could not be shown, and the change is done."""
+    decision = decided(change)
+    decision.apply()._ipython_display_()
+    unread = ClusterUnreachable("nobody answered")
+
+    def fail(_: object) -> None:
+        raise unread
+
+    monkeypatch.setattr(change_outcome.cards, "show_record", fail)
+
+    assert decision.apply_by_hand("a replay").outcome.is_done
+    assert (BY_HAND, {0}) == (decision.message, offsets(operator, change))
 
 
 def test_what_fails_by_hand_was_no_dry_run(

@@ -65,6 +65,8 @@ def test_a_background_pause_that_ends_with_its_container_is_refused(
 
 def test_a_run_tells_its_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A notebook that pauses is refused as well: its processes are other commands."""
+    monkeypatch.setenv(OF_A_CONTAINER, "")  # so that what the command sets ends with this test
+    monkeypatch.delenv(OF_A_CONTAINER)
     monkeypatch.setattr("sys.argv", ["offsetbook", "run", "nothing"])
     file = tmp_path / "cmdline"
     monkeypatch.setattr(container_command, "FIRST_PROCESS", file)
@@ -75,5 +77,5 @@ def test_a_run_tells_its_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert marked == (OF_A_CONTAINER in os.environ)
     file.unlink()
     assert is_container_command()
-    monkeypatch.delenv(OF_A_CONTAINER)
+    os.environ.pop(OF_A_CONTAINER)
     assert not is_container_command()

@@ -121,6 +121,13 @@ def test_each_partition_has_one_word(found: list[int | None], held: set[int]) ->
     assert expected == dict(zip(frame["partition"], frame["state"], strict=True))
 
 
+def test_nothing_flows_for_certain_where_members_are_unread() -> None:
+    """What no member was seen to hold may be paused."""
+    frame = tiles_frame(offsets([2, 50, None]), holds(0), knows_holds=False)
+
+    assert ["paused", "unknown", "unknown"] == [*frame["state"]]
+
+
 def test_a_commit_that_stands_still_lags() -> None:
     """A few records that wait at two looks at the same commit are not on their way."""
     first = tiles_frame(offsets([2, 2, 0, None]), NO_HOLDS)

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import OutOfDate, ToolkitError, UsageError
+from toolkit.errors import OutOfDate, PartlyApplied, ToolkitError, UsageError
 from toolkit.journeys.change.approval_parameters import ApprovalParameters
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
@@ -225,9 +225,9 @@ class Decision:
         )
         try:
             applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
-        except ToolkitError as exc:
-            self._failed = exc
-            self._outcome.fail(exc)
+        except BaseException as exc:  # an interrupted change is not one that did not begin
+            self._failed = exc if isinstance(exc, ToolkitError) else _cut_off(exc)
+            self._outcome.fail(self._failed)
             raise
         finally:
             change.access.tell_changed()
@@ -321,6 +321,13 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
             decision, message=message, ending=ConclusionStatus.BLOCKED, wants_approval=True
         )
     return replace(decision, approval=parameters.approval(plan))
+
+
+def _cut_off(exc: BaseException) -> PartlyApplied:
+    return PartlyApplied(
+        f"the change was ended by {type(exc).__name__}: what was done by then is not known",
+        hint="run all cells from the top, or list the changes with 'offsetbook audit list'",
+    )
 
 
 def _leave(plan: Plan) -> Path | None:

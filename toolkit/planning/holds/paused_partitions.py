@@ -107,16 +107,21 @@ class TileState(StrEnum):
     FLOWING = "flowing"  # caught up, or a small lag with progress
     LAGGING = "lagging"  # large lag, or lag without progress
     PAUSED = "paused"  # held by an offsetbook member
-    UNKNOWN = "unknown"  # no committed offset, or its log could not be read
+    UNKNOWN = "unknown"  # no committed offset, or its log or the members could not be read
 
 
 def tiles_frame(
-    offsets: pd.DataFrame, paused: pd.DataFrame, *, earlier: pd.DataFrame | None = None
+    offsets: pd.DataFrame,
+    paused: pd.DataFrame,
+    *,
+    earlier: pd.DataFrame | None = None,
+    knows_holds: bool = True,
 ) -> pd.DataFrame:
     """
     One row for each partition of a group that is committed, owned or held, in order.
 
-    Takes `with_lag` and `paused_frame` of one group, and this frame from an earlier sample.
+    Takes `with_lag` and `paused_frame` of one group, and this frame from an earlier sample;
+    `knows_holds` says whether the members could be read, and with them all that is paused.
     Columns: topic, partition (Int64), state (see `TileState`), lag, committed (Int64), owner,
     no_progress (lag in the earlier sample, and the same committed offset), paused_by, host,
     paused_until (UTC), reason (of a hold; null without one).
@@ -133,7 +138,7 @@ def tiles_frame(
         waits = (then["lag"] > 0) & (rows["lag"] > 0)
         still = (waits & (then["committed"] == rows["committed"])).fillna(value=False)
     state = state.mask(still | (rows["lag"] >= LAGGING_FROM).fillna(value=False), TileState.LAGGING)
-    state = state.mask(rows["lag"].isna(), TileState.UNKNOWN).mask(
+    state = state.mask(rows["lag"].isna() | (not knows_holds), TileState.UNKNOWN).mask(
         rows["paused_by"].notna(), TileState.PAUSED
     )
     tiles = rows.assign(state=state.map(str), no_progress=still.astype("bool"))

@@ -111,7 +111,7 @@ class ConsumerHold:
         text = self._note_text()
         former = FormerOwners()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
-        recipes, has_given_way = [capture_lossless, RECIPES[self.prefer]], False
+        recipes = [capture_lossless, RECIPES[self.prefer]]
         while recipes:
             recipe = recipes.pop()
             view = _observe(partitions, pool)
@@ -119,10 +119,10 @@ class ConsumerHold:
             try:
                 holders = recipe(view, partitions, pool, patience_s=self._patience_s)
             except AnotherCapture:
-                if has_given_way:
+                if pool.has_given_way:
                     raise
                 # Once the group shows what the other one holds, the rest can be captured.
-                has_given_way, holders = True, []
+                pool.has_given_way, holders = True, []
                 recipes.append(recipe)
             if holders and pool.keep_holders(holders, assignor=view.assignor, rack_id=text):
                 self._published = self._published or text

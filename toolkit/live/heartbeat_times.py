@@ -18,6 +18,7 @@ from toolkit.live.group_view import (
     is_being_captured,
     refuse_what_is_announced,
     refuse_what_is_held,
+    unsettled_reason,
 )
 from toolkit.live.member_pool import MemberPool, Sentinel
 from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
@@ -39,7 +40,8 @@ def join_before_heartbeats(
     Have members join, with no topics yet, and wait until the capture is to begin.
 
     Raises AnotherHold if another hold has the partitions by then or announced them first, and
-    AnotherCapture if one is being captured, for which members have begun to revoke.
+    AnotherCapture if one is being captured or, for once, if the group has changed meanwhile: members
+    that have still to be given what they are to have would wait for one more heartbeat.
     """
     owners = {one.member_id for one in view.owners(partitions)}
     pool.join(new_members)
@@ -52,6 +54,9 @@ def join_before_heartbeats(
         while (left_s := begin_at - pool.channel.now()) > 0:
             pool.channel.sleep(min(left_s, LOOK_EVERY_S))
             pool.keep_all()
+        changing = unsettled_reason(pool.channel.ask(DescribeConsumer()), pool.own_ids)
+        if changing and not pool.has_given_way:
+            raise AnotherCapture(changing)
     _give_way(partitions, announcer, pool)
 
 

@@ -49,7 +49,7 @@ def unapplied_conclusion(
     if wants_approval:
         words += f" Fingerprint: {plan.fingerprint}"
     counts = {"findings": findings, "planned": _planned(plan), "changed": 0}
-    return Conclusion(words, ending, counts)
+    return Conclusion(words, ending, counts, cluster=plan.cluster)
 
 
 def applied_conclusion(
@@ -64,7 +64,7 @@ def applied_conclusion(
     if outcome.interrupted:
         words = f"{sentence(outcome.interrupted)}. {words}"
     undo = outcome.run_id if outcome.changed_anything else None
-    return Conclusion(words, ending, counts, undo)
+    return Conclusion(words, ending, counts, undo, plan.cluster)
 
 
 def _request(plan: Plan) -> str:

@@ -86,7 +86,7 @@ def show_lag_heat_map(partitions: pd.DataFrame, *, top_n: int = 20) -> None:
     Takes cluster, group, topic, lag; at most `top_n` groups and topics, those with the most lag.
     """
     behind = partitions[(partitions["lag"] > 0).fillna(value=False)]
-    if behind.empty:
+    if behind.empty or top_n < 1:
         return
     rows = pd.DataFrame(
         {
@@ -178,12 +178,12 @@ def show_lag_history(history: pd.DataFrame, groups: pd.DataFrame) -> None:
 
 def _line(history: pd.DataFrame, cluster: str, group: str, place: int) -> go.Scatter:
     rows = history[(history["cluster"] == cluster) & (history["group"] == group)]
-    rows = rows.sort_values("taken_at")
+    # Where a run has no lag, or did not read the group, the line is broken.
+    lags = rows.set_index("taken_at")["lag"].reindex(sorted(history["taken_at"].unique()))
     return go.Scatter(
         name=group_label(group, cluster),
-        x=[f"{at:%Y-%m-%d %H:%M:%S}" for at in rows["taken_at"]],
-        # Where a run has no lag the line is broken.
-        y=[None if pd.isna(lag) else int(lag) for lag in rows["lag"]],
+        x=[f"{at:%Y-%m-%d %H:%M:%S}" for at in lags.index],
+        y=[None if pd.isna(lag) else int(lag) for lag in lags],
         mode="lines+markers",
         line={"dash": DASHES[place // len(SERIES) % len(DASHES)]},
         hovertemplate="lag %{y:,}",
@@ -207,7 +207,7 @@ def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 3
     more. What is due already is shown as of now.
     """
     marks = pd.concat([_marked(found.rows, now), _marked(found.at_risk, now, at_risk=True)])
-    if marks.empty:
+    if marks.empty or top_n < 1:
         return
     marks = _together(marks, now=now)
     labels = list(dict.fromkeys(marks["label"]))

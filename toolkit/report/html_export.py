@@ -19,6 +19,7 @@ from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
 from toolkit.report.browser_libraries import datatables, plotly, script, style
 from toolkit.report.display import ROLE_KEY, TONE_KEY, OutputRole
+from toolkit.report.executed_cells import has_error, has_run, is_step
 from toolkit.report.figures import describe, kinds_of_traces
 from toolkit.report.safe_names import visible
 from toolkit.storage.formats.atomic_files import write_whole
@@ -158,7 +159,8 @@ def _arrange(notebook: Any, *, title: str) -> _ReportPage:
     own_title, title_cell = _take_title(notebook.cells)
     page = _ReportPage(title=title or own_title or "Report")
     notebook.cells = _without_scaffolding(notebook.cells, title_cell)
-    failed = next((i for i, cell in enumerate(notebook.cells) if _has_error(cell)), None)
+    failed = next((i for i, cell in enumerate(notebook.cells) if has_error(cell)), None)
+    was_run = any(map(has_run, notebook.cells))
     for number, cell in enumerate(notebook.cells):
         anchor = f"step-{number + 1}"
         cell.metadata["offsetbook"] = {"anchor": anchor, "failed": number == failed}
@@ -166,7 +168,7 @@ def _arrange(notebook: Any, *, title: str) -> _ReportPage:
             sections = _SECTION.findall(cell.source)
             page.contents += [{"anchor": anchor, "text": _without_marks(s)} for s in sections]
         elif cell.cell_type == "code":
-            _arrange_code(cell, page, after_failure=failed is not None and number > failed)
+            _arrange_code(cell, page, not_run=was_run and is_step(cell) and not has_run(cell))
     page.failed_anchor = f"step-{failed + 1}" if failed is not None else ""
     return page
 
@@ -221,9 +223,9 @@ def _status_text(result: Mapping[str, Any]) -> str:
     return _STATUS_TEXT.get(status, status)
 
 
-def _arrange_code(cell: Any, page: _ReportPage, *, after_failure: bool) -> None:
-    cell.metadata["offsetbook"]["not_run"] = after_failure and bool(cell.source.strip())
-    page.has_code = page.has_code or bool(cell.source.strip())
+def _arrange_code(cell: Any, page: _ReportPage, *, not_run: bool) -> None:
+    cell.metadata["offsetbook"]["not_run"] = not_run
+    page.has_code = page.has_code or is_step(cell)
     outputs = []
     for output in cell.outputs:
         data = output.get("data", {})
@@ -284,10 +286,6 @@ def _count(name: str, value: int) -> dict[str, str]:
         "value": f"{value:,}",
         "tone": _COUNT_TONES.get(name, "") if value else "",
     }
-
-
-def _has_error(cell: Any) -> bool:
-    return any(output.output_type == "error" for output in cell.get("outputs", ()))
 
 
 def _parameter(value: object) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import RunFailed, StateFileError, ToolkitError
+from toolkit.report.executed_cells import has_error, is_step
 from toolkit.runner.result import RunStatus, StepFailed
 from toolkit.runner.run_log import RunLog
 from toolkit.runner.time_limits import TimeLimits
@@ -151,7 +152,7 @@ class _StepCounter:
     def __init__(self, cells: list[dict[str, Any]], on_step: Callable[[CellStep], None]) -> None:
         self.index: int | None = None
         self._on_step = on_step
-        self._total = sum(_runs(cell) for cell in cells)
+        self._total = sum(is_step(cell) for cell in cells)
         self._begun = 0
         self._heading = ""
 
@@ -159,7 +160,7 @@ class _StepCounter:
         self.index = cell_index
         if cell["cell_type"] == "markdown":
             self._heading = heading_of(cell) or self._heading
-        elif _runs(cell) and not _is_injected(cell):
+        elif is_step(cell) and not _is_injected(cell):
             self._begun += 1
             self._on_step(CellStep(self._begun, self._total, self._heading))
 
@@ -168,10 +169,6 @@ def heading_of(cell: Mapping[str, Any]) -> str:
     """The last heading in a Markdown cell; "" where it has none."""
     lines = "".join(cell["source"]).splitlines()
     return next((li.lstrip("# ").strip() for li in reversed(lines) if li.startswith("#")), "")
-
-
-def _runs(cell: Mapping[str, Any]) -> bool:
-    return cell["cell_type"] == "code" and bool("".join(cell["source"]).strip())
 
 
 def _is_injected(cell: Mapping[str, Any]) -> bool:
@@ -232,10 +229,7 @@ def _cells(notebook: Path) -> list[dict[str, Any]]:
 
 
 def _failed_index(cells: list[dict[str, Any]]) -> int | None:
-    for index, cell in enumerate(cells):
-        if any(output["output_type"] == "error" for output in cell.get("outputs", ())):
-            return index
-    return None
+    return next((index for index, cell in enumerate(cells) if has_error(cell)), None)
 
 
 def _at_cell(executed: list[dict[str, Any]], index: int | None, reason: str) -> StepFailed:

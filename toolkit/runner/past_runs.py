@@ -15,6 +15,7 @@ from toolkit.runner.result import FILE_NAME, InvalidResultFile, read_result
 
 INDEX_NAME = "index.html"
 NO_RESULT = "no result"
+_REMOVING = ".removing-"
 
 
 def refresh_index(folder: Path) -> Path:
@@ -41,7 +42,10 @@ def past_runs(folder: Path) -> list[RunRow]:
     If `result.json` is missing or broken, the row says so; folders without a notebook and without
     a result are no runs. Raises OSError where the folder cannot be listed.
     """
-    found = [_row(inside) for inside in folder.iterdir() if _is_run(inside)]
+    found = []
+    for inside in folder.iterdir():
+        with suppress(FileNotFoundError):  # removed meanwhile
+            found += [_row(inside)] if _is_run(inside) else []
     return [row for _, row in sorted(found, key=lambda pair: pair[0], reverse=True)]
 
 
@@ -54,26 +58,38 @@ def remove_old(folder: Path, runbook: str, *, older_than: timedelta) -> int:
     records and the audit log are elsewhere. What cannot be removed stays, too.
     """
     before, newest, removed = datetime.now(UTC) - older_than, set(), 0
-    for inside in _newest_first(folder, runbook):
-        result = read_result(inside)
+    for inside, result in _newest_first(folder, runbook):
         clusters = tuple(result["clusters"])
         if clusters not in newest:
             newest.add(clusters)
         elif datetime.fromisoformat(result["finished"]) < before:
-            shutil.rmtree(inside, ignore_errors=True)
-            removed += not inside.exists()
+            removed += _is_removed(inside)
     return removed
 
 
-def _newest_first(folder: Path, runbook: str) -> list[Path]:
+def _is_removed(run: Path) -> bool:
+    """Remove the folder of a run; one that is half removed is none in the eyes of others."""
+    hidden = run.with_name(f"{_REMOVING}{run.name}")
+    try:
+        run.rename(hidden)
+    except OSError:  # another process removes it, or it may not be removed
+        return False
+    shutil.rmtree(hidden, ignore_errors=True)
+    return True
+
+
+def _newest_first(folder: Path, runbook: str) -> list[tuple[Path, dict[str, Any]]]:
     found = []
+    for left in folder.glob(f"{_REMOVING}*"):
+        shutil.rmtree(left, ignore_errors=True)
     for inside in folder.iterdir():
         with suppress(InvalidResultFile):
             if inside.is_dir() and not inside.is_symlink():
                 result = read_result(inside)
                 if result.get("runbook") == runbook:
-                    found.append((datetime.fromisoformat(result["started"]), inside))
-    return [inside for _, inside in sorted(found, reverse=True)]
+                    found.append((datetime.fromisoformat(result["started"]), inside, result))
+    found.sort(key=lambda run: run[:2], reverse=True)
+    return [(inside, result) for _, inside, result in found]
 
 
 def _is_run(folder: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import nbformat
 
 from toolkit.errors import ParameterError, UsageError
+from toolkit.report.executed_cells import has_run, is_step
 from toolkit.runner.execution import heading_of
 from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.parameters import read_parameters
-from toolkit.runner.result import InvalidResultFile, is_time, read_result
+from toolkit.runner.result import InvalidResultFile, digest_of, is_time, read_result
 
 RAN, UNFINISHED, FAILED = "ran", "unfinished", "failed"
 _NEVER = "run it first: offsetbook run, or Run All Cells in JupyterLab, and save it"
@@ -39,7 +40,7 @@ def report_of(notebook: Path) -> NotebookReport:
 
     content = read_notebook(notebook)
     _check_format(notebook, content)
-    if not any(_has_run(cell) for cell in _steps(content)):
+    if not any(has_run(cell) for cell in content["cells"] if is_step(cell)):
         raise UsageError(f"{notebook} was not executed: no cell has run", hint=_NEVER)
     result = _stored_result(notebook) or _result_within(notebook, content)
     return NotebookReport(report_html(notebook, result=result), str(result["status"]))
@@ -59,12 +60,13 @@ def _check_format(notebook: Path, content: Mapping[str, Any]) -> None:
 
 
 def _stored_result(notebook: Path) -> dict[str, Any] | None:
-    """Return the result in the folder of the notebook, if the runner executed it there."""
+    """Return the result in the folder of the notebook, if it is as the runner left it there."""
     try:
         result = read_result(notebook.parent)
     except InvalidResultFile:
         return None
-    return result if result["notebook"] == notebook.stem else None
+    # Whoever runs its cells once more and saves it has another result.
+    return result if result.get("notebook_digest") == digest_of(notebook) else None
 
 
 def _result_within(notebook: Path, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def _ending(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
                 name, text = str(output.get("ename", "")), str(output.get("evalue", ""))
                 reason = f"{name}: {' '.join(text.split())}".rstrip(": ")
                 return FAILED, {"reason": reason, "step": heading}
-        if not_run is None and _is_step(cell) and not _has_run(cell):
+        if not_run is None and is_step(cell) and not has_run(cell):
             not_run = {
                 "reason": "this cell was not run, and maybe others after it",
                 "step": heading,
@@ -116,13 +118,3 @@ def _parameters(notebook: Path, papermill: Mapping[str, Any]) -> dict[str, Any]:
     return declared | (given if isinstance(given, dict) else {})
 
 
-def _steps(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    return (cell for cell in content["cells"] if _is_step(cell))
-
-
-def _is_step(cell: Mapping[str, Any]) -> bool:
-    return cell["cell_type"] == "code" and bool("".join(cell["source"]).strip())
-
-
-def _has_run(cell: Mapping[str, Any]) -> bool:
-    return bool(cell.get("execution_count") or cell.get("outputs"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -65,7 +66,8 @@ class RunResult:
     who: str
     version: str
     folder: Path
-    report: str | None = field(default=None)
+    report: str | None = None
+    notebook_digest: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """The content of `result.json`, in its order."""
@@ -130,6 +132,14 @@ def read_result(folder: Path) -> dict[str, Any]:
         if name not in content or not is_good(content[name]):
             raise InvalidResultFile(f"in {FILE_NAME}, {name} is missing or invalid")
     return content
+
+
+def digest_of(notebook: Path) -> str | None:
+    """Return the SHA-256 of an executed notebook; None where there is none to read."""
+    try:
+        return hashlib.sha256(notebook.read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def is_time(value: object) -> bool:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from toolkit.errors import ToolkitError, UsageError
+from toolkit.errors import PartlyApplied, ToolkitError, UsageError
 from toolkit.model import Cluster
 from toolkit.model.side_by_side import side_by_side
 from toolkit.report.display import HEADLESS_VARIABLE
@@ -23,7 +23,7 @@ from toolkit.runner.parameters import (
     saved_approval,
     with_new_names,
 )
-from toolkit.runner.result import RunResult, RunStatus, StepFailed
+from toolkit.runner.result import RunResult, RunStatus, StepFailed, digest_of
 from toolkit.runner.run_log import RunLog, run_log
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.conclusion_file import FILE_VARIABLE, Conclusion, read_conclusion
@@ -73,18 +73,21 @@ def run_notebook(
         log.say(f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}")
         for note in notes:
             log.say(note)
-        ids = aside.submit(_cluster_ids, values)
+        ids = aside.submit(_cluster_ids, values, _clusters_of(values))
         job = NotebookJob(
             notebook, values, _environment(handed_over), terms.limits, _logged(on_step, log)
         )
         stop = execute(job, executed, log)
         conclusion = read_conclusion(handed_over)
         handed_over.unlink(missing_ok=True)
-        ended = conclusion.ending
-        ending = stop if stop.error else RunEnd(RunStatus(ended.value), ended.exit_code)
+        ending = _ending(stop, conclusion)
         result = _result(folder, ending, conclusion, values=values, started=started)
         result = replace(
-            result, notebook=notebook.stem, runbook=terms.runbook, cluster_ids=ids.result()
+            result,
+            notebook=notebook.stem,
+            notebook_digest=digest_of(executed),
+            runbook=terms.runbook,
+            cluster_ids=_cluster_ids(values, result.clusters[len(ids.result()) :]) | ids.result(),
         )
         result = _with_report(result, executed)
         log.say(f"{result.status}, exit {result.exit_code}: {result.message}")
@@ -144,6 +147,14 @@ def _new_folder(output_dir: Path, stem: str, started: datetime, label: str) -> P
     raise UsageError(f"{output_dir} already has 1000 runs named {name}")
 
 
+def _ending(stop: RunEnd, conclusion: Conclusion) -> RunEnd:
+    """Return how a run ended, by its cells and by what the notebook concluded."""
+    ended = conclusion.ending
+    if stop.status is RunStatus.BLOCKED and conclusion.counts.get("changed"):
+        return replace(stop, status=RunStatus.PARTLY_APPLIED, exit_code=PartlyApplied.exit_code)
+    return stop if stop.error else RunEnd(RunStatus(ended.value), ended.exit_code)
+
+
 def _result(
     folder: Path,
     ending: RunEnd,
@@ -162,7 +173,7 @@ def _result(
         undo=conclusion.undo,
         error=ending.error,
         parameters=values,
-        clusters=_clusters_of(values),
+        clusters=_with(_clusters_of(values), conclusion.cluster),
         cluster_ids={},
         started=started,
         finished=datetime.now(UTC),
@@ -190,21 +201,27 @@ def _with_report(result: RunResult, executed: Path) -> RunResult:
 
 def _clusters_of(values: Mapping[str, object]) -> tuple[str, ...]:
     """
-    Return the names in the parameters `cluster` and `clusters`; an empty `clusters` means all.
+    Return the names in the parameters about clusters; an empty `clusters` means all.
 
     Where the fleet file cannot be read, all are none: the notebook itself says why.
     """
-    one, many = values.get("cluster"), values.get("clusters")
-    names = [one, *(many if isinstance(many, list) else [many])]
-    named = tuple(name for name in names if isinstance(name, str) and name)
+    many = values.get("clusters")
+    names = [values.get("cluster"), values.get("to_cluster")]
+    names += many if isinstance(many, list) else [many]
+    named = tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
     if many == []:
         return named or tuple(_fleet(values))
     return named
 
 
-def _cluster_ids(values: Mapping[str, object]) -> dict[str, str | None]:
+def _with(clusters: tuple[str, ...], changed: str) -> tuple[str, ...]:
+    """Return them with the one of a plan, which need not be among the parameters of an undo."""
+    return clusters if changed in {"", *clusters} else (*clusters, changed)
+
+
+def _cluster_ids(values: Mapping[str, object], names: Sequence[str]) -> dict[str, str | None]:
     """Return the id of each cluster of a run; None where it is not in the fleet or is silent."""
-    names, fleet = _clusters_of(values), _fleet(values)
+    fleet = _fleet(values)
     return dict(zip(names, side_by_side(_id, [fleet.get(name) for name in names]), strict=True))
 
 

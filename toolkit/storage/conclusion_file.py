@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from toolkit.errors import StateFileError
@@ -22,17 +22,27 @@ COUNTS = ("findings", "problems", "planned", "changed", "refused")
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a notebook concluded; `undo` is the run that undoes it, where something was changed."""
+    """
+    What a notebook concluded.
+
+    `undo` is the run that undoes it, where something was changed; `cluster` that of a plan.
+    """
 
     summary: str = ""
     ending: ConclusionStatus = ConclusionStatus.DONE
     counts: dict[str, int] = field(default_factory=dict)
     undo: str | None = None
+    cluster: str = ""
 
 
 def write_conclusion(conclusion: Conclusion) -> None:
-    """Give the runner, if there is one, a conclusion, which replaces an earlier one."""
+    """
+    Give the runner, if there is one, a conclusion, which replaces an earlier one.
+
+    What an earlier change of the notebook did stays part of it.
+    """
     if path := os.environ.get(FILE_VARIABLE):
+        conclusion = _with_earlier(read_conclusion(Path(path)), conclusion)
         try:
             write_whole(Path(path), json.dumps(asdict(conclusion)))
         except StateFileError as exc:
@@ -40,6 +50,16 @@ def write_conclusion(conclusion: Conclusion) -> None:
                 f"the result ({conclusion.summary}) could not be written: {exc.problem}",
                 hint="free disk space; the audit log shows what was changed",
             ) from exc
+
+
+def _with_earlier(earlier: Conclusion, now: Conclusion) -> Conclusion:
+    before = earlier.counts.get("changed", 0)
+    if not before or earlier.undo == now.undo:
+        return now
+    counts = {**now.counts, "changed": before + now.counts.get("changed", 0)}
+    is_blocked = now.ending is ConclusionStatus.BLOCKED
+    ending = ConclusionStatus.PARTLY_APPLIED if is_blocked else now.ending
+    return replace(now, ending=ending, counts=counts, undo=now.undo or earlier.undo)
 
 
 def run_folder() -> Path | None:

@@ -100,7 +100,7 @@ def test_ages_are_counted_up_to_their_ends(shown: Any) -> None:
 
 
 def test_the_history_shows_the_groups_that_are_asked_for(shown: Any) -> None:
-    """A line for each of them, broken where a run has no lag; one run makes no line."""
+    """A line for each, broken where a run has no lag, or not the group; one run makes no line."""
     first, second, third = T0, T0 + HOUR, T0 + 2 * HOUR
     rows = pd.DataFrame({"cluster": "eu", "group": [*"aaabb"]})
     rows["lag"] = pd.array([1, None, 9, 50, 3], "Int64")
@@ -110,12 +110,19 @@ def test_the_history_shows_the_groups_that_are_asked_for(shown: Any) -> None:
     assert [] == shown
     show_lag_history(rows, worst)
 
+
     (trace,) = shown.figure["data"]
     assert ("a · eu", [1, None, 9]) == (trace["name"], trace["y"])
+    shown.clear()
+    show_lag_history(rows, rows.iloc[3:4][["cluster", "group"]])
+    (trace,) = shown.figure["data"]
+    assert ("b · eu", [50, None, 3]) == (trace["name"], trace["y"])
 
 
 def test_nothing_is_drawn_of_nothing(shown: Any) -> None:
-    """An empty fleet has no picture instead of an empty one."""
+    """An empty fleet has no picture instead of an empty one, and so has "the first 0"."""
+    lag = pd.DataFrame({"cluster": ["eu"], "group": ["g"], "topic": ["t"], "lag": [7]})
+    show_lag_heat_map(lag, top_n=0)
     columns = ["cluster", "group", "topic", "lag", "time_lag_s", "status", "taken_at"]
     nothing = pd.DataFrame(columns=columns)
     for show in (show_status_chart, show_lag_heat_map, show_time_lag_chart):

@@ -82,6 +82,17 @@ def test_what_happened_is_on_top(export: Export) -> None:
     assert html.count("Reset") == 2  # <title> and <h1>: not once more in the body
 
 
+def test_a_cell_that_ran_is_not_called_unexecuted(export: Export) -> None:
+    """What was applied after a chart that failed was applied; what has no output was not run."""
+    failed = new_code_cell("chart()", outputs=[new_output("error", ename="E", evalue="no chart")])
+    after = [new_code_cell("apply()", execution_count=2), new_code_cell("verify()")]
+
+    html = export(failed, *after)
+
+    assert 1 == html.count("Not executed")
+    assert html.index(">apply<") < html.index("Not executed") < html.index(">verify<")
+
+
 def test_without_a_result(export: Export) -> None:
     """A notebook that no runner ran has a report, too, with the title that was asked for."""
     html = export(new_markdown_cell("# Look"), title="My <b>title")

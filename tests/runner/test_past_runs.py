@@ -228,6 +228,17 @@ def test_old_runs_of_a_runbook_are_removed(tmp_path: Path) -> None:
     assert (elsewhere / "result.json").is_file()
 
 
+def test_a_run_that_is_half_removed_is_none(tmp_path: Path) -> None:
+    """A process that was killed meanwhile leaves no run without a result; the next removes it."""
+    keep(tmp_path, "newest", runbook="weekly")
+    (left := tmp_path / ".removing-old").mkdir()
+    (left / "20_example.ipynb").touch()
+
+    assert ["newest"] == [row.folder for row in past_runs(tmp_path)]
+    assert 0 == remove_old(tmp_path, "weekly", older_than=timedelta(days=30))
+    assert not left.exists()
+
+
 def test_a_clock_that_jumps_costs_no_newest_run(tmp_path: Path) -> None:
     """Where every run seems to be of years ago, the last of each cluster stays."""
     for folder in ("a", "b"):

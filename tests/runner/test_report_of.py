@@ -108,6 +108,18 @@ def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Pat
     assert "7 found" in top_of(html)
 
 
+def test_a_result_is_of_the_notebook_as_the_run_left_it(
+    make_notebook: MakeNotebook, tmp_path: Path
+) -> None:
+    """Somebody who runs its cells again by hand may have changed what the dry run did not."""
+    notebook = make_notebook("# Look", "1", parameters='cluster: str = "eu"  # where')
+    run = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs")
+    executed = run.folder / "20_example.ipynb"
+    executed.write_text(executed.read_text().replace("# Look", "# Look again"))
+
+    assert "ran" == report_to(executed, tmp_path / "again.html")
+
+
 def test_a_broken_result_is_not_believed(make_notebook: MakeNotebook, tmp_path: Path) -> None:
     """Where the result.json beside it is not one, the notebook itself is asked."""
     executed = left_by_jupyter(make_notebook("# Look", "1"), 1)

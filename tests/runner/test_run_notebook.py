@@ -21,7 +21,7 @@ from toolkit.plan import ConclusionStatus
 from toolkit.runner import execution
 from toolkit.runner.execution import CellStep, NotebookWriter
 from toolkit.runner.kernel import Interruption
-from toolkit.runner.result import RunResult, RunStatus
+from toolkit.runner.result import RunResult, RunStatus, digest_of
 from toolkit.runner.run_notebook import RunTerms, _new_folder, run_notebook
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.conclusion_file import COUNTS, Conclusion
@@ -122,6 +122,7 @@ def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyP
         "version": "",
         "folder": "",
         "report": "report.html",
+        "notebook_digest": digest_of(result.folder / "20_example.ipynb"),
     }
     assert datetime.fromisoformat(written["started"]).utcoffset() == timedelta(0)
     assert [(step.number, step.total, step.heading) for step in steps] == [
@@ -279,6 +280,35 @@ def test_code_where_the_caller_stands_is_not_imported(
 
     assert "No module named 'stranger'" in result.error.reason
     assert not (tmp_path / "executed").exists()
+
+
+def test_what_is_blocked_after_a_change_is_partly_applied(
+    make_notebook: MakeNotebook, run: Run
+) -> None:
+    """Neither a later plan that is blocked nor one that changes nothing hides what was changed."""
+    changed = (
+        "from toolkit.errors import Blocked\n"
+        "from toolkit.report.conclusion import conclude\n"
+        "conclude('paused', undo='R1', changed=1)"
+    )
+    later = "conclude('nothing to do', changed=0)\nraise Blocked('facts moved')"
+
+    result = run(make_notebook("## Pause", changed, "## Reset", later))
+
+    assert (RunStatus.PARTLY_APPLIED, 4) == (result.status, result.exit_code)
+    assert ({"changed": 1}, "R1") == (result.counts, result.undo)
+
+
+def test_every_cluster_of_a_run_is_named(
+    make_notebook: MakeNotebook, run: Run, without_kernel: EndWith
+) -> None:
+    """That of a copy's target, and that of a run that is undone, which no parameter names."""
+    without_kernel(Conclusion("undone", cluster="asia"))
+    parameters = 'cluster: str = "eu"\nto_cluster: str = "us"'
+
+    result = run(make_notebook("1", parameters=parameters))
+
+    assert ("eu", "us", "asia") == result.clusters == tuple(result.cluster_ids)
 
 
 def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:

@@ -87,7 +87,7 @@ def run_notebook(
             notebook=notebook.stem,
             notebook_digest=digest_of(executed),
             runbook=terms.runbook,
-            cluster_ids=_cluster_ids(values, result.clusters[len(ids.result()) :]) | ids.result(),
+            cluster_ids=ids.result() | _cluster_ids(values, result.clusters[len(ids.result()) :]),
         )
         result = _with_report(result, executed)
         log.say(f"{result.status}, exit {result.exit_code}: {result.message}")

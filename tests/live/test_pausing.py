@@ -24,7 +24,7 @@ from live_groups import EACH_PROTOCOL, LiveGroup
 from operators import Operator, once_at_rest
 from processes import suspended
 
-from toolkit.errors import Blocked, OutcomeNotRecorded
+from toolkit.errors import Blocked, Interrupted, OutcomeNotRecorded
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
@@ -277,6 +277,8 @@ def test_a_capture_that_is_interrupted_holds_nothing(
         pressed.result()
 
     assert (ChangeStatus.NOT_TRIED, "stopped by SIGINT") == (step.status, step.why)
+    given_up = "given up after it had begun, and not paused: stopped by SIGINT"
+    assert {given_up} == {result.why for result in step.results}
     assert frozenset() == one.paused
     assert not has_live_keeper(one.path)
     group = one.group
@@ -293,6 +295,26 @@ def press_ctrl_c(one: Holding, describe: Callable[[], Described], is_cut: thread
         assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
         signal.raise_signal(signal.SIGINT)
         assert is_cut.wait(PATIENCE_S)
+
+
+def test_ctrl_c_in_a_move_that_waits_for_late_commits(
+    shared_holding: MakeHolding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was moved, nothing stays paused, and that is said."""
+    one = shared_holding("librdkafka-range")
+    eventually(lambda: min(one.committed(1).values()) > 3)
+
+    def press(*_: object) -> None:
+        assert one.live.places_of(1) == one.paused
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("toolkit.operate.move.wait_until_still", press)
+
+    with pytest.raises(Interrupted, match="nothing was moved, and what it paused is resumed"):
+        one.move(MoveRequest(ToOffset(0), one.live.group, (one.live.scope(1),)))
+
+    assert frozenset() == one.paused
+    assert 0 < min(one.committed(1).values())
 
 
 # kafka-python keeps its position in a partition that it is assigned again by a mere rebalance.

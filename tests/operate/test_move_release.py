@@ -6,15 +6,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from facts import NOON
 from held import classic, facts, holder, reader
 
 from toolkit.errors import BrokerRefused
-from toolkit.model import Cluster, Group, GroupState, Problem, Snapshot, TopicPartition, Unread
+from toolkit.model import (
+    Cluster,
+    Group,
+    GroupState,
+    HoldNote,
+    Problem,
+    Snapshot,
+    TopicPartition,
+    Unread,
+)
 from toolkit.operate.move import _Mover
-from toolkit.plan import Plan
+from toolkit.operate.apply import AppliedPlan
+from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Result, StepOutcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
 from toolkit.planning.changes.targets import ToOffset
+from toolkit.storage.state_folder import Operator
 
 PLACE = TopicPartition("orders", 1)
 READER = classic(reader("a"))
@@ -24,14 +36,19 @@ class Mover(_Mover):
     """A move that has paused a partition, and sees the group as it is told."""
 
     sees: Snapshot
+    ends: tuple[tuple[Outcome, Snapshot], ...] = ()  # of what is applied, and what is seen then
 
     def facts(self, planned: PlannedMove) -> Snapshot:  # noqa: ARG002 - it is told
         """Return what it is told."""
         return self.sees
 
-    def apply(self, part: Plan) -> None:  # type: ignore[override]
-        """Apply nothing."""
-        raise AssertionError(part)
+    def apply(self, part: Plan) -> AppliedPlan:
+        """Apply nothing, and end as it is told."""
+        assert self.ends, part
+        (outcome, self.sees), *rest = self.ends
+        self.ends = (*rest,)
+        self.outcomes.append(outcome)
+        return AppliedPlan(outcome, [])
 
 
 @pytest.fixture
@@ -83,6 +100,40 @@ def test_what_somebody_else_has_paused_meanwhile_stays(mover: Mover, planned: Pl
 
     mover.release(planned)
 
+    assert frozenset() == mover.held
+
+
+OWN = HoldNote(Operator.here().who, Operator.here().host)
+HELD = seen(classic(reader("a"), holder(1, note=OWN)))
+
+
+def resumed(status: ChangeStatus, interrupted: str = "") -> Outcome:
+    """Return how the resume of the partition ended."""
+    step = StepOutcome("g", Action.RELEASE, status, interrupted, (Result(PLACE, status),))
+    return Outcome("run", "f", NOON, NOON, (step,), interrupted)
+
+
+STOPPED = resumed(ChangeStatus.NOT_TRIED, "stopped by SIGINT")
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        ((STOPPED, HELD), (resumed(ChangeStatus.DONE), seen(READER))),
+        ((STOPPED, seen(READER)),),
+    ],
+    ids=["it is resumed again", "it was resumed all the same"],
+)
+def test_a_resume_that_is_stopped_is_told_as_it_ends(
+    mover: Mover, planned: PlannedMove, ends: tuple[tuple[Outcome, Snapshot], ...]
+) -> None:
+    """Whoever presses Ctrl-C in a move is not told that what was resumed is still paused."""
+    mover.sees, mover.ends = HELD, ends
+
+    mover.release(planned)
+
+    (outcome,) = mover.outcomes
+    assert (True, "") == (outcome.is_done, outcome.interrupted)
     assert frozenset() == mover.held
 
 

@@ -148,8 +148,9 @@ class HoldExecutor:
             gone = {p for p, (status, _) in results.items() if status is ChangeStatus.DONE}
             note_released(self.path_of(step), frozenset(gone))
         if stopped := self.stopped():  # unchanged, but not because a broker refused it
+            words = f"given up after it had begun, and not paused: {stopped}" if holds else stopped
             results |= {
-                partition: (ChangeStatus.NOT_TRIED, stopped)
+                partition: (ChangeStatus.NOT_TRIED, words)
                 for partition, (status, _) in results.items()
                 if status is ChangeStatus.REFUSED
             }

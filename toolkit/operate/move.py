@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.errors import Blocked, BrokerRefused, ToolkitError
+from toolkit.errors import Blocked, BrokerRefused, Interrupted, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 _ACCEPTED = frozenset({ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED})
 LONGEST = timedelta(minutes=15)  # a move takes seconds; a hanging one must not hold forever
+STOPPED = "stopped by SIGINT"
 MOST_MOVES_WHILE_HELD = 3  # of a partition whose new offset is overwritten before its release
 
 
@@ -79,12 +80,17 @@ def move(
     """
     check_approval(planned.plan, approval, cluster.policy)
     mover = _Mover(planned.plan, cluster, approval, state, on_step)
-    mover.hold_move_release(planned)
-    if again := mover.overwritten():
-        try:
-            mover.hold_move_release(again)
-        except ToolkitError as exc:
-            mover.note(again.plan, f"it could not be moved again: {exc.problem}")
+    try:
+        mover.hold_move_release(planned)
+        if again := mover.overwritten():
+            try:
+                mover.hold_move_release(again)
+            except ToolkitError as exc:
+                mover.note(again.plan, f"it could not be moved again: {exc.problem}")
+    except KeyboardInterrupt:  # between two parts, which defer it
+        if not mover.moved:
+            raise Interrupted(f"{STOPPED}: nothing was moved, and what it paused is resumed") from None
+        mover.interrupted_by = STOPPED
     return AppliedPlan(mover.outcome, [], tuple(mover.interrupted))
 
 
@@ -103,6 +109,7 @@ class _Mover:
     exact: Plan | None = None  # with the offsets once the partitions were held
     moved: dict[TopicPartition, Result] = field(default_factory=dict)
     held: frozenset[TopicPartition] = frozenset()  # what this move has paused, or may have
+    interrupted_by: str = ""
 
     @property
     def group_id(self) -> str:
@@ -267,9 +274,17 @@ class _Mover:
 
     def release(self, planned: PlannedMove) -> None:
         """Release what this move has paused, once; what was paused before stays paused."""
-        resume = self.plan_release(planned) if self.held else None
-        if resume is None or self.apply(resume).outcome.is_done:
-            self.held = frozenset()
+        stopped: Outcome | None = None
+        while resume := self.plan_release(planned) if self.held else None:
+            released = self.apply(resume).outcome
+            if not released.interrupted:
+                self.held = frozenset() if released.is_done else self.held
+                return
+            stopped = released  # whoever stops a move wants no partition to stay paused
+            self.outcomes.remove(released)
+        self.held = frozenset()
+        if stopped:
+            self.outcomes.append(_released_all_the_same(stopped))
 
     def plan_release(self, planned: PlannedMove) -> Plan | None:
         """
@@ -330,7 +345,8 @@ class _Mover:
             started_at=self.outcomes[0].started_at,
             finished_at=datetime.now(UTC),
             steps=tuple(steps),
-            interrupted=next((o.interrupted for o in self.outcomes if o.interrupted), ""),
+            interrupted=self.interrupted_by
+            or next((o.interrupted for o in self.outcomes if o.interrupted), ""),
         )
 
 
@@ -340,6 +356,15 @@ def _scopes(plan: Plan) -> list[str]:
 
 def _has_moved(outcome: Outcome) -> bool:
     return any(step.action is Action.MOVE for step in outcome.steps)
+
+
+def _released_all_the_same(stopped: Outcome) -> Outcome:
+    """Return the outcome of a resume that was stopped where nothing is seen to be paused after."""
+    steps = (
+        with_results(step, [replace(r, status=ChangeStatus.DONE, why="") for r in step.results])
+        for step in stopped.steps
+    )
+    return replace(stopped, steps=tuple(steps), interrupted="")
 
 
 def _moved_offsets(exact: Plan, facts: Snapshot) -> dict[TopicPartition, MovedOffset]:

@@ -98,9 +98,12 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
     """
     Return what the broker still withholds of a group for holds whose keeper is gone.
 
-    Another keeper can continue those. Nothing is recorded. Raises ClusterUnreachable.
+    Another keeper can continue those. Nothing is recorded. Who may not read the state folder has
+    none to continue. Raises ClusterUnreachable.
     """
-    left = [record for _, record in holds_without_keeper(state) if record.group_id == group_id]
+    left = []
+    with suppress(StateFileError):
+        left = [record for _, record in holds_without_keeper(state) if record.group_id == group_id]
     if not left:
         return frozenset()
     with connected(cluster) as connection:

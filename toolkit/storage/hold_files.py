@@ -24,6 +24,7 @@ from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, Member, Top
 from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
 from toolkit.storage.formats.file_lock import lock_file, try_lock, wait_for_lock
 from toolkit.storage.formats.json_codec import utc_text
+from toolkit.storage.state_folder import check_readable
 
 TRY_EVERY_S = 0.05
 
@@ -82,6 +83,8 @@ def hold_path(state: Path, cluster_id: str, group_id: str) -> Path:
 
 
 def list_holds(state: Path) -> list[Path]:
+    """Return the hold files of a state folder; raises StateFileError if it cannot be read."""
+    check_readable(state)
     return sorted((state / "holds").glob("*/*.json"))
 
 

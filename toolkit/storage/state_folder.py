@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from toolkit.errors import Blocked, UsageError
+from toolkit.errors import Blocked, StateFileError, UsageError
 from toolkit.storage.fleet_file import fleet_file_in_use, state_entry
 from toolkit.storage.formats.atomic_files import file_name, not_written, open_to_everybody
 from toolkit.storage.formats.file_lock import lock_file, try_lock
@@ -70,6 +70,21 @@ def state_dir(fleet_file: Path | None = None) -> Path:
         "there is no folder for audit log and undo records: this user has no home directory",
         hint=f"set {VARIABLE} or HOME, or name a folder under 'state' in the fleet file",
     )
+
+
+def check_readable(state: Path) -> None:
+    """Raise StateFileError for a state folder that is there and cannot be read."""
+    for folder in (state, state / "holds", state / "runs"):
+        try:
+            with os.scandir(folder) as found:
+                next(found, None)
+        except FileNotFoundError:
+            continue
+        except OSError as exc:
+            raise StateFileError(
+                f"{folder} cannot be read: {exc.strerror}",
+                hint="ask whoever owns the state directory, or name another one",
+            ) from exc
 
 
 def open_to_others(state: Path) -> str:

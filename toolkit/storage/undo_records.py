@@ -16,6 +16,7 @@ from toolkit.errors import NotFound, StateFileError, UsageError
 from toolkit.plan import Plan
 from toolkit.storage.formats.atomic_files import make_folder, make_private, not_written, sync_folder
 from toolkit.storage.plan_files import EVERY_VERSION, read_plan, write_plan
+from toolkit.storage.state_folder import check_readable
 
 FILE_NAME = "plan.json"
 
@@ -49,6 +50,7 @@ def find_run(state: Path, run_id: str) -> str:
     Raises NotFound that names the runs that may be meant.
     """
     # Of thousands of runs only the one is looked at where it is named in full.
+    check_readable(state)
     is_name = Path(run_id).name == run_id
     if is_name and (state / "runs" / run_id / FILE_NAME).is_file():
         return run_id
@@ -81,5 +83,10 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
 
 
 def list_runs(state: Path) -> list[str]:
-    """Return the ids of all runs that left an undo record, newest first."""
+    """
+    Return the ids of all runs that left an undo record, newest first.
+
+    Raises StateFileError if the state folder cannot be read.
+    """
+    check_readable(state)
     return sorted((file.parent.name for file in state.glob(f"runs/*/{FILE_NAME}")), reverse=True)

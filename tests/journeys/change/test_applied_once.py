@@ -19,7 +19,8 @@ from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.decision import BY_HAND, Decision
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
-from toolkit.plan import Action, ChangeStatus, Outcome, StepOutcome
+from toolkit.model import TopicPartition
+from toolkit.plan import Action, ChangeStatus, Outcome, Result, StepOutcome
 from toolkit.report.display import capture_outputs
 from toolkit.storage.conclusion_file import FILE_VARIABLE
 from toolkit.storage.plan_files import read_plan
@@ -183,6 +184,23 @@ def test_a_resume_leaves_nothing_to_undo(change: PlannedChange) -> None:
     told = " ".join(str(data["text/plain"]) for data in shown)
     assert "No committed offset was changed, so there is nothing to undo." in told
     assert "Nothing was changed" not in told
+
+
+@pytest.mark.parametrize(("released", "is_held"), [([0], True), ([0, 1], False), ([], True)])
+def test_what_was_resumed_is_not_held_any_more(
+    change: PlannedChange, released: list[int], *, is_held: bool
+) -> None:
+    """A live move pauses, moves and resumes: after it there is nothing to resume, but to undo."""
+
+    def step(action: Action, *numbers: int) -> StepOutcome:
+        results = (Result(TopicPartition("orders", n), ChangeStatus.DONE) for n in numbers)
+        return StepOutcome("payments", action, ChangeStatus.DONE, results=tuple(results))
+
+    now = datetime.now(UTC)
+    steps = (step(Action.HOLD, 0, 1), step(Action.MOVE, 0, 1), step(Action.RELEASE, *released))
+    outcome = ChangeOutcome(change, "approved", outcome=Outcome("run", "f", now, now, steps))
+
+    assert is_held == outcome.is_held
 
 
 def test_it_is_stopped_between_two_steps(

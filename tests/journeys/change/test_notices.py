@@ -9,11 +9,14 @@ from applications import Applications
 from idle_groups import idle_group
 from operators import Operator
 
+from toolkit.errors import StateFileError
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
+from toolkit.operate.orphaned_holds import still_withheld
 from toolkit.report.display import capture_outputs
 from toolkit.storage import audit
-from toolkit.storage.undo_records import write_undo_record
+from toolkit.storage.hold_files import list_holds
+from toolkit.storage.undo_records import list_runs, write_undo_record
 
 RUN = "20260301T120000Z-0123"
 
@@ -57,3 +60,20 @@ def test_what_is_found_while_applying_is_in_the_outcome(change: PlannedChange) -
 
     assert outcome.is_done
     assert [RUN] == [notice.run_id for notice in outcome.notices]
+
+
+def test_who_may_not_read_the_state_folder_may_plan(operator: Operator, apps: Applications) -> None:
+    """The plan says what was not looked at; the audit log and undo say why they have nothing."""
+    group, _ = idle_group(apps, 7)
+    operator.state.mkdir(parents=True)
+    (operator.state / "holds").touch()  # for root, nothing else cannot be read
+    why = "holds cannot be read: Not a directory"
+
+    change = operator.session.reset([group], to=target("to-offset", "3"))
+
+    assert "not looked for interrupted runs and holds without a keeper" in shown(change).lower()
+    assert why in shown(change)
+    assert frozenset() == still_withheld(operator.cluster, group, operator.state)
+    for look in (audit.has_log, list_runs, list_holds):
+        with pytest.raises(StateFileError, match=why):
+            look(operator.state)

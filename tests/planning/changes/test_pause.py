@@ -333,6 +333,10 @@ def test_what_is_added_to_a_hold_ends_with_it(
     found = pause(held, terms=HoldTerms(pause_for=pause_for), by=ALICE)
 
     assert (["other-end"] if blocked else []) == blocks(found)
+    again = pause(held, "orders:3", terms=HoldTerms(pause_for=pause_for), by=ALICE)
+    assert (["other-end"] if blocked else []) == blocks(again)
+    ends = "when resumed" if ends_in is None else f"at {NOON + ends_in:%Y-%m-%d %H:%M:%S} UTC"
+    assert reason(again, "already-paused").endswith(f", which ends {ends}")
     assert [] == blocks(pause(held, terms=HoldTerms(pause_for=pause_for), by=BOB))
 
 

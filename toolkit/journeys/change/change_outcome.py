@@ -11,6 +11,7 @@ from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import RunNotice, notices_of
 from toolkit.journeys.open_next_step import buttons_of
 from toolkit.journeys.paused import paused
+from toolkit.model import TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
 from toolkit.planning.frames.plan_frames import outcome_frame
@@ -105,9 +106,16 @@ class ChangeOutcome:
     @property
     def is_held(self) -> bool:
         """Whether partitions stay paused after this."""
-        steps = self.outcome.steps if self.outcome else ()
-        results = (r for step in steps if step.action is Action.HOLD for r in step.results)
-        return any(result.status is ChangeStatus.DONE for result in results)
+        return bool(self._done(Action.HOLD) - self._done(Action.RELEASE))
+
+    def _done(self, action: Action) -> set[tuple[str, TopicPartition]]:
+        return {
+            (step.group_id, result.partition)
+            for step in (self.outcome.steps if self.outcome else ())
+            if step.action is action
+            for result in step.results
+            if result.status is ChangeStatus.DONE
+        }
 
     @property
     def ending(self) -> ConclusionStatus:

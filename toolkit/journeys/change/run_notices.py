@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.errors import StateFileError
 from toolkit.model import Cluster
 from toolkit.operate.orphaned_holds import find_orphaned_holds
 from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_runs
 from toolkit.plan import Intent
 from toolkit.report.next_step_list import undo_call
 from toolkit.report.run_command import run_command
-from toolkit.storage.state_folder import open_to_others
+from toolkit.storage.state_folder import check_readable, open_to_others
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,17 @@ def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
     """
     Compare interrupted runs and orphaned holds with the cluster, record the result, and return it.
 
-    What is recorded is returned only once. Raises ClusterUnreachable and StateFileError.
+    What is recorded is returned only once. Raises ClusterUnreachable, and StateFileError for a
+    damaged log. Who may not read the state folder may plan all the same, but apply nothing.
     """
+    try:
+        check_readable(state)
+    except StateFileError as exc:
+        unseen = f"not looked for interrupted runs and holds without a keeper: {exc.problem}"
+        return (RunNotice(unseen),)
     holds = tuple(RunNotice(hold.in_words) for hold in find_orphaned_holds(cluster, state))
     runs = reconcile_runs(cluster, state)
-    unseen = tuple(
+    unseen_runs = tuple(
         RunNotice(
             f"run {intent.run.run_id} ({intent.request}) was interrupted, and what it did cannot "
             f"be seen now: {why}"
@@ -48,7 +55,7 @@ def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
         for intent, why in runs.unseen
     )
     open_state = (RunNotice(words) for words in [open_to_others(state)] if words)
-    return (*open_state, *holds, *unseen, *notices_of(runs.known))
+    return (*open_state, *holds, *unseen_runs, *notices_of(runs.known))
 
 
 def notices_of(runs: Iterable[InterruptedRun]) -> tuple[RunNotice, ...]:

@@ -24,7 +24,14 @@ from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at
 from toolkit.planning.changes.targets import LARGEST_OFFSET
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
-from toolkit.planning.holds.hold_rules import CASE_RULES, GROUP_RULES, holders, is_own_hold
+from toolkit.planning.holds.hold_rules import (
+    CASE_RULES,
+    GROUP_RULES,
+    end_of,
+    holders,
+    is_own_hold,
+    other_end,
+)
 from toolkit.planning.selection.group_selection import no_such_group, unread_facts
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 from toolkit.planning.selection.partition_selection import (
@@ -83,6 +90,8 @@ def plan_pause(
         if unpaused:
             yield from judge(case)
             yield from _first_commits(facts, case)
+        elif not left:
+            yield from other_end(case)
         changes = [Change(p, None, None, _why_held(case, p)) for p in unpaused]
         changes += [Change(p, None, None, TAKEN_OVER) for p in left]
         if changes:
@@ -222,6 +231,7 @@ def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterat
     for member in holders(group):
         if again := [p for p in partitions if p in member.holds]:
             why = f"{in_short(again)} is already paused by {holder_in_words(member)}"
+            why += f", which ends {end_of(member.hold_note)}" if member.hold_note else ""
             yield note("already-paused", why, group.group_id)
 
 

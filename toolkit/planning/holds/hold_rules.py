@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member, TopicPartition
+from toolkit.model import (
+    CaptureMode,
+    Group,
+    GroupState,
+    GroupType,
+    HoldNote,
+    Member,
+    TopicPartition,
+)
 from toolkit.model.groups import STREAMS_PROTOCOL
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
@@ -272,13 +280,17 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
             until and requested_end and abs(until - requested_end) <= ALIKE
         )
         if not is_same:
-            ends = f"at {until:%Y-%m-%d %H:%M:%S} UTC" if until else "when resumed"
             why = (
-                f"{in_short(list(member.holds))} is already paused, which ends {ends}; added "
-                "partitions end with it. Use the same duration, or resume first"
+                f"{in_short(list(member.holds))} is already paused, which ends {end_of(note_)}; "
+                "added partitions end with it. Use the same duration, or resume first"
             )
             yield block("other-end", why, case.group.group_id)
             return
+
+
+def end_of(note_: HoldNote) -> str:
+    """Return when a hold ends, in words."""
+    return f"at {note_.until:%Y-%m-%d %H:%M:%S} UTC" if note_.until else "when resumed"
 
 
 def no_choice(case: HoldContext) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ from toolkit.storage.audit.entry import (
     read_summary,
 )
 from toolkit.storage.formats.atomic_files import open_private
-from toolkit.storage.state_folder import Operator
+from toolkit.storage.state_folder import Operator, check_readable
 
 INDEX = "audit.index"
 FORMAT = 1
@@ -229,6 +229,8 @@ class EarlierRun(NamedTuple):
 
 
 def has_log(state: Path) -> bool:
+    """Return whether there is a log; raises StateFileError if the state folder cannot be read."""
+    check_readable(state)
     return any(path.exists() for path in (state / LOG, state / HEAD, *earlier_files(state)))
 
 

@@ -71,6 +71,17 @@ def test_moved_facts(operator: Operator, payments: str, orders: Orders) -> None:
     assert "make a new plan from the current state" == refusal.hint
 
 
+def test_a_change_of_a_colleague_is_told_as_that(operator: Operator, payments: str) -> None:
+    """Who applies a plan of before is not sent to look for a client that does not exist."""
+    plans = [operator.reset(payments), operator.reset(payments, to=3)]
+    first = operator.apply(plans[0], "keeps-committing")
+    assert first.is_done
+
+    for plan in plans:
+        why = operator.refusal(plan, "keeps-committing").problem
+        assert f"; changed since the plan was made by run {first.run_id} by " in why
+
+
 def test_a_consumer_without_membership_that_stands_still(
     operator: Operator, apps: Applications, payments: str, orders: Orders
 ) -> None:

@@ -79,6 +79,7 @@ from toolkit.storage.state_folder import Operator, locked
 from toolkit.storage.undo_records import new_run_id, write_undo_record
 
 SHOWN_FINDINGS = 5
+OF_ANOTHER_CHANGE = frozenset({"facts-moved", "keeps-committing"})
 
 
 def apply_plan(
@@ -144,7 +145,7 @@ def apply_with_keepers(
             case = replace(case, plan=replace(plan, steps=steps))
             stopping = blocking(check(case), approval.overrides, plan=plan)
         if stopping:
-            raise _blocked(stopping)
+            raise _blocked(stopping, _changed_by(plan, stopping, state))
         run_id = new_run_id(case.now, plan.fingerprint)
         overrides = tuple(sorted(approval.overrides))
         run = audit.RunInfo(run_id, *operator, approval.reason, overrides)
@@ -303,7 +304,16 @@ def record_outcome(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> N
         ) from exc
 
 
-def _blocked(findings: Sequence[Finding]) -> Blocked:
+def _changed_by(plan: Plan, stopping: Sequence[Finding], state: Path) -> str:
+    """Return which of our own runs has changed the groups since the plan was made; "" if none."""
+    if not OF_ANOTHER_CHANGE.intersection(finding.rule for finding in stopping):
+        return ""
+    runs = audit.changed_since(state, plan.cluster_id, plan.group_ids, plan.made_at)
+    names = [f"{one.run.run_id} by {one.run.who}@{one.run.host} ({one.request})" for one in runs]
+    return f"; changed since the plan was made by run {', '.join(names[-3:])}" if names else ""
+
+
+def _blocked(findings: Sequence[Finding], changed_by: str) -> Blocked:
     # One of each kind is more useful than five of the same.
     kinds = Counter((finding.rule, finding.group_id) for finding in findings)
     first = {(finding.rule, finding.group_id): finding for finding in reversed(findings)}
@@ -321,7 +331,7 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
         hint = "change the limits in the runbook or the `limits` parameter"
     if FINAL.isdisjoint(rules):
         hint = f"if this is intended, override {', '.join(rules)}"
-    return Blocked(f"nothing was changed: {'; '.join(shown)}{more}", hint=hint)
+    return Blocked(f"nothing was changed: {'; '.join(shown)}{more}{changed_by}", hint=hint)
 
 
 def seen_before(cluster_id: str, limits: Limits | None, state: Path) -> EarlierSightings:

@@ -24,6 +24,7 @@ from toolkit.storage.audit.entry import (
 from toolkit.storage.audit.log import append
 from toolkit.storage.audit.runs import (
     EarlierRun,
+    changed_since,
     has_log,
     last_runs,
     newest_run,
@@ -43,6 +44,7 @@ __all__ = [
     "StepCounts",
     "TornLine",
     "append",
+    "changed_since",
     "found_entry",
     "has_log",
     "intent_entry",

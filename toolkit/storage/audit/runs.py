@@ -15,6 +15,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -125,12 +126,18 @@ class RunIndex:
         ).fetchone()
         if first is None:
             return []
+        return self.last_changes(cluster_id, groups, since=first)
+
+    def last_changes(
+        self, cluster_id: str, groups: Collection[str], *, since: int = 0
+    ) -> list[LinePlace]:
+        """Return the ends of the last runs that changed any of these groups, oldest first."""
         found: set[int] = set()
         for group in groups:
             query = "SELECT line FROM last_changes WHERE cluster_id = ? AND group_id = ?"
             found.update(line for (line,) in self._index.execute(query, (cluster_id, group)))
         query = "SELECT start, stop FROM lines WHERE line = ?"
-        return [p for line in sorted(found) if line >= first for p in self._places(query, line)]
+        return [p for line in sorted(found) if line >= since for p in self._places(query, line)]
 
     def newest_run(self, cluster_id: str, by: Operator) -> list[LinePlace]:
         """Return the lines of an operator's newest run on a cluster, its intent first."""
@@ -283,6 +290,14 @@ def last_runs(
         RunIndex.last_ends, cluster_id=cluster_id, groups=groups, fingerprint=fingerprint
     )
     return _read_lines(state, ends, partial(_run_end, state))
+
+
+def changed_since(
+    state: Path, cluster_id: str, groups: Collection[str], at: datetime
+) -> list[AuditEntry]:
+    """Return the ends of the last runs that changed any of these groups after an instant."""
+    places = partial(RunIndex.last_changes, cluster_id=cluster_id, groups=groups)
+    return [e for e in _read_lines(state, places, partial(_entry, state)) if e.at > at]
 
 
 def newest_run(state: Path, cluster_id: str, by: Operator) -> list[EntrySummary]:

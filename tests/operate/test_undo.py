@@ -12,6 +12,7 @@ from plans_of_groups import Orders, copy, delete_group, delete_offsets, rename
 
 from toolkit.model import GroupState
 from toolkit.plan import Action, Plan, Position
+from toolkit.planning.changes.delete_offsets import plan_delete_unsubscribed
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.undo_records import read_undo_record
@@ -137,6 +138,26 @@ def test_what_a_live_group_first_committed_stays(
 
     assert [orders[0]] == [change.partition for _, change in undo.changes]
     assert "stays-committed" in {finding.rule for finding in undo.findings}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_a_live_group_does_not_read_comes_back(
+    operator: Operator, apps: Applications, orders: Orders, protocol: str
+) -> None:
+    """Deleted offsets of topics that nobody subscribes to are those of live groups; so is undo."""
+    group = apps.name("payments")
+    operator.commit(group, dict.fromkeys(orders, 7))
+    before = operator.held(group)
+    apps.join(group, [apps.create_topic(apps.name("read"))], protocol=protocol)
+    plan = plan_delete_unsubscribed(operator.facts(group), groups=[group])
+    run = operator.apply(plan, "last-offsets").run_id
+    assert {group: {}} == operator.held(group)
+
+    undo = operator.session.undo(run).plan
+
+    assert {Action.MOVE} == {step.action for step in undo.steps}
+    assert operator.apply(undo).is_done
+    assert before == operator.held(group)
 
 
 def test_a_run_that_was_refused_leaves_nothing_to_undo(

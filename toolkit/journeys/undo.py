@@ -12,6 +12,7 @@ from toolkit.model import Snapshot
 from toolkit.plan import MAY_HAVE_CHANGED, Action, Intent, Plan
 from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
 from toolkit.planning.changes.undo import IfMoved, plan_undo, stay_committed
+from toolkit.planning.selection.group_selection import is_unread
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage import audit
 from toolkit.storage.undo_records import find_run, read_undo_record
@@ -23,7 +24,7 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
 
     What was refused, or not tried, was not changed by the run, whoever has changed it since.
     Offsets of a group that is live now are moved back while it is live, however far it has read on
-    since; those of paused partitions are set back where they are. `even_if_moved` also restores
+    since; those that no member reads are set back where they are. `even_if_moved` also restores
     offsets that another client has changed since. Raises NotFound for a run without a record, and
     ClusterUnreachable.
     """
@@ -65,10 +66,9 @@ def _changed(state: Path, run: str) -> Plan:
 
 def _moves_live(done: Plan, facts: Snapshot) -> bool:
     """Return whether a live group would overwrite offsets that are put back."""
-    paused = {partition for group in facts.groups for partition in group.paused}
+    changed = [change.partition for _, change in done.changes]
     return (
         done.intent in {Intent.MOVE, Intent.RESET}
         and len(done.group_ids) == 1
-        and any(group.is_live for group in facts.groups)
-        and not {change.partition for _, change in done.changes} <= paused
+        and any(group.is_live and not is_unread(group, changed) for group in facts.groups)
     )

@@ -26,7 +26,7 @@ from toolkit.planning.guardrails.check_context import (
     is_at,
 )
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
-from toolkit.planning.selection.group_selection import NO_OFFSETS, is_held, why_live
+from toolkit.planning.selection.group_selection import NO_OFFSETS, is_unread, why_live
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import PENDING, out_of_range, shown
 
@@ -78,7 +78,7 @@ def group_live(case: CheckContext) -> Iterator[Objection]:
         if not group or not group.is_live or step.action in READS_ON:
             continue
         changed = [change.partition for change in step.changes]
-        if step.action is Action.MOVE and (is_held(group, changed) or _holds_later(case, group)):
+        if step.action is Action.MOVE and (is_unread(group, changed) or _holds_later(case, group)):
             continue
         yield Objection(why_live(group, step.action, changed), step.group_id)
 

@@ -67,13 +67,29 @@ def may_lack_groups(snapshot: Snapshot) -> tuple[Finding, ...]:
 
 
 def commit_action(group: Group | None, changed: Collection[TopicPartition]) -> Action:
-    """Return how offsets are committed: in a transaction if they are paused in a live group."""
-    return Action.MOVE if group and group.is_live and is_held(group, changed) else Action.COMMIT
+    """Return how offsets are committed: in a transaction where a live group does not read them."""
+    is_live = group and group.is_live
+    return Action.MOVE if group and is_live and is_unread(group, changed) else Action.COMMIT
 
 
-def is_held(group: Group, changed: Collection[TopicPartition]) -> bool:
-    """Return whether all changed partitions are paused."""
-    return bool(changed) and group.paused.keys() >= set(changed)
+def is_unread(group: Group, changed: Collection[TopicPartition]) -> bool:
+    """
+    Return whether no member reads any of the changed partitions.
+
+    Each is paused, or, as far as a Stable group shows, of a topic that nobody subscribes to.
+    """
+    return bool(changed) and not any(_may_read(group, place) for place in changed)
+
+
+def _may_read(group: Group, place: TopicPartition) -> bool:
+    if place in group.paused:
+        return False
+    is_known = group.state is GroupState.STABLE and group.is_of_consumers
+    return (
+        not is_known
+        or bool(group.unreadable_subscription)
+        or place.topic in group.subscribed_topics
+    )
 
 
 def why_live(group: Group, action: Action, changed: Collection[TopicPartition] = ()) -> str:
@@ -81,7 +97,7 @@ def why_live(group: Group, action: Action, changed: Collection[TopicPartition] =
     why = f"group is {group.state}; members: {members_of(group)}"
     if action not in {Action.COMMIT, Action.MOVE}:
         return why
-    free = scopes_of(partition for partition in changed if partition not in group.paused)
+    free = scopes_of(partition for partition in changed if _may_read(group, partition))
     if free and group.paused:
         why += f"; {' '.join(map(str, free))} is not paused"
     return f"{why}. Pause these partitions, or use 'offsetbook move' (live in a notebook)"
@@ -93,7 +109,7 @@ def why_not_idle(
     """
     Yield why a group may not be changed from outside: live, share, or not fully known.
 
-    A live group may be changed if all `changed` partitions are paused.
+    A live group may be changed where no member reads the `changed` partitions.
     """
 
     def block(rule: str, why: str) -> Finding:
@@ -107,7 +123,7 @@ def why_not_idle(
         return
     if group.type is GroupType.UNKNOWN and not problems:
         yield block("unreadable", UNKNOWN_TYPE)
-    if group.is_live and not is_held(group, changed):
+    if group.is_live and not is_unread(group, changed):
         yield block("group-live", why_live(group, Action.COMMIT, changed))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
@@ -404,11 +403,9 @@ def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:
 
 def _outcome_html(outcome: Outcome) -> str:
     """Return how it ended, in words, and every change that was not done."""
-    counts = Counter(r.status for s in outcome.steps for r in s.results or (s,))
-    total = sum(counts.values())
-    title = f"{counted(total, 'change')} made"
+    title = f"{counted(outcome.counts.total(), 'change')} made"
     if not outcome.is_done:
-        title = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+        title = outcome.summary
     whys = outcome_reasons(outcome)[:SHOWN_FAILURES]
     lines = [*whys, f"Run {outcome.run_id}. {NEXT}"]
     if not any(outcome.interrupted in why for why in whys):

@@ -270,12 +270,23 @@ class Outcome:
     @property
     def summary(self) -> str:
         """How many changes were done, refused, failed and not tried, in one line."""
-        counts = Counter(result.status for step in self.steps for result in step.results)
-        if not counts:
-            counts = Counter(step.status for step in self.steps)
-        return (
-            ", ".join(f"{count:,} {status}" for status, count in counts.most_common()) or "nothing"
+        counts = self.counts.most_common()
+        return ", ".join(f"{count:,} {status}" for status, count in counts) or "nothing"
+
+    @property
+    def counts(self) -> Counter[ChangeStatus]:
+        """
+        How many changes ended in which way; a group without changes of its own is one.
+
+        That a live move paused and resumed what it moved is counted where it failed.
+        """
+        is_move = any(step.action is Action.MOVE for step in self.steps)
+        counted = (
+            step
+            for step in self.steps
+            if not (is_move and step.action in HOLD_ACTIONS and step.status is ChangeStatus.DONE)
         )
+        return Counter(one.status for step in counted for one in step.results or (step,))
 
     @property
     def changed_anything(self) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from toolkit.errors import UsageError
 from toolkit.plan import MAY_HAVE_CHANGED, ChangeStatus, ConclusionStatus, Outcome, Plan
 from toolkit.planning.frames.plan_frames import summary as plan_summary
@@ -56,7 +54,7 @@ def applied_conclusion(
     plan: Plan, outcome: Outcome, *, findings: int, ending: ConclusionStatus
 ) -> Conclusion:
     """Return what became of the changes of a plan, and the run that undoes it if anything did."""
-    became = Counter(r.status for step in outcome.steps for r in step.results or (step,))
+    became = outcome.counts
     counts = {"findings": findings, "planned": _planned(plan)}
     counts |= {"changed": sum(became[status] for status in MAY_HAVE_CHANGED)}
     counts |= {"refused": became[ChangeStatus.REFUSED]}

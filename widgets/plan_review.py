@@ -366,10 +366,8 @@ def _status_badge(review: PlanReview) -> tuple[str, str]:
     """Return the status of the plan: a tone and a few words."""
     if review.outcome is not None:
         return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")
-    if review.background.state == RUNNING:
-        return "note", "applying"
-    if review.background.state == FAILED:
-        return "block", _failed_badge(review.background.error)
+    if review.background.state in {RUNNING, FAILED}:
+        return _work_badge(review.background)
     if review.outdated:
         return "block", "out of date"
     if review.blocked_by:
@@ -380,12 +378,15 @@ def _status_badge(review: PlanReview) -> tuple[str, str]:
     return ("passed", "awaiting approval") if by_hand else ("good", "approved by parameters")
 
 
-def _failed_badge(error: Exception | None) -> str:
+def _work_badge(work: BackgroundRun) -> tuple[str, str]:
+    error = work.error
+    if work.state == RUNNING:
+        return "note", "applying"
     if isinstance(error, OutcomeNotRecorded):
-        return "applied, not recorded"
+        return "block", "applied, not recorded"
     if isinstance(error, ToolkitError) and error.exit_code != PartlyApplied.exit_code:
-        return "not applied"
-    return "may be partly applied"
+        return "block", "not applied"
+    return "block", "may be partly applied"
 
 
 def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:

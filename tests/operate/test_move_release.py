@@ -20,8 +20,8 @@ from toolkit.model import (
     TopicPartition,
     Unread,
 )
-from toolkit.operate.move import _Mover
 from toolkit.operate.apply import AppliedPlan
+from toolkit.operate.move import _Mover
 from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Result, StepOutcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move

@@ -110,7 +110,6 @@ def test_the_history_shows_the_groups_that_are_asked_for(shown: Any) -> None:
     assert [] == shown
     show_lag_history(rows, worst)
 
-
     (trace,) = shown.figure["data"]
     assert ("a · eu", [1, None, 9]) == (trace["name"], trace["y"])
     shown.clear()

@@ -40,8 +40,8 @@ def join_before_heartbeats(
     Have members join, with no topics yet, and wait until the capture is to begin.
 
     Raises AnotherHold if another hold has the partitions by then or announced them first, and
-    AnotherCapture if one is being captured or, for once, if the group has changed meanwhile: members
-    that have still to be given what they are to have would wait for one more heartbeat.
+    AnotherCapture if one is being captured or, for once, if the group has changed meanwhile: its
+    members that have still to be given something would wait for one more heartbeat.
     """
     owners = {one.member_id for one in view.owners(partitions)}
     pool.join(new_members)

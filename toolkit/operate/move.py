@@ -89,7 +89,8 @@ def move(
                 mover.note(again.plan, f"it could not be moved again: {exc.problem}")
     except KeyboardInterrupt:  # between two parts, which defer it
         if not mover.moved:
-            raise Interrupted(f"{STOPPED}: nothing was moved, and what it paused is resumed") from None
+            told = f"{STOPPED}: nothing was moved, and what it paused is resumed"
+            raise Interrupted(told) from None
         mover.interrupted_by = STOPPED
     return AppliedPlan(mover.outcome, [], tuple(mover.interrupted))
 

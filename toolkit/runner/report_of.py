@@ -116,5 +116,3 @@ def _parameters(notebook: Path, papermill: Mapping[str, Any]) -> dict[str, Any]:
         declared = {}  # another notebook may declare them in its own way
     given = papermill.get("parameters")
     return declared | (given if isinstance(given, dict) else {})
-
-

@@ -70,8 +70,8 @@ def run_notebook(
     executed = folder / f"{notebook.stem}.ipynb"
     with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
         who = Operator.here().at_host
-        log.say(f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}")
-        for note in notes:
+        begins = f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}"
+        for note in [begins, *notes]:
             log.say(note)
         ids = aside.submit(_cluster_ids, values, _clusters_of(values))
         job = NotebookJob(
@@ -80,8 +80,7 @@ def run_notebook(
         stop = execute(job, executed, log)
         conclusion = read_conclusion(handed_over)
         handed_over.unlink(missing_ok=True)
-        ending = _ending(stop, conclusion)
-        result = _result(folder, ending, conclusion, values=values, started=started)
+        result = _result(folder, _ending(stop, conclusion), conclusion, values, started)
         result = replace(
             result,
             notebook=notebook.stem,
@@ -159,7 +158,6 @@ def _result(
     folder: Path,
     ending: RunEnd,
     conclusion: Conclusion,
-    *,
     values: dict[str, object],
     started: datetime,
 ) -> RunResult:

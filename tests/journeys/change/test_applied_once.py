@@ -117,7 +117,7 @@ def test_a_failed_apply_fails_again(operator: Operator, change: PlannedChange) -
 def test_an_interrupted_apply_is_not_one_that_did_not_begin(
     operator: Operator, change: PlannedChange
 ) -> None:
-    """The offset is changed; a cell that runs again says that this is not known, and changes no more."""
+    """The offset is changed; a cell that runs again says that this is not known, and stops."""
     decision = approved(change)
 
     def interrupt(_: object) -> None:

@@ -92,9 +92,8 @@ def plan_pause(
             yield from _first_commits(facts, case)
         elif not left:
             yield from other_end(case)
-        changes = [Change(p, None, None, _why_held(case, p)) for p in unpaused]
-        changes += [Change(p, None, None, TAKEN_OVER) for p in left]
-        if changes:
+        whys = [(p, _why_held(case, p)) for p in unpaused] + [(p, TAKEN_OVER) for p in left]
+        if changes := [Change(partition, None, None, why) for partition, why in whys]:
             yield facts.step(group, Action.HOLD, changes)
 
     request = f"pause {shown_name(group)} {' '.join(map(str, scopes))} {terms.words}"

@@ -72,12 +72,6 @@ def partition_numbers(connection: Connection, topic: str) -> list[int]:
     return sorted(partition.partition_index for partition in found.partitions)
 
 
-def leaderless_partitions(connection: Connection, topic: str) -> list[int]:
-    """Return the partitions of a topic that have no leader now; [] where that cannot be seen."""
-    (found,) = describe_topics(connection, [topic])
-    return sorted(p.partition_index for p in found.partitions if p.leader_id < 0)
-
-
 def read_log_offsets(
     connection: Connection, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[TopicPartition, LogOffsets], list[Problem]]:

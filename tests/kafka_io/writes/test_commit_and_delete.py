@@ -162,7 +162,10 @@ class Doubtful(Connection):
         if code == AS_IT_IS:
             return answer
         if isinstance(answer, CommittedOffsets):
-            topics = [t._replace(error_codes=[code] * len(t.partitions)) for t in answer.topics]
+            topics = [
+                t._replace(error_codes=[found or code for found in t.error_codes])
+                for t in answer.topics
+            ]
             return CommittedOffsets(topics)
         for row in getattr(answer, "results", [answer]):
             row.error_code = code
@@ -246,6 +249,24 @@ def test_doubts_about_groups_committed_together(
 
     assert result.is_lost
     assert len(codes) == doubtful.sent
+
+
+@pytest.mark.parametrize("code", [7, 14, 16])
+def test_an_error_beside_a_partition_that_is_refused(
+    code: int, bare_cluster: Cluster, apps: Any, group: str
+) -> None:
+    """What the coordinator is to be asked again is asked, whatever else brokers refuse before."""
+    place, gone = TopicPartition(apps.create_topic(apps.name("orders")), 0), TopicPartition("no", 0)
+    positions = {gone: Position(1), place: Position(1)}
+    with Doubtful(bare_cluster, CommitOfIdleGroup, code, AS_IT_IS) as connection:
+        alone = GroupWriter(connection).commit(group, positions)
+    with Doubtful(bare_cluster, CommitOfIdleGroup, code, AS_IT_IS) as connection:
+        writer = GroupWriter(connection)
+        writer.look_up([group])
+        together = writer.commit_together({group: positions})
+
+    assert [gone] == [*alone.partitions]
+    assert {} == together
 
 
 def test_the_reason_of_a_broker_is_shown() -> None:

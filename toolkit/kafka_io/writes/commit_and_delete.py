@@ -274,7 +274,9 @@ def _commit_reason(code: int) -> str:
 
 
 def _commit_code(answer: CommittedOffsets) -> int:
-    return next((code for topic in answer.topics for code in topic.error_codes), ErrorCode.NONE)
+    """Return the coordinator's own error, if any; a broker refuses some partitions before it."""
+    codes = {code for topic in answer.topics for code in topic.error_codes}
+    return next(iter(codes & ABOUT_THE_GROUP or codes - {ErrorCode.NONE}), ErrorCode.NONE)
 
 
 def _offsets_deletion(answer: Any) -> WriteResult:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import (
@@ -14,6 +15,7 @@ from kafka.protocol.consumer import (
     OffsetCommitResponse,
     OffsetDeleteRequest,
 )
+from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
@@ -267,6 +269,16 @@ def test_an_error_beside_a_partition_that_is_refused(
 
     assert [gone] == [*alone.partitions]
     assert {} == together
+
+
+def test_a_coordinator_that_may_not_be_looked_up(secured: Any, rule: Any, group: str) -> None:
+    """The missing ACL is named, and the coordinator is looked up once."""
+    rule(AclPermissionType.DENY, ResourceType.GROUP, group, AclOperation.DESCRIBE)
+    with Doubtful(secured.sasl, FindCoordinatorRequest, AS_IT_IS) as connection:
+        result = GroupWriter(connection).commit(group, {TopicPartition("orders", 0): Position(1)})
+
+    assert "its coordinator was not found: the ACL Describe on the group" in result.error
+    assert (1, False) == (connection.sent, result.is_lost)
 
 
 def test_the_reason_of_a_broker_is_shown() -> None:

@@ -19,8 +19,19 @@ from kafka.protocol.consumer import OffsetDeleteRequest
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
-from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
-from toolkit.kafka_io.client.error_codes import ASK_AGAIN, MAY_TAKE_EFFECT, ErrorCode, reason
+from toolkit.kafka_io.client.coordinators import (
+    RETRY_FOR_S,
+    RETRY_PAUSE_S,
+    Coordinator,
+    find_coordinators,
+)
+from toolkit.kafka_io.client.error_codes import (
+    ASK_AGAIN,
+    MAY_TAKE_EFFECT,
+    ErrorCode,
+    is_worth_retrying,
+    reason,
+)
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.wire.messages import DeleteGroupsRequest
 from toolkit.kafka_io.wire.offset_messages import CommitOfIdleGroup, CommittedOffsets
@@ -82,13 +93,14 @@ class GroupWriter:
         self._coordinators: dict[str, int] = {}
         self._in_doubt: set[str] = set()  # groups of which a request may still take effect
 
-    def look_up(self, group_ids: Iterable[str], *, refresh: bool = False) -> None:
+    def look_up(self, group_ids: Iterable[str], *, refresh: bool = False) -> list[Coordinator]:
         """Find the coordinators of many groups at once; those not found are looked up later."""
-        for found in find_coordinators(
-            self._connection, [*dict.fromkeys(group_ids)], refresh=refresh
-        ):
+        wanted = [*dict.fromkeys(group_ids)]
+        looked_up = find_coordinators(self._connection, wanted, refresh=refresh)
+        for found in looked_up:
             if found.error_code == ErrorCode.NONE:
                 self._coordinators[found.group_id] = found.node_id
+        return looked_up
 
     def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
@@ -206,28 +218,33 @@ class GroupWriter:
         """Ask the group's coordinator, and again for a while where it has moved or is loading."""
         give_up_at = time.monotonic() + RETRY_FOR_S
         while True:
-            if group_id not in self._coordinators:
-                self.look_up([group_id], refresh=True)
-            node_id = self._coordinators.get(group_id)
-            try:
-                answer = None if node_id is None else self._connection.send(request, to=node_id)
-            except ClusterUnreachable:
-                self._in_doubt.add(group_id)
-                if not self._has_moved(group_id, node_id):
-                    raise
-                continue
-            if answer is not None and self._noted(group_id, code_of(answer)) not in SEND_AGAIN:
-                return answer
-            if time.monotonic() >= give_up_at:
-                if answer is not None:
+            found = self._find(group_id)
+            if found.error_code != ErrorCode.NONE:
+                if time.monotonic() >= give_up_at or not is_worth_retrying(found.error_code):
+                    why = reason(found.error_code, "Describe", found.error_message)
+                    raise BrokerRefused(
+                        f"changing group {shown_name(group_id)} of cluster "
+                        f"{self._connection.cluster.name}: its coordinator was not found: {why}"
+                    )
+            else:
+                try:
+                    answer = self._connection.send(request, to=found.node_id)
+                except ClusterUnreachable:
+                    self._in_doubt.add(group_id)
+                    if not self._has_moved(group_id, found.node_id):
+                        raise
+                    continue
+                code = self._noted(group_id, code_of(answer))
+                if code not in SEND_AGAIN or time.monotonic() >= give_up_at:
                     return answer
-                cluster = self._connection.cluster.name
-                raise BrokerRefused(
-                    f"changing group {shown_name(group_id)} of cluster {cluster}: its coordinator "
-                    "was not found"
-                )
             self._coordinators.pop(group_id, None)
             time.sleep(RETRY_PAUSE_S)
+
+    def _find(self, group_id: str) -> Coordinator:
+        if (node_id := self._coordinators.get(group_id)) is not None:
+            return Coordinator(group_id, node_id)
+        left_out = Coordinator(group_id, -1, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return next(iter(self.look_up([group_id], refresh=True)), left_out)
 
     def _noted(self, group_id: str, code: int) -> int:
         """Return the code of an answer, after noting whether the request may still take effect."""
@@ -241,7 +258,7 @@ class GroupWriter:
             self._in_doubt.discard(group_id)
         return _doubted(result) if group_id in self._in_doubt else result
 
-    def _has_moved(self, group_id: str, node_id: int | None) -> bool:
+    def _has_moved(self, group_id: str, node_id: int) -> bool:
         """Look for a group's coordinator again, and return whether it is another one now."""
         self._coordinators.pop(group_id, None)
         self.look_up([group_id], refresh=True)

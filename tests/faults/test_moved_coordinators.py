@@ -137,7 +137,7 @@ def leader_of(admin: AdminClient, place: TopicPartition) -> int:
 def first_and_last(partitions: Sequence[TopicPartition]) -> Iterable[tuple[str, Any]]:
     """Make requests for where logs begin and end."""
     for about, at in (("first", -2), ("last", -1)):
-        yield about, list_offsets_request(dict.fromkeys(partitions, at))
+        yield about, list_offsets_request(dict.fromkeys(partitions, at), timeout_s=15)
 
 
 def test_a_broker_that_is_shut_down(payments: PaymentGroups, second: Broker) -> None:

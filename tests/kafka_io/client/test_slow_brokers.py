@@ -140,4 +140,4 @@ def test_the_successor_of_a_silent_broker_is_asked(
 
 def log_ends(partitions: Sequence[TopicPartition]) -> Iterable[tuple[None, Any]]:
     """Make the request for where logs end."""
-    yield None, list_offsets_request(dict.fromkeys(partitions, LATEST))
+    yield None, list_offsets_request(dict.fromkeys(partitions, LATEST), timeout_s=15)

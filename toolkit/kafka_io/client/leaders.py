@@ -143,7 +143,7 @@ def ask_leaders(
     what each is about; for some of these partitions it makes them in the same order. Requests to
     several leaders are in flight at the same time, those to one leader one after the other. If the
     leader of a partition changes, the new one gets the request, once brokers have learnt of it. A
-    leader that does not answer may have been replaced.
+    leader that does not answer may have been replaced; one that needs longer is asked once more.
     """
     waiting: Collection[tuple[int, TopicPartition]] | None = None  # None: for all
     for wait_s in (*ASK_AGAIN_AFTER_S, None):
@@ -151,7 +151,8 @@ def ask_leaders(
         for number, reply, code in _ask_once(connection, leaders, build):
             if waiting is not None and (number, reply.partition) not in waiting:
                 continue  # it was answered before
-            if code in LEADER_MOVED and wait_s is not None:
+            is_slow = code == ErrorCode.REQUEST_TIMED_OUT and waiting is None
+            if (code in LEADER_MOVED or is_slow) and wait_s is not None:
                 moved[number, reply.partition] = reply
             else:
                 yield reply

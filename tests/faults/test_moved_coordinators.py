@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ from payment_groups import AT_0, AT_7, PaymentGroups, StartOperator
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.leaders import ask_leaders, described_once, find_leaders
+from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER
+from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import list_offsets_request
 from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster, Commit, Problem, TopicPartition, Unread
 from toolkit.plan import ChangeStatus, Plan
 from toolkit.planning.changes.delete_groups import plan_delete_groups
@@ -133,7 +137,7 @@ def leader_of(admin: AdminClient, place: TopicPartition) -> int:
 def first_and_last(partitions: Sequence[TopicPartition]) -> Iterable[tuple[str, Any]]:
     """Make requests for where logs begin and end."""
     for about, at in (("first", -2), ("last", -1)):
-        yield about, list_offsets_request(dict.fromkeys(partitions, at))
+        yield about, list_offsets_request(dict.fromkeys(partitions, at), timeout_s=15)
 
 
 def test_a_broker_that_is_shut_down(payments: PaymentGroups, second: Broker) -> None:
@@ -145,6 +149,29 @@ def test_a_broker_that_is_shut_down(payments: PaymentGroups, second: Broker) -> 
 
     assert "12 done" == outcome.summary
     assert eventually(lambda: payments.at(AT_0) == payments.held)
+
+
+def test_a_broker_that_is_back_since_the_connection_was_opened(
+    payments: PaymentGroups, second: Broker
+) -> None:
+    """Its groups are listed, read and changed, though the connection did not know the broker."""
+    cluster, names = payments.operator.cluster, payments.names
+    coordinate(payments, (2,))
+    shut_down(second)
+    eventually(lambda: len(payments.apps.admin.list_topics(timeout=5).brokers) == 1)
+    with ExitStack() as opened:
+        lists, reads, writes = (opened.enter_context(Connection(cluster)) for _ in range(3))
+        restart(second)
+        eventually(lambda: not payments.operator.facts(*names).problems)
+
+        listed, problems = list_groups(lists)
+        commits, unread = read_commits(reads, names)
+        result = GroupWriter(writes).commit(names[0], {payments.orders: AT_0})
+
+    assert ([], []) == (problems, unread)
+    assert {*names} <= {group.group_id for group in listed}
+    assert {*names} == {commit.group_id for commit in commits}
+    assert WriteResult() == result
 
 
 def test_a_broker_that_is_lost_with_its_groups(payments: PaymentGroups, second: Broker) -> None:

@@ -222,8 +222,8 @@ def tasks_of(cluster: Cluster, stored: StoredPartitions) -> Sequence[ReadTask]:
                 return _log_tasks(connection, stored) or [NothingToRead(cluster)]
             except ToolkitError as exc:
                 return [NothingToRead(cluster, by_admin=str(exc))]
-    except ToolkitError as exc:
-        return [NothingToRead(cluster, problem=str(exc))]
+    except Exception as exc:  # noqa: BLE001 - as below
+        return [NothingToRead(cluster, problem=_why(exc))]
 
 
 def guarded(work: Callable[[], Iterator[Row]], as_row: Callable[[str], Row]) -> Iterator[Row]:
@@ -231,10 +231,14 @@ def guarded(work: Callable[[], Iterator[Row]], as_row: Callable[[str], Row]) -> 
     try:
         # All of it first: of what fails half-way nothing must be counted.
         yield from list(work())
-    except ToolkitError as exc:
-        yield as_row(str(exc))
     except Exception as exc:  # noqa: BLE001 - one cluster's surprise must not end the fleet's job
-        yield as_row(f"reading failed: {type(exc).__name__}: {exc}")
+        yield as_row(_why(exc))
+
+
+def _why(exc: Exception) -> str:
+    if isinstance(exc, ToolkitError):
+        return str(exc)
+    return f"reading failed: {type(exc).__name__}: {exc}"
 
 
 def _rows(bundle: Iterable[AssignedTask]) -> Iterator[Row]:

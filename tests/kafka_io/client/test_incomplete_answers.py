@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from idle_groups import idle_group
 
 from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
 from toolkit.kafka_io.groups.commits import read_commits
-from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets, read_offsets_at
 from toolkit.model import Cluster, TopicPartition
+
+EARLY = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 class Forgetful(Connection):
@@ -51,6 +54,49 @@ def test_a_group_that_an_answer_leaves_out_is_a_problem(
     (problem,) = problems
     assert ([kept], lost) == ([commit.group_id for commit in commits], problem.group_id)
     assert "missing in the broker's response" in problem.why
+
+
+class SlowStorage(Connection):
+    """A connection whose leaders do not find what is in remote storage in time, some times."""
+
+    times = 0
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Connect."""
+        super().__init__(cluster)
+        self.limits_ms: list[int] = []
+
+    def send_each(
+        self, asks: Mapping[int, Iterable[TaggedRequest]], *, at_once: int = AT_ONCE
+    ) -> Iterator[Response]:
+        """Keep the limits of the requests, and put an error into the answers."""
+        kept = {node: [*sequence] for node, sequence in asks.items()}
+        self.limits_ms += [ask.request.timeout_ms for one in kept.values() for ask in one]
+        self.times -= 1
+        for answer in super().send_each(kept, at_once=at_once):
+            for topic in answer.response.topics if self.times >= 0 else ():
+                for found in topic.partitions:
+                    found.error_code = 0 if found.partition_index else 7
+            yield answer
+
+
+@pytest.mark.parametrize(("times", "unread"), [(1, []), (2, ["REQUEST_TIMED_OUT, code 7"])])
+def test_what_is_slow_to_find_is_asked_for_once_more(
+    times: int, unread: list[str], bare_cluster: Cluster, apps: Any
+) -> None:
+    """A leader is to answer before its answer is given up; what it lacks costs no other one."""
+    topic = apps.create_topic(apps.name("tiered"), partitions=2, records=3)
+    slow, quick = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    with SlowStorage(bare_cluster) as connection:
+        connection.times = times
+        found, problems = read_offsets_at(connection, dict.fromkeys([slow, quick], EARLY))
+        connection.times = 0
+        read_log_offsets(connection, [quick])
+
+    assert quick in found
+    assert unread == [problem.why[-len(unread[0]) - 1 : -1] for problem in problems]
+    assert (slow in found) == (not unread)
+    assert all(0 < limit < bare_cluster.timeout_s * 1000 for limit in connection.limits_ms)
 
 
 class Measured(Connection):

@@ -42,6 +42,7 @@ class TokenEndpoint(ThreadingHTTPServer):
     """An authorization server: gives a token for the right secret, and counts its requests."""
 
     requests: list[dict[str, list[str]]]
+    broken = b""  # what it sends in place of an answer
 
     @property
     def url(self) -> str:
@@ -58,6 +59,9 @@ class TokenRequests(BaseHTTPRequestHandler):
         """Answer with a token, or with the error of the specification."""
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         self.server.requests.append(form)
+        if self.server.broken:
+            self.wfile.write(self.server.broken)
+            return
         right = self.headers["Authorization"] == "Basic bWU6cmlnaHQ="  # me:right
         answer = {"access_token": token()} if right else {"error": "invalid_client"}
         body = json.dumps(answer).encode()
@@ -129,6 +133,37 @@ def test_client_credentials_that_are_refused(
     assert 1 == len(endpoint.requests)
     assert "sasl.oauthbearer.token.endpoint.url" in caught.value.problem
     assert "wr0ng" not in repr(caught.value)
+
+
+CUT_SHORT = b"Content-Length: 500\r\n\r\n{"
+
+
+@pytest.mark.parametrize(
+    ("broken", "url", "words"),
+    [
+        (b"HTTP/1.1 200 OK\r\n" + CUT_SHORT, "", "no complete answer in HTTP (IncompleteRead)"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "", "no complete answer in HTTP (BadStatusLine)"),
+        (b"", "http://idp.example:443x/t", "no complete answer in HTTP (InvalidURL)"),
+    ],
+    ids=["cut short", "TLS alert", "port"],
+)
+def test_a_token_endpoint_without_an_answer(
+    broken: bytes, url: str, words: str, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer that ends early or is none, and an address with a typing error, are told."""
+    monkeypatch.setenv("OFFSETBOOK_TEST_SECRET", "right")
+    endpoint.broken = broken
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": url or endpoint.url,
+        "sasl.oauthbearer.client.id": "me",
+        "sasl.oauthbearer.client.secret": "${env:OFFSETBOOK_TEST_SECRET}",
+    }
+    with pytest.raises(ClusterUnreachable) as caught:
+        Connection(Cluster("eu", "127.0.0.1:1", settings))
+
+    assert f"from sasl.oauthbearer.token.endpoint.url: {words}" in caught.value.problem
 
 
 def test_a_token_command(secured: Secured) -> None:

@@ -10,6 +10,7 @@ from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from ssl import SSLError
 
 import pytest
 from faulty_proxy import CHUNK, FaultyProxy
@@ -53,17 +54,33 @@ def cases(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         found = {k: v for k, v in {**settings, **named}.items() if v is not None}
         return Cluster("eu", secured.addresses[listener], found)
 
+    def in_line(settings: dict[str, str], what: str) -> dict[str, str]:
+        text = Path(settings[f"ssl.{what}.location"]).read_text()
+        return {
+            **{name: value for name, value in settings.items() if f".{what}." not in name},
+            f"ssl.{what}.pem": text,
+        }
+
     both = {**login, "security.protocol": "SASL_SSL"}
     return {
         "expired": at("EXPIRED", trusted),
         "another host": at("OTHERHOST", trusted),
         "another CA": at("TLS", {**SSL, "ssl.ca.location": str(stranger.certificate)}),
+        "another CA in line": at(
+            "TLS", in_line({**SSL, "ssl.ca.location": str(stranger.certificate)}, "ca")
+        ),
         "no CA": at("TLS", SSL),
         "CA missing": at("TLS", {**SSL, "ssl.ca.location": "/no/such/ca.pem"}),
         "CA not PEM": at("TLS", {**SSL, "ssl.ca.location": str(junk)}),
         "no client certificate": at("MUTUAL", trusted),
         "client certificate expired": at("MUTUAL", {**trusted, **certificate(late)}),
         "client certificate of a stranger": at("MUTUAL", {**trusted, **certificate(other)}),
+        "client certificate expired, in line": at(
+            "MUTUAL", {**trusted, **in_line(certificate(late), "certificate")}
+        ),
+        "client certificate of a stranger, in line": at(
+            "MUTUAL", {**trusted, **in_line(certificate(other), "certificate")}
+        ),
         "key of another certificate": at(
             "MUTUAL", {**trusted, **mine, "ssl.key.location": str(other.key)}
         ),
@@ -99,6 +116,11 @@ SAID = {
     "expired": (ClusterUnreachable, "the broker's certificate has expired", "ssl.ca.location"),
     "another host": (ClusterUnreachable, "is for another host", "bootstrap.servers"),
     "another CA": (ClusterUnreachable, "no certificate in ssl.ca.location", "ssl.ca.location"),
+    "another CA in line": (
+        ClusterUnreachable,
+        "no certificate in ssl.ca.pem vouches",
+        "ssl.ca.pem",
+    ),
     "no CA": (ClusterUnreachable, "this machine does not trust", "set ssl.ca.location"),
     "CA missing": (FleetFileError, "ssl.ca.location names /no/such/ca.pem, which cannot be", "fix"),
     "CA not PEM": (FleetFileError, "which has no certificate in PEM format", "fix"),
@@ -111,6 +133,16 @@ SAID = {
     "client certificate of a stranger": (
         BrokerRefused,
         "refused the client certificate in ssl.certificate.location",
+        "a CA that the broker trusts",
+    ),
+    "client certificate expired, in line": (
+        BrokerRefused,
+        "the client certificate in ssl.certificate.pem expired at",
+        "renew it",
+    ),
+    "client certificate of a stranger, in line": (
+        BrokerRefused,
+        "refused the client certificate in ssl.certificate.pem (",
         "a CA that the broker trusts",
     ),
     "key of another certificate": (
@@ -168,6 +200,20 @@ def test_each_failure_has_its_own_sentence(
     assert hint in error.hint
     assert "cluster eu" in error.problem
     assert "wr0ng-secret" not in f"{error!r} {error.__cause__!r}"
+
+
+@pytest.mark.parametrize("settings", [{}, {"ssl.certificate.location": "/no/such/file"}])
+@pytest.mark.parametrize("alert", ["TLSV1_ALERT_PROTOCOL_VERSION", "TLSV1_ALERT_INTERNAL_ERROR"])
+def test_an_alert_that_is_not_about_a_certificate(alert: str, settings: dict[str, str]) -> None:
+    """It is quoted, with a client certificate and without."""
+    exc = SSLError(1, f"[SSL: {alert}]")
+    exc.reason = alert
+    found = explain(Cluster("eu", "h:1", {**SSL, **settings}), exc)
+
+    assert found
+    assert not found.refused
+    assert f"(TLS alert: {alert[12:].lower().replace('_', ' ')})" in found.why
+    assert "client certificate" not in found.why
 
 
 def test_every_sentence_is_another(cases: dict[str, Cluster]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -13,8 +14,11 @@ from applications import eventually
 from kafka.protocol.admin import AlterClientQuotasRequest, ListGroupsRequest
 
 from toolkit.errors import ClusterUnreachable
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.model import Cluster
+from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
+from toolkit.kafka_io.client.leaders import ask_leaders, find_leaders
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.logs.log_offsets import LATEST, list_offsets_request
+from toolkit.model import Cluster, TopicPartition
 
 OTHER = "127.0.0.2"  # on loopback, too
 HOST = "two-addresses.test"
@@ -100,3 +104,40 @@ def test_a_quota_is_named(bare_cluster: Cluster, unique_name: Callable[[str], st
 
     assert "throttled by a quota" in error.problem
     assert "raise the quota" in error.hint
+
+
+GONE = 77  # a broker that the cluster does not have
+
+
+class LateSilence(Connection):
+    """A connection on which it takes longer to notice a silent broker than to give a group up."""
+
+    def send_each(
+        self, asks: Mapping[int, Iterable[TaggedRequest]], *, at_once: int = AT_ONCE
+    ) -> Iterator[Response]:
+        """Wait, and send the requests."""
+        time.sleep(0.1)
+        yield from super().send_each(asks, at_once=at_once)
+
+
+def test_the_successor_of_a_silent_broker_is_asked(
+    bare_cluster: Cluster, apps: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator, and a leader, that did not answer is looked up again, however late that is."""
+    monkeypatch.setattr("toolkit.kafka_io.client.coordinators.RETRY_FOR_S", 0.05)
+    place, group = TopicPartition(apps.create_topic(apps.name("orders"), records=3), 0), "silent"
+    apps.commit(group, {place: 1})
+    with LateSilence(bare_cluster) as connection:
+        connection.coordinators[group] = GONE
+        commits, problems = read_commits(connection, [group])
+        leaders, _ = find_leaders(connection, [place])
+        silent = {place: leaders[place]._replace(node_id=GONE)}
+        (reply,) = ask_leaders(connection, silent, log_ends)
+
+    assert ([1], []) == ([commit.offset for commit in commits], problems)
+    assert 3 == reply.entry.offset
+
+
+def log_ends(partitions: Sequence[TopicPartition]) -> Iterable[tuple[None, Any]]:
+    """Make the request for where logs end."""
+    yield None, list_offsets_request(dict.fromkeys(partitions, LATEST), timeout_s=15)

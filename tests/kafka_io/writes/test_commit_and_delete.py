@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
+from kafka.protocol.consumer import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+)
+from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.producer.transaction import EndTxnRequest
 
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.wire.fields import MalformedMessage
-from toolkit.kafka_io.wire.messages import DeleteGroupsResponse
-from toolkit.kafka_io.wire.offset_messages import CommitOfIdleGroup, OffsetCommitColumns
+from toolkit.kafka_io.wire.messages import DeleteGroupsRequest, DeleteGroupsResponse
+from toolkit.kafka_io.wire.offset_messages import (
+    CommitOfIdleGroup,
+    CommittedOffsets,
+    OffsetCommitColumns,
+)
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult, _deletion
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
@@ -123,6 +134,151 @@ def test_offsets_of_unsubscribed_topics_only(
     assert [mine] == list(answer.partitions)
     assert "code 86" in answer.partitions[mine]
     assert [mine] == list(committed(connection, group))
+
+
+class Doubtful(Connection):
+    """A connection on which the first answers to a request carry other error codes, in turn."""
+
+    def __init__(self, cluster: Cluster, kind: type, *codes: int) -> None:
+        """Put `codes` into the answers to requests of a kind; the last goes on for ever."""
+        super().__init__(cluster)
+        self._kind, self._codes = kind, [*codes]
+        self.sent = 0
+
+    def send(self, request: Any, *, to: int | None = None) -> Any:
+        """Send a request, and change the code of its answer."""
+        answer = super().send(request, to=to)
+        return self._changed(answer) if isinstance(request, self._kind) else answer
+
+    def send_each(
+        self, asks: Mapping[int, Iterable[TaggedRequest]], *, at_once: int = AT_ONCE
+    ) -> Iterator[Response]:
+        """Send requests, and change the codes of their answers."""
+        for one in super().send_each(asks, at_once=at_once):
+            changes = self._kind is CommitOfIdleGroup
+            yield one._replace(response=self._changed(one.response)) if changes else one
+
+    def _changed(self, answer: Any) -> Any:
+        self.sent += 1
+        code = self._codes.pop(0) if len(self._codes) > 1 else self._codes[0]
+        if code == AS_IT_IS:
+            return answer
+        if isinstance(answer, CommittedOffsets):
+            topics = [
+                t._replace(error_codes=[found or code for found in t.error_codes])
+                for t in answer.topics
+            ]
+            return CommittedOffsets(topics)
+        for row in getattr(answer, "results", [answer]):
+            row.error_code = code
+        return answer
+
+
+AS_IT_IS = 12345
+
+
+class Doubt(NamedTuple):
+    """The codes of the answers to a request, one after the other, and what follows from them."""
+
+    kind: type
+    codes: tuple[int, ...]
+    is_repeated: bool
+    is_lost: bool
+
+
+DOUBTS = [
+    Doubt(CommitOfIdleGroup, (7,), is_repeated=True, is_lost=True),
+    Doubt(CommitOfIdleGroup, (15,), is_repeated=True, is_lost=True),
+    Doubt(CommitOfIdleGroup, (16,), is_repeated=True, is_lost=True),
+    Doubt(CommitOfIdleGroup, (-1,), is_repeated=False, is_lost=True),
+    Doubt(CommitOfIdleGroup, (13,), is_repeated=False, is_lost=True),
+    Doubt(CommitOfIdleGroup, (20,), is_repeated=False, is_lost=True),
+    Doubt(CommitOfIdleGroup, (15, 30), is_repeated=True, is_lost=True),
+    Doubt(CommitOfIdleGroup, (14, 30), is_repeated=True, is_lost=False),
+    Doubt(CommitOfIdleGroup, (30,), is_repeated=False, is_lost=False),
+    Doubt(CommitOfIdleGroup, (7, AS_IT_IS), is_repeated=True, is_lost=False),
+    Doubt(OffsetDeleteRequest, (15,), is_repeated=True, is_lost=True),
+    Doubt(OffsetDeleteRequest, (15, 69), is_repeated=True, is_lost=True),
+    Doubt(OffsetDeleteRequest, (69,), is_repeated=False, is_lost=False),
+    Doubt(DeleteGroupsRequest, (7,), is_repeated=True, is_lost=True),
+    Doubt(DeleteGroupsRequest, (68,), is_repeated=False, is_lost=False),
+    Doubt(EndTxnRequest, (15,), is_repeated=True, is_lost=True),
+    Doubt(EndTxnRequest, (15, 90), is_repeated=True, is_lost=True),
+    Doubt(EndTxnRequest, (90,), is_repeated=False, is_lost=False),
+]
+
+
+def writes(writer: GroupWriter, group: str, place: TopicPartition) -> dict[type, Any]:
+    """Return how a writer sends each kind of request about a group."""
+    return {
+        CommitOfIdleGroup: lambda: writer.commit(group, {place: Position(1)}),
+        OffsetDeleteRequest: lambda: writer.delete_offsets(group, [place]),
+        DeleteGroupsRequest: lambda: writer.delete_group(group),
+        EndTxnRequest: lambda: writer.move(group, {place: Position(2)}),
+    }
+
+
+@pytest.mark.parametrize("doubt", DOUBTS, ids=lambda one: f"{one.kind.__name__}{one.codes}")
+def test_an_error_after_which_a_request_may_take_effect(
+    doubt: Doubt, bare_cluster: Cluster, apps: Any, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not called refused: here it was carried out, though the coordinator had an error."""
+    place = TopicPartition(apps.create_topic(apps.name("orders")), 0)
+    apps.commit(group, {place: 0})
+    for module in ("commit_and_delete", "transactional_commit"):
+        monkeypatch.setattr(f"toolkit.kafka_io.writes.{module}.RETRY_FOR_S", 0.3)
+
+    with Doubtful(bare_cluster, doubt.kind, *doubt.codes) as connection:
+        result = writes(GroupWriter(connection), group, place)[doubt.kind]()
+
+    assert doubt.is_lost == result.is_lost
+    assert doubt.is_lost == ("may still take effect" in result.error)
+    assert (AS_IT_IS in doubt.codes) == (result == DONE)
+    assert doubt.is_repeated == (connection.sent > 1)
+
+
+@pytest.mark.parametrize("codes", [(7, 30), (15, 30), (20,)])
+def test_doubts_about_groups_committed_together(
+    codes: tuple[int, ...], bare_cluster: Cluster, apps: Any, group: str
+) -> None:
+    """The doubt stays if the group is tried again by itself, and is refused then."""
+    place = TopicPartition(apps.create_topic(apps.name("orders")), 0)
+    with Doubtful(bare_cluster, CommitOfIdleGroup, *codes) as doubtful:
+        writer = GroupWriter(doubtful)
+        writer.look_up([group])
+        answers = writer.commit_together({group: {place: Position(1)}})
+        result = answers.get(group) or writer.commit(group, {place: Position(1)})
+
+    assert result.is_lost
+    assert len(codes) == doubtful.sent
+
+
+@pytest.mark.parametrize("code", [7, 14, 16])
+def test_an_error_beside_a_partition_that_is_refused(
+    code: int, bare_cluster: Cluster, apps: Any, group: str
+) -> None:
+    """What the coordinator is to be asked again is asked, whatever else brokers refuse before."""
+    place, gone = TopicPartition(apps.create_topic(apps.name("orders")), 0), TopicPartition("no", 0)
+    positions = {gone: Position(1), place: Position(1)}
+    with Doubtful(bare_cluster, CommitOfIdleGroup, code, AS_IT_IS) as connection:
+        alone = GroupWriter(connection).commit(group, positions)
+    with Doubtful(bare_cluster, CommitOfIdleGroup, code, AS_IT_IS) as connection:
+        writer = GroupWriter(connection)
+        writer.look_up([group])
+        together = writer.commit_together({group: positions})
+
+    assert [gone] == [*alone.partitions]
+    assert {} == together
+
+
+def test_a_coordinator_that_may_not_be_looked_up(secured: Any, rule: Any, group: str) -> None:
+    """The missing ACL is named, and the coordinator is looked up once."""
+    rule(AclPermissionType.DENY, ResourceType.GROUP, group, AclOperation.DESCRIBE)
+    with Doubtful(secured.sasl, FindCoordinatorRequest, AS_IT_IS) as connection:
+        result = GroupWriter(connection).commit(group, {TopicPartition("orders", 0): Position(1)})
+
+    assert "its coordinator was not found: the ACL Describe on the group" in result.error
+    assert (1, False) == (connection.sent, result.is_lost)
 
 
 def test_the_reason_of_a_broker_is_shown() -> None:

@@ -178,7 +178,7 @@ def _load_certificate(
     try:
         with ExitStack() as pipes:
             chain, private = (
-                pipes.enter_context(_pem_path(name, settings[name])) for name in (certificate, key)
+                pipes.enter_context(pem_path(name, settings[name])) for name in (certificate, key)
             )
             context.load_cert_chain(chain, private, password)
     except (OSError, ValueError) as exc:  # the latter for what is too long
@@ -207,7 +207,7 @@ def _pem_text(name: str, value: str) -> str:
 
 
 @contextmanager
-def _pem_path(name: str, value: str) -> Iterator[str]:
+def pem_path(name: str, value: str) -> Iterator[str]:
     """Yield the path of a file; of a text that of a pipe with it, so that no disk gets a key."""
     if name.endswith(".location"):
         yield value

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import kafka.errors
 
+from toolkit.kafka_io.client.client_settings import pem_path
 from toolkit.kafka_io.client.login_settings import KerberosFailed
 from toolkit.kafka_io.client.timed_connections import LoginRequired, Server, ThrottledByQuota
 from toolkit.model import Cluster
@@ -18,6 +19,12 @@ PROBE_TIMEOUT_S = 1.5
 TIMEOUTS = (kafka.errors.KafkaTimeoutError, kafka.errors.RequestTimedOutError)
 # Codes of OpenSSL, x509_vfy.h.
 EXPIRED, NOT_YET_VALID, OTHER_NAME, OTHER_ADDRESS = 10, 9, 62, 64
+# TLS alerts by which a broker asks for a certificate, and by which it does not like one.
+NO_CERTIFICATE = frozenset({"certificate required", "bad certificate", "handshake failure"})
+BAD_CERTIFICATE = NO_CERTIFICATE | {
+    *("access denied", "certificate expired", "certificate revoked", "certificate unknown"),
+    *("decrypt error", "unknown ca", "unsupported certificate"),
+}
 
 
 class Reason(NamedTuple):
@@ -63,7 +70,7 @@ def _why_no_tls(cluster: Cluster, exc: BaseException) -> Reason | None:
         case ssl.SSLCertVerificationError():
             return _untrusted(cluster, exc)
         case ssl.SSLError() if "ALERT" in (exc.reason or ""):
-            return _certificate_refused(cluster, exc.reason or "")
+            return _handshake_refused(cluster, exc.reason or "")
     return None
 
 
@@ -114,15 +121,13 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
 
 
 def _untrusted(cluster: Cluster, exc: ssl.SSLCertVerificationError) -> Reason:
-    ca = cluster.settings.get("ssl.ca.location")
-    set_it = (
-        f"set ssl.ca.location in {cluster.origin.settings} to the CA of the broker's certificates"
-    )
+    ca, named = _certificate_setting(cluster, "ca")
+    set_it = f"set {ca} in {cluster.origin.settings} to the CA of the broker's certificates"
     match exc.verify_code:
         case c if c == EXPIRED:
             return Reason(
-                "the broker's certificate has expired (or one of its CAs in ssl.ca.location)",
-                "renew it on the broker; ssl.ca.location must have CAs that are valid",
+                f"the broker's certificate has expired (or one of its CAs in {ca})",
+                f"renew it on the broker; {ca} must have CAs that are valid",
             )
         case c if c == NOT_YET_VALID:
             return Reason(
@@ -134,9 +139,9 @@ def _untrusted(cluster: Cluster, exc: ssl.SSLCertVerificationError) -> Reason:
                 "use a host name of the certificate in bootstrap.servers, "
                 "or add this one to the broker's certificate",
             )
-    if ca:
+    if ca in cluster.settings:
         return Reason(
-            f"no certificate in ssl.ca.location ({ca}) vouches for the broker's certificate "
+            f"no certificate in {named} vouches for the broker's certificate "
             f"({exc.verify_message})",
             set_it,
         )
@@ -146,36 +151,47 @@ def _untrusted(cluster: Cluster, exc: ssl.SSLCertVerificationError) -> Reason:
     )
 
 
-def _certificate_refused(cluster: Cluster, alert: str) -> Reason:
+def _certificate_setting(cluster: Cluster, what: str) -> tuple[str, str]:
+    """Return the setting that has a certificate, or should, and how to name it: by its file."""
+    text, file = f"ssl.{what}.pem", f"ssl.{what}.location"
+    if text in cluster.settings:
+        return text, text
+    return file, f"{file} ({cluster.settings.get(file)})"
+
+
+def _handshake_refused(cluster: Cluster, alert: str) -> Reason:
     """Explain a TLS alert; a broker sends one if it does not like the client's certificate."""
-    certificate = cluster.settings.get("ssl.certificate.location")
+    certificate, named = _certificate_setting(cluster, "certificate")
+    is_set = certificate in cluster.settings
     words = alert.lower().replace("_", " ").split("alert ")[-1]
-    if not certificate:
+    if words not in (BAD_CERTIFICATE if is_set else NO_CERTIFICATE):
+        return Reason(
+            f"the broker ended the TLS handshake (TLS alert: {words})",
+            "check the TLS versions and ciphers that the broker allows, and read its log",
+        )
+    if not is_set:
         return Reason(
             f"the broker requires a client certificate (TLS alert: {words})",
             f"set ssl.certificate.location and ssl.key.location in {cluster.origin.settings}",
             refused=True,
         )
-    if expired_at := _expired_at(certificate):
+    if expired_at := _expired_at(certificate, cluster.settings[certificate]):
         return Reason(
-            f"the client certificate in ssl.certificate.location ({certificate}) expired at "
-            f"{expired_at}",
-            "renew it",
-            refused=True,
+            f"the client certificate in {named} expired at {expired_at}", "renew it", refused=True
         )
     return Reason(
-        f"the broker refused the client certificate in ssl.certificate.location ({certificate}; "
-        f"TLS alert: {words})",
+        f"the broker refused the client certificate in {named} (TLS alert: {words})",
         "use a certificate of a CA that the broker trusts",
         refused=True,
     )
 
 
-def _expired_at(certificate: str) -> str:
+def _expired_at(setting: str, value: str) -> str:
     """Return when a certificate expired; "" if it has not, or cannot be read."""
     try:
         # The standard library has no public function that reads a certificate without a connection.
-        found = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined]  # noqa: SLF001
+        with pem_path(setting, value) as path:
+            found = ssl._ssl._test_decode_cert(path)  # type: ignore[attr-defined]  # noqa: SLF001
         end = str(found["notAfter"])
         return end if ssl.cert_time_to_seconds(end) < time.time() else ""
     except (AttributeError, KeyError, ValueError, OSError):

@@ -67,18 +67,19 @@ def ask_coordinators(
 
     `build` makes the request for some group ids; its response has `groups`, each entry with
     `group_id` and `error_code`. `what` is the subject of problems, and `size` counts the elements
-    of an entry, by which the number of groups in a request is chosen. If a coordinator moved or is
-    loading, the request is retried for `RETRY_FOR_S`.
+    of an entry, by which the number of groups in a request is chosen. If a coordinator moved, is
+    loading or does not answer, it is looked up again and asked for `RETRY_FOR_S`.
     """
     waiting = list(dict.fromkeys(group_ids))
-    give_up_at = time.monotonic() + RETRY_FOR_S
+    give_up_at: dict[str, float] = {}  # from a group's first failure: silence takes longer itself
     refresh = False
     while waiting:
         again = []
         for result in _ask_once(connection, waiting, build, size, refresh=refresh):
+            now = time.monotonic()
             if isinstance(result, GroupEntry):
                 yield result
-            elif result.retry and time.monotonic() < give_up_at:
+            elif result.retry and now < give_up_at.setdefault(result.group_id, now + RETRY_FOR_S):
                 again.append(result.group_id)
             elif result.code == ErrorCode.GROUP_ID_NOT_FOUND:
                 yield GroupEnded(result.group_id)

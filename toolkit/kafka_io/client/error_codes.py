@@ -11,13 +11,17 @@ import kafka.errors
 class ErrorCode(IntEnum):
     """The error codes on which this package acts, as `org.apache.kafka.common.protocol.Errors`."""
 
+    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3
     LEADER_NOT_AVAILABLE = 5
     NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    NETWORK_EXCEPTION = 13
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     ILLEGAL_GENERATION = 22
     INVALID_GROUP_ID = 24
     UNKNOWN_MEMBER_ID = 25
@@ -45,6 +49,19 @@ ASK_AGAIN = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+# A coordinator may have written its record before it answers with one of these: it waits only for a
+# while until the record is on enough replicas, and renames the errors of the log it writes to.
+MAY_TAKE_EFFECT = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     }
 )
 

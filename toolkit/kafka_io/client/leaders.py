@@ -13,7 +13,7 @@ from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.error_codes import LEADER_MOVED, ErrorCode, reason
@@ -142,7 +142,8 @@ def ask_leaders(
     `build` makes, for at most `PARTITIONS_PER_REQUEST` partitions of one leader, the requests with
     what each is about; for some of these partitions it makes them in the same order. Requests to
     several leaders are in flight at the same time, those to one leader one after the other. If the
-    leader of a partition changes, the new one gets the request, once brokers have learnt of it.
+    leader of a partition changes, the new one gets the request, once brokers have learnt of it. A
+    leader that does not answer may have been replaced; one that needs longer is asked once more.
     """
     waiting: Collection[tuple[int, TopicPartition]] | None = None  # None: for all
     for wait_s in (*ASK_AGAIN_AFTER_S, None):
@@ -150,7 +151,8 @@ def ask_leaders(
         for number, reply, code in _ask_once(connection, leaders, build):
             if waiting is not None and (number, reply.partition) not in waiting:
                 continue  # it was answered before
-            if code in LEADER_MOVED and wait_s is not None:
+            is_slow = code == ErrorCode.REQUEST_TIMED_OUT and waiting is None
+            if (code in LEADER_MOVED or is_slow) and wait_s is not None:
                 moved[number, reply.partition] = reply
             else:
                 yield reply
@@ -187,8 +189,10 @@ def _ask_once(
     }
     for _, (number, about, chunk), response, _ in connection.send_each(asks):
         if isinstance(response, ToolkitError):
+            is_silent = isinstance(response, ClusterUnreachable)
+            code = ErrorCode.LEADER_NOT_AVAILABLE if is_silent else ErrorCode.NONE
             for partition in chunk:
-                yield number, LeaderReply(about, partition, str(response)), ErrorCode.NONE
+                yield number, LeaderReply(about, partition, str(response)), code
             continue
         answered = dict(_entries(response))
         for partition in chunk:

@@ -16,6 +16,7 @@ import time
 from base64 import b64encode, urlsafe_b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPException
 from importlib.util import find_spec
 from typing import Any
 from urllib.error import HTTPError
@@ -156,6 +157,9 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # it ships n
                 raise self._error(OAUTH_ENDPOINT, why) from None
         except OSError as exc:
             raise self._error(OAUTH_ENDPOINT, str(getattr(exc, "reason", exc))) from None
+        except HTTPException as exc:  # neither an OSError nor a ValueError
+            why = f"no complete answer in HTTP ({type(exc).__name__})"
+            raise self._error(OAUTH_ENDPOINT, why) from None
         except ValueError:
             raise self._error(OAUTH_ENDPOINT, "it did not answer with JSON") from None
         token = answer.get("access_token") if isinstance(answer, dict) else None
@@ -177,7 +181,7 @@ def _oauth_error(answer: HTTPError) -> str:
     """Return the error code of RFC 6749, section 5.2; anything else is not repeated."""
     try:
         code = json.loads(answer.read(10_000))["error"]
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
         return answer.reason or ""
     return f"({code})" if isinstance(code, str) else ""
 

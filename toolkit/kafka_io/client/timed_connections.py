@@ -24,6 +24,7 @@ from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.metadata import MetadataRequest
 
 # Of several servers or addresses, one that hangs gets no more time; the last gets the rest.
 NEXT_SERVER_AFTER_S = 4.0
@@ -107,13 +108,17 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
     def send(
         self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None
     ) -> Any:
-        """Send a request; while the broker throttles this client, its turn is waited for."""
+        """
+        Send a request; while the broker throttles this client, its turn is waited for.
+
+        The brokers are read again for one that is not known: it has joined since they were read.
+        """
         node_id = self.least_loaded_node() if node_id is None else node_id
         if node_id is None:  # every broker throttles
             node_id = min(self._conns, key=self._throttled_s, default=None)
         timeout_ms = request_timeout_ms or self.config["request_timeout_ms"]
         answer = Future()
-        if self._throttled_s(node_id):
+        if self._throttled_s(node_id) or self._is_unknown(node_id):
             self._net.call_soon(lambda: self._send_in_turn(request, node_id, timeout_ms, answer))
         else:
             self._send_now(request, node_id, timeout_ms, answer)
@@ -129,7 +134,13 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
             is_throttled = is_late and connection and _is_throttled(connection)
             answer.failure(ThrottledByQuota(str(exc)) if is_throttled else exc)
 
-        sent.add_callback(answer.success)
+        def succeed(response: Any) -> None:
+            if isinstance(request, MetadataRequest) and response.brokers:
+                # The client itself reads them every 5 minutes.
+                self.cluster._brokers = {one.node_id: one for one in response.brokers}  # noqa: SLF001
+            answer.success(response)
+
+        sent.add_callback(succeed)
         sent.add_errback(fail)
 
     async def _send_in_turn(
@@ -137,10 +148,17 @@ class TimedConnections(KafkaConnectionManager):  # type: ignore[misc]  # as abov
     ) -> None:
         until = time.monotonic() + timeout_ms / 1000
         try:
+            if self._is_unknown(node_id):
+                refreshed = self.call_soon(self.cluster.refresh_metadata)
+                await self.wait_for(refreshed, timeout_ms)
             await self._wait_for_turn(node_id, until)
             self._send_now(request, node_id, (until - time.monotonic()) * 1000, answer)
         except Exception as exc:  # noqa: BLE001 - without an answer one would wait for ever
             answer.failure(exc)
+
+    def _is_unknown(self, node_id: Any) -> bool:
+        is_known = node_id in self._conns or self.cluster.broker_metadata(node_id)
+        return node_id is not None and not is_known
 
     async def _wait_for_turn(self, node_id: Any, until: float) -> None:
         while wait_s := self._throttled_s(node_id):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
@@ -25,13 +25,14 @@ OF_A_GROUP = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
 
 def read_group_settings(connection: Connection, group_id: str) -> dict[str, str]:
     """Return the settings of a group and of a broker that this user may see, by Kafka's names."""
-    for broker_id in connection.broker_ids[:1]:  # brokers of a cluster have these in common
+    for broker_id in connection.broker_ids:  # they have these in common: the first that answers
         of_broker = _settings(BROKER, str(broker_id), OF_A_BROKER)
         of_both = (of_broker, _settings(GROUP, group_id, OF_A_GROUP))
-        # A broker that knows no settings of groups may refuse the whole request.
-        return _read(connection, *of_both, to=broker_id) or _read(
-            connection, of_broker, to=broker_id
-        )
+        with suppress(ClusterUnreachable):
+            # A broker that knows no settings of groups may refuse the whole request.
+            return _read(connection, *of_both, to=broker_id) or _read(
+                connection, of_broker, to=broker_id
+            )
     return {}
 
 
@@ -55,7 +56,9 @@ def read_expiry_settings(connection: Connection) -> ExpirySettings:
         for one in connection.broker_ids
     }
     found = [_values(one.response) for one in connection.send_each(asks)]
-    of_topic = _read(connection, _settings(TOPIC, OFFSETS_TOPIC, (TOMBSTONES,)))
+    of_topic: dict[str, str] = {}
+    with suppress(ClusterUnreachable):
+        of_topic = _read(connection, _settings(TOPIC, OFFSETS_TOPIC, (TOMBSTONES,)))
     minutes, intervals_ms = (
         [int(values[name]) for values in found if name in values] for name in OF_EXPIRY
     )
@@ -75,7 +78,7 @@ def _settings(kind: int, name: str, keys: Sequence[str]) -> Any:
 
 def _read(connection: Connection, *resources: Any, to: int | None = None) -> dict[str, str]:
     # Brokers before 4.0 have no settings of groups, and this user may not see any.
-    with suppress(ToolkitError):
+    with suppress(BrokerRefused):
         return _values(connection.send(_request(*resources), to=to))
     return {}
 

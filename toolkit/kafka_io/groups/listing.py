@@ -17,8 +17,7 @@ from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S
 from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
-from toolkit.kafka_io.client.leaders import TOPICS_PER_REQUEST, keep_described
-from toolkit.kafka_io.logs.log_offsets import leaderless_partitions
+from toolkit.kafka_io.client.leaders import TOPICS_PER_REQUEST, describe_topics, keep_described
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Group, GroupState, GroupType, Problem, Unread
 
@@ -47,8 +46,21 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     each listed group is the broker that lists it.
     """
     groups: dict[str, Group] = {}
-    problems: list[Problem] = []
-    waiting = list(connection.broker_ids)
+    # Described before: a leader that is lost meanwhile gives no answer. The response also says
+    # which brokers there are now.
+    (offsets_topic,) = describe_topics(connection, [OFFSETS_TOPIC])
+    leaders = {p.partition_index: p.leader_id for p in offsets_topic.partitions}
+    problems = [
+        Problem(
+            Unread.GROUPS,
+            "no broker coordinates them: no leader",
+            topic=OFFSETS_TOPIC,
+            partition=number,
+        )
+        for number, leader in sorted(leaders.items())
+        if leader < 0
+    ]
+    waiting = sorted({*connection.broker_ids, *(one for one in leaders.values() if one >= 0)})
     give_up_at = time.monotonic() + RETRY_FOR_S
     while waiting:
         again = []
@@ -68,15 +80,6 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
                 problems.append(Problem(Unread.GROUPS, f"{about}: {why}"))
         waiting = again
         time.sleep(RETRY_PAUSE_S if waiting else 0)
-    problems += [
-        Problem(
-            Unread.GROUPS,
-            "no broker coordinates them: no leader",
-            topic=OFFSETS_TOPIC,
-            partition=number,
-        )
-        for number in leaderless_partitions(connection, OFFSETS_TOPIC)
-    ]
     return sorted(groups.values(), key=lambda group: group.group_id), problems
 
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
@@ -30,6 +31,9 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 NO_OFFSET = -1
 MAX_ROUNDS = 32  # a partition that has had more leaders keeps its older epochs unknown
 CONSUMER_REPLICA = -1
+# Of the time for a request, how much a leader has to look into remote storage (KIP-1075): what it
+# has not found by then comes back alone as an error, in time.
+REMOTE_SHARE = 0.8
 
 
 class _Edge(NamedTuple):
@@ -72,12 +76,6 @@ def partition_numbers(connection: Connection, topic: str) -> list[int]:
     return sorted(partition.partition_index for partition in found.partitions)
 
 
-def leaderless_partitions(connection: Connection, topic: str) -> list[int]:
-    """Return the partitions of a topic that have no leader now; [] where that cannot be seen."""
-    (found,) = describe_topics(connection, [topic])
-    return sorted(p.partition_index for p in found.partitions if p.leader_id < 0)
-
-
 def read_log_offsets(
     connection: Connection, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[TopicPartition, LogOffsets], list[Problem]]:
@@ -90,7 +88,8 @@ def read_log_offsets(
     leaders, failed = find_leaders(connection, set(partitions))
     unknown = dict.fromkeys(edge.name for edge in EDGES)
     logs: dict[TopicPartition, dict[str, int | None]] = defaultdict(lambda: dict(unknown))
-    for edge, partition, entry in ask_leaders(connection, leaders, _edge_requests):
+    requests = partial(_edge_requests, connection.cluster.timeout_s)
+    for edge, partition, entry in ask_leaders(connection, leaders, requests):
         if isinstance(entry, str):
             failed.setdefault(partition, entry)
         else:
@@ -105,17 +104,21 @@ def read_log_offsets(
 
 
 def _edge_requests(
-    partitions: Sequence[TopicPartition],
+    timeout_s: float, partitions: Sequence[TopicPartition]
 ) -> Iterator[tuple[_Edge, ListOffsetsRequest]]:
     for edge in EDGES:
         at = dict.fromkeys(partitions, edge.timestamp)
-        yield edge, list_offsets_request(at, isolation=edge.isolation)
+        yield edge, list_offsets_request(at, timeout_s=timeout_s, isolation=edge.isolation)
 
 
 def list_offsets_request(
-    times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
+    times: Mapping[TopicPartition, int], *, timeout_s: float, isolation: int = READ_UNCOMMITTED
 ) -> ListOffsetsRequest:
-    """Return the request for the offsets of logs at times in ms, or at one of the special times."""
+    """
+    Return the request for the offsets of logs at times in ms, or at one of the special times.
+
+    `timeout_s` is how long the answer is waited for.
+    """
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for (topic, partition), timestamp in times.items():
@@ -126,6 +129,7 @@ def list_offsets_request(
         replica_id=-1,
         isolation_level=isolation,
         topics=[topic_type(name=name, partitions=rows) for name, rows in by_topic.items()],
+        timeout_ms=round(REMOTE_SHARE * timeout_s * 1000),
     )
 
 
@@ -141,7 +145,8 @@ def read_offsets_at(
     """
 
     def requests(chunk: Sequence[TopicPartition]) -> Iterator[tuple[None, ListOffsetsRequest]]:
-        yield None, list_offsets_request({partition: to_ms(at[partition]) for partition in chunk})
+        times = {partition: to_ms(at[partition]) for partition in chunk}
+        yield None, list_offsets_request(times, timeout_s=connection.cluster.timeout_s)
 
     leaders, failed = find_leaders(connection, at.keys())
     found: dict[TopicPartition, TimedOffset | None] = {}

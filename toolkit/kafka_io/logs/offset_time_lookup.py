@@ -381,7 +381,8 @@ class _LookupRounds:
         for place in range(max(map(len, following.values()))):
             timestamps = {p: times[place] for p, times in following.items() if place < len(times)}
             self.requests += 1
-            yield timestamps, list_offsets_request(timestamps)
+            timeout_s = self._connection.cluster.timeout_s
+            yield timestamps, list_offsets_request(timestamps, timeout_s=timeout_s)
 
 
 def points_around(

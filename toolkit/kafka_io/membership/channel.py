@@ -152,13 +152,14 @@ class GroupChannel:
     def _ask_once(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
         waits = any(request.waits for request in requests)
         connection = self._connection(waits=waits)
+        messages = [request.build(self.group_id) for request in requests]
         if all(request.to_any for request in requests):
-            node_id = connection.broker_ids[0]
-        else:
-            node_id = self._find(connection)
+            responses = [connection.send(message) for message in messages]
+            return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
+        node_id = self._find(connection)
         try:
             responses = connection.send_together(
-                [request.build(self.group_id) for request in requests],
+                messages,
                 to=node_id,
                 timeout_s=LONGEST_WAIT_S if waits else None,
                 meanwhile=self._while_waiting(requests),

@@ -1,9 +1,10 @@
 """
 The requests that change a group; `toolkit.operate` is the only caller.
 
-A broker's response is not proof of a change: the caller reads it back. If the coordinator moved or
-is loading, it has done nothing, and the request is sent again; so it is to the successor of a
-coordinator that does not answer. Any other error is a result.
+A broker's response is not proof of a change: the caller reads it back. If the coordinator moved, is
+loading or was too slow, the request is sent again; so it is to the successor of a coordinator that
+does not answer. Any other error is a result. After silence, and after an error of
+`MAY_TAKE_EFFECT`, only a success tells that nothing else comes of the request.
 """
 
 from __future__ import annotations
@@ -18,8 +19,19 @@ from kafka.protocol.consumer import OffsetDeleteRequest
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
-from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
-from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
+from toolkit.kafka_io.client.coordinators import (
+    RETRY_FOR_S,
+    RETRY_PAUSE_S,
+    Coordinator,
+    find_coordinators,
+)
+from toolkit.kafka_io.client.error_codes import (
+    ASK_AGAIN,
+    MAY_TAKE_EFFECT,
+    ErrorCode,
+    is_worth_retrying,
+    reason,
+)
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.wire.messages import DeleteGroupsRequest
 from toolkit.kafka_io.wire.offset_messages import CommitOfIdleGroup, CommittedOffsets
@@ -33,18 +45,26 @@ MARKER_PAUSE_S = 0.02
 # A broker handles one request of a connection at a time; these keep it busy.
 COMMITS_AT_ONCE = 16
 
+# Repeating a request changes nothing where it was carried out already.
+SEND_AGAIN = ASK_AGAIN | {ErrorCode.REQUEST_TIMED_OUT}
+IN_DOUBT = "the request may still take effect"
+
 # Errors that OffsetCommit repeats for every partition though they are about the group.
-ABOUT_THE_GROUP = ASK_AGAIN | {
-    ErrorCode.ILLEGAL_GENERATION,
-    ErrorCode.INVALID_GROUP_ID,
-    ErrorCode.UNKNOWN_MEMBER_ID,
-    ErrorCode.REBALANCE_IN_PROGRESS,
-    ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    ErrorCode.GROUP_ID_NOT_FOUND,
-    ErrorCode.FENCED_INSTANCE_ID,
-    ErrorCode.FENCED_MEMBER_EPOCH,
-    ErrorCode.STALE_MEMBER_EPOCH,
-}
+ABOUT_THE_GROUP = (
+    ASK_AGAIN
+    | MAY_TAKE_EFFECT
+    | {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
 
 # A commit of many offsets becomes one batch of records, which must fit the offsets topic's limit of
 # 1 MB by default; a record takes its names, its metadata and about 100 bytes.
@@ -56,7 +76,8 @@ class WriteResult(NamedTuple):
     """
     The response of a coordinator: the group's own error, and the errors of single partitions.
 
-    Without a response, `error` says so and `is_lost` is set: the request may still take effect.
+    `is_lost` is set where the request may still take effect: there was no response, or only one
+    that does not exclude it.
     """
 
     error: str = ""
@@ -70,24 +91,26 @@ class GroupWriter:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._coordinators: dict[str, int] = {}
+        self._in_doubt: set[str] = set()  # groups of which a request may still take effect
 
-    def look_up(self, group_ids: Iterable[str], *, refresh: bool = False) -> None:
+    def look_up(self, group_ids: Iterable[str], *, refresh: bool = False) -> list[Coordinator]:
         """Find the coordinators of many groups at once; those not found are looked up later."""
-        for found in find_coordinators(
-            self._connection, [*dict.fromkeys(group_ids)], refresh=refresh
-        ):
+        wanted = [*dict.fromkeys(group_ids)]
+        looked_up = find_coordinators(self._connection, wanted, refresh=refresh)
+        for found in looked_up:
             if found.error_code == ErrorCode.NONE:
                 self._coordinators[found.group_id] = found.node_id
+        return looked_up
 
     def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
         refused: dict[TopicPartition, str] = {}
         for chunk in _chunks(group_id, positions):
-            answer = self._ask(group_id, CommitOfIdleGroup(group_id, chunk), _commit_code)
-            result = _commit_result(answer)
+            request = CommitOfIdleGroup(group_id, chunk)
+            result = self._ask(group_id, request, _commit_code, _commit_result)
             refused |= result.partitions
-            if result.error:
-                return WriteResult(result.error, refused)
+            if result.error or result.is_lost:
+                return result._replace(partitions=refused)
         return WriteResult("", refused)
 
     def commit_together(
@@ -96,9 +119,8 @@ class GroupWriter:
         """
         Commit offsets of many groups as `commit` does, and return what was answered.
 
-        A group is left out if nothing was sent to its coordinator, or if that did nothing and the
-        request is to be repeated: use `commit` for it. After an error, the request may still take
-        effect.
+        A group is left out if nothing was sent to its coordinator, or if the request is to be
+        repeated: use `commit` for it. After an error, the request may still take effect.
         """
         asks = defaultdict(list)
         for group_id, positions in by_group.items():
@@ -114,10 +136,10 @@ class GroupWriter:
                 lost[response.about] = response.node_id, answer
             elif isinstance(answer, ToolkitError):
                 results |= {response.about: answer} if response.is_sent else {}
-            elif _commit_code(answer) not in ASK_AGAIN:
-                results[response.about] = _commit_result(answer)
+            elif self._noted(response.about, _commit_code(answer)) not in SEND_AGAIN:
+                results[response.about] = self._judged(response.about, _commit_result(answer))
         for group_id, (node_id, error) in lost.items():
-            # If the silent coordinator carried out the request, repeating it changes nothing.
+            self._in_doubt.add(group_id)
             with suppress(ToolkitError):
                 if self._has_moved(group_id, node_id):
                     continue
@@ -129,7 +151,11 @@ class GroupWriter:
         with OffsetsTransaction(self._connection, group_id) as transaction:
             for chunk in _chunks(group_id, positions):
                 transaction.add(chunk)
-            transaction.commit()
+            try:
+                transaction.commit()
+            except BrokerRefused as exc:
+                result = WriteResult(str(exc))
+                return _doubted(result) if transaction.is_in_doubt else result
         self.wait_for_the_end_of(group_id, positions, committed=True)
         return WriteResult()
 
@@ -155,13 +181,10 @@ class GroupWriter:
         refused: dict[TopicPartition, str] = {}
         for chunk in _chunks(group_id, dict.fromkeys(partitions, NOTHING)):
             request = _delete_request(group_id, chunk)
-            answer = self._ask(group_id, request, lambda response: response.error_code)
-            if answer.error_code != ErrorCode.NONE:
-                return WriteResult(reason(answer.error_code, "Delete"), refused)
-            codes = _partition_codes(answer)
-            refused |= {
-                key: reason(code, "Read") for key, code in codes.items() if code != ErrorCode.NONE
-            }
+            result = self._ask(group_id, request, lambda r: r.error_code, _offsets_deletion)
+            refused |= result.partitions
+            if result.error or result.is_lost:
+                return result._replace(partitions=refused)
         return WriteResult("", refused)
 
     def delete_group(self, group_id: str, committed: Iterable[TopicPartition] = ()) -> WriteResult:
@@ -176,41 +199,75 @@ class GroupWriter:
             if answered.error or answered.partitions:
                 return answered
         request = DeleteGroupsRequest(groups_names=[group_id])
-        answer = self._ask(group_id, request, lambda response: response.results[0].error_code)
-        return _deletion(answer)
+        return self._ask(group_id, request, lambda r: r.results[0].error_code, _deletion)
 
-    def _ask(self, group_id: str, request: Any, code_of: Callable[[Any], int]) -> Any:
+    def _ask(
+        self,
+        group_id: str,
+        request: Any,
+        code_of: Callable[[Any], int],
+        result_of: Callable[[Any], WriteResult],
+    ) -> WriteResult:
+        try:
+            answer = self._answer(group_id, request, code_of)
+            return self._judged(group_id, result_of(answer))
+        except BrokerRefused as exc:
+            return self._judged(group_id, WriteResult(str(exc)))
+
+    def _answer(self, group_id: str, request: Any, code_of: Callable[[Any], int]) -> Any:
         """Ask the group's coordinator, and again for a while where it has moved or is loading."""
         give_up_at = time.monotonic() + RETRY_FOR_S
         while True:
-            if group_id not in self._coordinators:
-                self.look_up([group_id], refresh=True)
-            node_id = self._coordinators.get(group_id)
-            try:
-                answer = None if node_id is None else self._connection.send(request, to=node_id)
-            except ClusterUnreachable:
-                # If the silent coordinator carried out the request, repeating it changes nothing.
-                if not self._has_moved(group_id, node_id):
-                    raise
-                continue
-            if answer is not None and code_of(answer) not in ASK_AGAIN:
-                return answer
-            if time.monotonic() >= give_up_at:
-                if answer is not None:
+            found = self._find(group_id)
+            if found.error_code != ErrorCode.NONE:
+                if time.monotonic() >= give_up_at or not is_worth_retrying(found.error_code):
+                    why = reason(found.error_code, "Describe", found.error_message)
+                    raise BrokerRefused(
+                        f"changing group {shown_name(group_id)} of cluster "
+                        f"{self._connection.cluster.name}: its coordinator was not found: {why}"
+                    )
+            else:
+                try:
+                    answer = self._connection.send(request, to=found.node_id)
+                except ClusterUnreachable:
+                    self._in_doubt.add(group_id)
+                    if not self._has_moved(group_id, found.node_id):
+                        raise
+                    continue
+                code = self._noted(group_id, code_of(answer))
+                if code not in SEND_AGAIN or time.monotonic() >= give_up_at:
                     return answer
-                cluster = self._connection.cluster.name
-                raise BrokerRefused(
-                    f"changing group {shown_name(group_id)} of cluster {cluster}: its coordinator "
-                    "was not found"
-                )
             self._coordinators.pop(group_id, None)
             time.sleep(RETRY_PAUSE_S)
 
-    def _has_moved(self, group_id: str, node_id: int | None) -> bool:
+    def _find(self, group_id: str) -> Coordinator:
+        if (node_id := self._coordinators.get(group_id)) is not None:
+            return Coordinator(group_id, node_id)
+        left_out = Coordinator(group_id, -1, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return next(iter(self.look_up([group_id], refresh=True)), left_out)
+
+    def _noted(self, group_id: str, code: int) -> int:
+        """Return the code of an answer, after noting whether the request may still take effect."""
+        if code in MAY_TAKE_EFFECT:
+            self._in_doubt.add(group_id)
+        return code
+
+    def _judged(self, group_id: str, result: WriteResult) -> WriteResult:
+        """Return the result of a request, with the doubt that earlier attempts have left."""
+        if not result.error and not result.partitions:
+            self._in_doubt.discard(group_id)
+        return _doubted(result) if group_id in self._in_doubt else result
+
+    def _has_moved(self, group_id: str, node_id: int) -> bool:
         """Look for a group's coordinator again, and return whether it is another one now."""
         self._coordinators.pop(group_id, None)
         self.look_up([group_id], refresh=True)
         return self._coordinators.get(group_id, node_id) != node_id
+
+
+def _doubted(result: WriteResult) -> WriteResult:
+    error = result.error and f"{result.error}; {IN_DOUBT}"
+    return WriteResult(error, result.partitions, is_lost=True)
 
 
 def _commit_result(answer: CommittedOffsets) -> WriteResult:
@@ -234,7 +291,21 @@ def _commit_reason(code: int) -> str:
 
 
 def _commit_code(answer: CommittedOffsets) -> int:
-    return next((code for topic in answer.topics for code in topic.error_codes), ErrorCode.NONE)
+    """Return the coordinator's own error, if any; a broker refuses some partitions before it."""
+    codes = {code for topic in answer.topics for code in topic.error_codes}
+    return next(iter(codes & ABOUT_THE_GROUP or codes - {ErrorCode.NONE}), ErrorCode.NONE)
+
+
+def _offsets_deletion(answer: Any) -> WriteResult:
+    if answer.error_code != ErrorCode.NONE:
+        return WriteResult(reason(answer.error_code, "Delete"))
+    codes = {
+        TopicPartition(topic.name, found.partition_index): found.error_code
+        for topic in answer.topics
+        for found in topic.partitions
+    }
+    refused = {key: reason(code, "Read") for key, code in codes.items() if code != ErrorCode.NONE}
+    return WriteResult("", refused)
 
 
 def _deletion(answer: Any) -> WriteResult:
@@ -279,12 +350,3 @@ def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> Offs
         for topic, numbers in by_topic.items()
     ]
     return OffsetDeleteRequest(group_id=group_id, topics=topics)
-
-
-def _partition_codes(answer: Any) -> dict[TopicPartition, int]:
-    """Return the error code of each partition in an answer."""
-    return {
-        TopicPartition(topic.name, found.partition_index): found.error_code
-        for topic in answer.topics
-        for found in topic.partitions
-    }

@@ -25,7 +25,12 @@ from kafka.protocol.producer.transaction import (
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
-from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
+from toolkit.kafka_io.client.error_codes import (
+    MAY_TAKE_EFFECT,
+    ErrorCode,
+    is_worth_retrying,
+    reason,
+)
 from toolkit.model import TopicPartition
 from toolkit.model.names import shown_name
 from toolkit.plan import Position
@@ -55,6 +60,7 @@ class OffsetsTransaction:
         self._group_id = group_id
         self._producer = (NO_PRODUCER, NO_PRODUCER)
         self._is_open = False
+        self.is_in_doubt = False  # whether the last request may take effect though it was refused
 
     def __enter__(self) -> Self:
         answer = self._ask_transactions(
@@ -115,12 +121,14 @@ class OffsetsTransaction:
     def _ask(self, request: Any, find: Callable[[], Any], code_of: Callable[[Any], int]) -> Any:
         """Ask a coordinator, and again for a while where it is not there or not ready yet."""
         give_up_at = time.monotonic() + RETRY_FOR_S
+        self.is_in_doubt = False
         while True:
             found = find()
             code = found.error_code
             if code == ErrorCode.NONE:
                 answer = self._connection.send(request, to=found.node_id)
                 code = code_of(answer)
+                self.is_in_doubt |= code in MAY_TAKE_EFFECT
                 if code == ErrorCode.NONE:
                     return answer
             later = is_worth_retrying(code) or code == ErrorCode.CONCURRENT_TRANSACTIONS

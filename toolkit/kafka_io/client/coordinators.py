@@ -79,7 +79,10 @@ def ask_coordinators(
             now = time.monotonic()
             if isinstance(result, GroupEntry):
                 yield result
-            elif result.retry and now < give_up_at.setdefault(result.group_id, now + RETRY_FOR_S):
+                continue
+            # Whoever succeeds a silent coordinator was elected before the silence was noticed.
+            patience_s = RETRY_FOR_S if result.code else 2 * RETRY_PAUSE_S
+            if result.retry and now < give_up_at.setdefault(result.group_id, now + patience_s):
                 again.append(result.group_id)
             elif result.code == ErrorCode.GROUP_ID_NOT_FOUND:
                 yield GroupEnded(result.group_id)

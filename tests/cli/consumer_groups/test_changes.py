@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -203,6 +204,23 @@ def typed(shell: Any, fleet_of: Any, monkeypatch: pytest.MonkeyPatch) -> Typed:
     where = ("consumer-groups", "--bootstrap-server", shell.apps.address)
     fleet = fleet_of(still=shell.apps.address)
     return lambda *flags, says: talk((*where, *flags, *QUICK), fleet, says=says)
+
+
+@pytest.mark.parametrize("words", [("consumer-groups", "--delete"), ("delete-groups",)])
+@pytest.mark.parametrize("output", ["json", "csv", "table"])
+def test_a_name_is_asked_for_below_the_plan_only(
+    shell: Any, fleet_of: Any, words: tuple[str, ...], output: str
+) -> None:
+    """As data, or piped into `less`, nobody saw the plan there, and keys may be meant for it."""
+    group, _ = shell.idle(5)
+    command = (*words, "--cluster", "still", "--group", group, "--output", output, *QUICK)
+    stdout = subprocess.DEVNULL if output == "table" else None
+    says = [(NAME, group), (REASON, "qqq")]
+    code, seen = talk(command, fleet_of(still=shell.apps.address), says=says, stdout=stdout)
+
+    assert (3, 1) == (code, len(shell.held(group))), seen
+    assert "not approved: nothing was changed" in seen
+    assert output == "table" or "time_distance" in seen
 
 
 def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:

@@ -149,15 +149,42 @@ def test_choosing_a_group_does_not_hide_who_reads_its_topic(
     assert all("payments" in row["other_subscribers"] for row in rows)
 
 
-def test_a_listing_that_lacks_a_broker_is_not_complete(
-    offsetbook_here: Command, fleet: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When groups could not be listed the command says so, also with --quiet, and exits with 4."""
+@pytest.fixture
+def half_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a broker be missing whenever groups are listed."""
     gone = Problem(Unread.GROUPS, "those coordinated by broker 2: it does not answer")
     listed = listing.list_groups
     monkeypatch.setattr(
         read_snapshot, "list_groups", lambda connection: (listed(connection)[0], [gone])
     )
+
+
+@pytest.mark.usefixtures("half_listed")
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("consumer-groups", action) for action in ("--describe", "--paused-partitions")),
+        ("export", "-"),
+    ],
+    ids=" ".join,
+)
+def test_a_group_that_was_not_listed_may_exist(
+    offsetbook_main: Command, fleet: Path, command: tuple[str, ...]
+) -> None:
+    """Where a broker did not list its groups, no group is said not to exist."""
+    done = offsetbook_main(*command, "--cluster", "eu", "--group", "nope", fleet=fleet)
+
+    assert (1, "") == (done.returncode, done.stdout)
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert "group nope in cluster eu: not found, but the group list is incomplete" in line
+    assert "broker 2" in line
+
+
+@pytest.mark.usefixtures("half_listed")
+def test_a_listing_that_lacks_a_broker_is_not_complete(
+    offsetbook_here: Command, fleet: Path
+) -> None:
+    """When groups could not be listed the command says so, also with --quiet, and exits with 4."""
     done = offsetbook_here("groups", "list", "--quiet", "--output", "csv", fleet=fleet)
 
     assert done.returncode == 4

@@ -244,12 +244,30 @@ def test_an_encoding_that_lacks_a_name(
 def test_a_disk_that_is_full(
     operator: Operator, change: tuple[str, TopicPartition, list[str]]
 ) -> None:
-    """The change is made, stderr says that the result was not written, and the exit code is 0."""
+    """A reading has failed, in one line; a change is made, with what was not written, and is 0."""
     group, place, words = change
     with Path("/dev/full").open("wb") as full:
+        lag = run(["lag", *words[1:3], *words[-2:]], stdout=full.fileno())
         done = run([*words, "--output", "csv"], stdout=full.fileno())
 
+    assert 1 == lag.returncode
+    assert b"the output could not be written: No space left on device\n" == lag.stderr
     assert 0 == done.returncode, done.stderr
     assert b"the result could not be written: No space left on device" in done.stderr
     assert b"offsetbook undo" in done.stderr
+    assert {group: {place: Position(3, 0)}} == operator.held(group)
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_stream_that_is_closed(
+    operator: Operator, change: tuple[str, TopicPartition, list[str]], closed: int, output: str
+) -> None:
+    """The change is made, which the exit code says, and what is said goes where it can."""
+    group, place, words = change
+    shell = ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *COMMAND, *words, "--output", output]
+    done = subprocess.run(shell, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+
+    assert 0 == done.returncode, done.stderr
+    assert (closed == 2) is (b"offsetbook undo" not in done.stderr)
     assert {group: {place: Position(3, 0)}} == operator.held(group)

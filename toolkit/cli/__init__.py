@@ -21,6 +21,8 @@ from click.shell_completion import CompletionItem
 from toolkit.cli.output import (
     break_long_lines,
     echo_error,
+    exit_if_full,
+    open_closed_streams,
     replace_what_cannot_be_written,
     without_colour,
 )
@@ -225,6 +227,7 @@ def main() -> None:
     # A command keeps up to a million facts until it ends: searching them for cycles with the
     # default thresholds takes a third of the time.
     gc.set_threshold(50_000, 20, 100)
+    open_closed_streams()
     replace_what_cannot_be_written()
     break_long_lines()
     try:
@@ -232,3 +235,6 @@ def main() -> None:
     except ToolkitError as exc:
         echo_error(exc)
         sys.exit(exc.exit_code)
+    except OSError as exc:
+        exit_if_full(exc)
+        raise

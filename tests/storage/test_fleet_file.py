@@ -81,6 +81,19 @@ MALFORMED = {
         (3, 24),
         "bootstrap.servers has a reference, which is for sasl.oauthbearer.client.secret,",
     ),
+    **{
+        f"a reference in {what}": (GOOD + line, place, f"{what} has a reference, which is for")
+        for what, line, place in (
+            ("state", "state: /var/${env:TEAM}\n", (11, 8)),
+            ("protected_groups", "protected_groups: [a, '${env:TEAM}-*']\n", (11, 23)),
+            ("ignored_groups", "ignored_groups: ['${file:/etc/team}']\n", (11, 18)),
+        )
+    },
+    "a reference in properties": (
+        EU + "properties: ${env:TEAM}.properties\n",
+        (3, 17),
+        "properties has a reference",
+    ),
     "an unknown protocol": (
         EU + "security.protocol: SASL-SSL\n",
         (3, 24),

@@ -243,7 +243,7 @@ def _entries(file: YamlFile, text: str) -> dict[str, yaml.Node]:
     if "clusters" not in entries:
         raise file.wrong_at(root, "no cluster is listed under 'clusters'")
     if "state" in entries:
-        file.text_of(entries["state"], "state")
+        _refuse_reference(file, entries["state"], "state", file.text_of(entries["state"], "state"))
     return entries
 
 
@@ -280,8 +280,10 @@ def _timeout_s(
 
 
 def _home_path(file: YamlFile, node: yaml.Node, what: str) -> Path:
+    text = file.text_of(node, what)
+    _refuse_reference(file, node, what, text)
     try:
-        return expanded(file.text_of(node, what))
+        return expanded(text)
     except UsageError as exc:
         raise file.wrong_at(node, str(exc)) from exc
 
@@ -312,14 +314,18 @@ def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str
                 f"{setting} must be a reference such as ${{env:NAME}} or ${{file:/path}}, "
                 "so that the secret itself is never in this file",
             )
-        if setting not in SECRET_SETTINGS and REFERENCE.search(value):
-            raise file.wrong_at(
-                node,
-                f"{setting} has a reference, which is for {', '.join(sorted(SECRET_SETTINGS))}",
-            )
+        if setting not in SECRET_SETTINGS:
+            _refuse_reference(file, node, setting, value)
         _check_choice(file, node, setting, value)
         settings[setting] = value
     return settings
+
+
+def _refuse_reference(file: YamlFile, node: yaml.Node, what: str, value: str) -> None:
+    """Only a secret is looked up; anywhere else, a reference would be taken literally."""
+    if REFERENCE.search(value):
+        secrets = ", ".join(sorted(SECRET_SETTINGS))
+        raise file.wrong_at(node, f"{what} has a reference, which is for {secrets}")
 
 
 def _check_choice(file: YamlFile, node: yaml.Node, setting: str, value: str) -> None:
@@ -369,8 +375,11 @@ def _names(file: YamlFile, node: yaml.Node, what: str) -> list[str]:
 
 
 def _name(file: YamlFile, node: yaml.Node, what: str) -> str:
-    is_empty = isinstance(node, yaml.ScalarNode) and node.style and not node.value
-    return "" if is_empty else file.text_of(node, f"each of {what}")
+    if isinstance(node, yaml.ScalarNode) and node.style and not node.value:
+        return ""
+    name = file.text_of(node, f"each of {what}")
+    _refuse_reference(file, node, what, name)
+    return name
 
 
 def _policy_limits(file: YamlFile, node: yaml.Node) -> Iterator[tuple[str, int]]:

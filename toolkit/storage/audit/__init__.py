@@ -25,6 +25,7 @@ from toolkit.storage.audit.log import append
 from toolkit.storage.audit.runs import (
     EarlierRun,
     has_log,
+    is_removed,
     last_runs,
     newest_run,
     read,
@@ -46,6 +47,7 @@ __all__ = [
     "found_entry",
     "has_log",
     "intent_entry",
+    "is_removed",
     "last_runs",
     "newest_run",
     "outcome_entry",

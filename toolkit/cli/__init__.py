@@ -215,7 +215,8 @@ def cli(ctx: click.Context) -> None:
     """
     Inspect Kafka consumer groups; plan, apply and undo changes to them.
 
-    Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.
+    Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, or the first of ./fleet.yaml, the
+    sandbox's, these two in the two folders above, and the user's.
     """
     ctx.color = False if without_colour() else None
     connections = ctx.with_resource(closing(SharedConnections()))

@@ -7,7 +7,6 @@ starts from what is really there: `up` adds what is missing, `down` ends what st
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -38,7 +37,7 @@ from toolkit.sandbox.readiness import missing_members, missing_signs
 from toolkit.sandbox.roles import OPERATOR, ROLES, create_roles
 from toolkit.sandbox.secure import is_secured, role_settings, secure
 from toolkit.sandbox.seed import seeded_groups
-from toolkit.storage.fleet_file import find_fleet_file
+from toolkit.storage.fleet_file import find_fleet_file, sandbox_folder
 from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
@@ -47,11 +46,6 @@ STEADY_S = 5
 ONE_OF_BOTH = "start it without several brokers, or without TLS and ACLs"
 
 Step = Callable[[str], None]
-
-
-def default_state_dir() -> Path:
-    """Return `$OFFSETBOOK_SANDBOX`, or `.sandbox` here."""
-    return Path(os.environ.get("OFFSETBOOK_SANDBOX") or ".sandbox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +110,7 @@ class Sandbox:
         brokers: int | None = None,
     ) -> None:
         """Use `state_dir`, which need not exist; new clusters get a version and so many brokers."""
-        self.state_dir = (state_dir or default_state_dir()).resolve()
+        self.state_dir = (state_dir or sandbox_folder()).resolve()
         self.version, self.brokers = version, brokers
 
     @property
@@ -335,7 +329,7 @@ def require_sandbox(cluster: Cluster, fleet_file: Path | None = None) -> None:
 
 def _known(fleet_file: Path | None) -> set[str]:
     """Return the ids of the clusters that were ever started here."""
-    folders = {default_state_dir().resolve()}
+    folders = {sandbox_folder().resolve()}
     with suppress(FleetFileError):  # then the cluster came by its address
         folders.add(find_fleet_file(fleet_file).resolve().parent)
     brokers = [find_broker(p.parent) for f in folders for p in f.glob("*/broker.json")]

@@ -75,16 +75,20 @@ BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
 MS = 1000
 VARIABLE = "OFFSETBOOK_FLEET"
-SANDBOX = ".sandbox"
+
+
+def sandbox_folder() -> Path:
+    """Return the folder of the sandbox: $OFFSETBOOK_SANDBOX, or .sandbox here."""
+    return Path(os.environ.get("OFFSETBOOK_SANDBOX") or ".sandbox")
 
 
 def find_fleet_file(given: Path | None = None) -> Path:
     """
     Return the fleet file to use: the given one, $OFFSETBOOK_FLEET, or the first that exists.
 
-    Looked for in ./fleet.yaml, the sandbox's .sandbox/fleet.yaml and the user's configuration
-    directory. Raises FleetFileError where there is none, or one that others can write: it says
-    which server gets which password.
+    Looked for here and in the two folders above, in each fleet.yaml before the sandbox's, and then
+    in the user's configuration directory. Raises FleetFileError where there is none, or one that
+    others can write: it says which server gets which password.
     """
     named = given or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if named:
@@ -126,7 +130,7 @@ def fleet_file_to_edit(given: Path | None = None) -> Path:
     if not named and here.is_file() and _is_template(here):
         return here
     found = found_fleet_file()
-    if named or (found and found.parent.name != SANDBOX):
+    if named or (found and not _is_of_sandbox(found)):
         return find_fleet_file(given)
     return here
 
@@ -151,21 +155,28 @@ def _is_template(path: Path) -> bool:
 
 
 def is_of_sandbox(given: Path | None = None) -> bool:
-    """Return whether the fleet file in use is one that the sandbox wrote in its default folder."""
+    """Return whether the fleet file in use is one that the sandbox wrote in its folder."""
     try:
-        return find_fleet_file(given).absolute().parent.name == SANDBOX
+        return _is_of_sandbox(find_fleet_file(given))
     except FleetFileError:
         return False
 
 
+def _is_of_sandbox(path: Path) -> bool:
+    folder, sandbox = path.absolute().parent, sandbox_folder()
+    if folder.resolve() == sandbox.resolve():
+        return True
+    return not sandbox.is_absolute() and folder.name == sandbox.name
+
+
 def _places() -> list[Path]:
     in_parents = [
-        folder / name
+        place / "fleet.yaml"
         for folder in (Path.cwd(), *Path.cwd().parents[:2])  # notebooks run one or two levels down
-        for name in ("fleet.yaml", f"{SANDBOX}/fleet.yaml")
+        for place in (folder, folder / sandbox_folder())
     ]
     settings = config_folder()
-    return [*in_parents, *([settings / "fleet.yaml"] if settings else [])]
+    return [*dict.fromkeys(in_parents), *([settings / "fleet.yaml"] if settings else [])]
 
 
 def load_fleet(path: Path | None = None) -> dict[str, Cluster]:

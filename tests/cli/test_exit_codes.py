@@ -180,6 +180,19 @@ def test_a_group_that_was_not_listed_may_exist(
     assert "broker 2" in line
 
 
+def test_no_unsubscribed_offsets_are_certain_only_if_all_was_read(
+    offsetbook_here: Command, fleet: Path, request: pytest.FixtureRequest
+) -> None:
+    """Where a broker did not list its groups, it is not said that none was found."""
+    whole = offsetbook_here("unsubscribed", "--group", "pay*", fleet=fleet)
+    request.getfixturevalue("half_listed")
+    partial = offsetbook_here("unsubscribed", "--group", "pay*", fleet=fleet)
+
+    none_found = "no unsubscribed offsets found"
+    assert (0, True) == (whole.returncode, none_found in whole.stderr)
+    assert (4, False) == (partial.returncode, none_found in partial.stderr)
+
+
 @pytest.mark.usefixtures("half_listed")
 def test_a_listing_that_lacks_a_broker_is_not_complete(
     offsetbook_here: Command, fleet: Path

@@ -238,6 +238,9 @@ def test_an_audit_log_that_is_not_intact(
     assert (0, True) == (listed.returncode, "No audit log in" in listed.stderr)
 
 
+OF_A_TOPIC = ("--reset-offsets", "--topic", "t")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -247,6 +250,13 @@ def test_an_audit_log_that_is_not_intact(
         (["reset", "--group", "g", "--to-datetime", "soon"], "is not a time"),
         (["reset", "--group", "g", "--to-latest", "--topic", "t:"], "partition number is missing"),
         (["reset", "--group", "g", "--to-latest", "--override", "all"], "does not exist"),
+        *(
+            (
+                [*words, "--group", "g", "--to-earliest", "--past-end", "fail"],
+                "past_end fail is for",
+            )
+            for words in (["reset"], ["move"], ["consumer-groups", "--cluster", "eu", *OF_A_TOPIC])
+        ),
         (["delete-offsets", "--topic", "t"], "no group is named"),
         *(
             (["delete-offsets", "--group", "g", *condition], "a condition of unsubscribed")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from toolkit.plan import Outcome, Plan, Position
 
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
+BY_TIME = ("to_datetime", "by_duration")
 PARTITION_COLUMNS = ("TOPIC", "PARTITION", "STATUS")
 Key = tuple[str, TopicPartition]
 # Writes what is planned (no outcome) or what was done to stdout, in the tool's form.
@@ -225,7 +226,8 @@ def _target(given: dict[str, Any]) -> RequestedTarget:
 
     (name,) = (name for name in TARGETS if given[name] is not None and given[name] is not False)
     text = "" if given[name] is True else str(given[name])
-    to = target(name.replace("_", "-"), text, past_end=given["past_end"])
+    past_end = given["past_end"] or ("latest" if name in BY_TIME else "keep")
+    to = target(name.replace("_", "-"), text, past_end=past_end)
     if name == "from_file" and not to.names_groups and not _is_of_one_group(given):
         raise UsageError(
             f"offsets file {text} does not say which group each line is for",

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,6 +41,7 @@ from toolkit.storage.fleet_file import find_fleet_file, sandbox_folder
 from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
+TAKEN = ("demo", "lock", "state")  # beside the clusters' folders; `offsetbook demo` removes its own
 SEED_TIMEOUT_S = 90
 STEADY_S = 5
 ONE_OF_BOTH = "start it without several brokers, or without TLS and ACLs"
@@ -138,7 +139,7 @@ class Sandbox:
         if secured and self.brokers not in {None, 1}:
             raise UsageError("a secured cluster of the sandbox has one broker", hint=ONE_OF_BOTH)
         if fresh:
-            self.down(on_step=on_step)
+            self.down(names, on_step=on_step)
         with exclusively(
             self.state_dir / "lock",
             on_wait=lambda: on_step("waiting for another command on this sandbox"),
@@ -154,12 +155,13 @@ class Sandbox:
             Cluster(name, addresses_of(found)) for name, found in zip(names, started, strict=True)
         ]
 
-    def down(self, *, on_step: Step = lambda _: None) -> list[str]:
-        """End everything that was started here and return what was ended; the data stays."""
+    def down(self, only: Collection[str] = (), *, on_step: Step = lambda _: None) -> list[str]:
+        """End what was started here, or `only` some clusters, and return it; the data stays."""
         if not self.state_dir.exists():
             return []
         with exclusively(self.state_dir / "lock"):
-            names = [brokers[0].directory.name for brokers in self._clusters()]
+            found = [brokers[0].directory.name for brokers in self._clusters()]
+            names = [name for name in found if not only or name in only]
             with ThreadPoolExecutor(len(names) or 1) as together:
                 ended = together.map(partial(self._stop, on_step=on_step), names)
                 return [name for stopped in ended for name in stopped]
@@ -244,10 +246,10 @@ def _settings(brokers: Sequence[Broker], role: str) -> dict[str, str]:
 
 def _check(names: Sequence[str]) -> None:
     for name in names:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name in TAKEN:
             raise UsageError(
                 f"{name!r} cannot be the name of a sandbox cluster",
-                hint="use letters, digits, - and _",
+                hint=f"use letters, digits, - and _, and none of {', '.join(TAKEN)}",
             )
     if not names or len(set(names)) < len(names):
         raise UsageError("the sandbox needs distinct cluster names")

@@ -231,7 +231,7 @@ def approved(decision: Decision, command: CommandTarget) -> Decision:
                 hint="add --reason TEXT, or set OFFSETBOOK_REASON; 'reason: optional' in the fleet "
                 "file makes it optional for a cluster",
             )
-        reason = click.prompt("Reason (for the audit log)", err=True)
+        reason = _answer("Reason (for the audit log)")
     return decision.approved_by_hand(reason)
 
 
@@ -244,9 +244,18 @@ def _ask_for_name(plan: Plan, command: CommandTarget) -> None:
         )
     groups = plan.group_ids
     shown = printable_name(groups[0]) if len(groups) == 1 else f"{len(groups)} groups"
-    typed = click.prompt(f"Type '{shown}' to apply this", default="", show_default=False, err=True)
+    typed = _answer(f"Type '{shown}' to apply this", default="", show_default=False)
     if typed != shown:
         raise Blocked(f"you typed {typed!r}, expected {shown!r}: nothing was changed")
+
+
+def _answer(question: str, **options: Any) -> str:
+    """Return what is typed; raises Blocked for Ctrl-C, and for the end of the input."""
+    try:
+        return str(click.prompt(question, err=True, **options))
+    except click.Abort:
+        click.echo(err=True)
+        raise Blocked("not approved: nothing was changed") from None
 
 
 def may_ask(command: CommandTarget) -> bool:

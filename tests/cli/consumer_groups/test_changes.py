@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from main_program import rows_of
-from terminal import talk
+from terminal import CTRL_C, talk
 
 from toolkit.model import Commit, TopicPartition
 from toolkit.plan.saved_offsets import SavedOffsets
@@ -229,6 +229,10 @@ def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:
     code, seen = typed("--delete", "--group", group, says=[(NAME, "another")])
     assert (3, 1) == (code, len(shell.held(group)))
     assert f"you typed 'another', expected '{group}'" in seen
+    for answers in ([(NAME, CTRL_C)], [(NAME, group), (REASON, CTRL_C)]):
+        code, seen = typed("--delete", "--group", group, says=answers)
+        assert (3, 1) == (code, len(shell.held(group)))
+        assert "not approved: nothing was changed" in seen
 
     answers = [(NAME, group), (REASON, "no longer used")]
     code, seen = typed("--delete", "--group", group, says=answers)

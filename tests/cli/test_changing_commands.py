@@ -179,7 +179,7 @@ def test_export_and_restore(
 ) -> None:
     """What was exported is restored exactly; a CSV has the offsets, and none of the metadata."""
     group, saved, table = idle[0], str(tmp_path / "saved.json"), str(tmp_path / "saved.csv")
-    for options in ((saved,), ("--format", "csv", table)):
+    for options in ((saved,), (table,)):
         exported = here("export", "--group", group, *options)
         assert 0 == exported.returncode, exported.stderr
     run_of(approved("delete-offsets", "--group", group, "--topic", f"{idle[1]}:0"))
@@ -238,6 +238,9 @@ def test_an_audit_log_that_is_not_intact(
     assert (0, True) == (listed.returncode, "No audit log in" in listed.stderr)
 
 
+OF_A_TOPIC = ("--reset-offsets", "--topic", "t")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -245,8 +248,19 @@ def test_an_audit_log_that_is_not_intact(
         (["reset", "--to-earliest"], "no group is named"),
         (["reset", "--group", "g", "--to-earliest", "--to-latest"], "exclude each other"),
         (["reset", "--group", "g", "--to-datetime", "soon"], "is not a time"),
+        *(
+            (["reset", "--group", "g", option, "9" * 20], "at most 19 digits")
+            for option in ("--to-offset", "--shift-by")
+        ),
         (["reset", "--group", "g", "--to-latest", "--topic", "t:"], "partition number is missing"),
         (["reset", "--group", "g", "--to-latest", "--override", "all"], "does not exist"),
+        *(
+            (
+                [*words, "--group", "g", "--to-earliest", "--past-end", "fail"],
+                "past_end fail is for",
+            )
+            for words in (["reset"], ["move"], ["consumer-groups", "--cluster", "eu", *OF_A_TOPIC])
+        ),
         (["delete-offsets", "--topic", "t"], "no group is named"),
         *(
             (["delete-offsets", "--group", "g", *condition], "a condition of unsubscribed")

@@ -149,15 +149,55 @@ def test_choosing_a_group_does_not_hide_who_reads_its_topic(
     assert all("payments" in row["other_subscribers"] for row in rows)
 
 
-def test_a_listing_that_lacks_a_broker_is_not_complete(
-    offsetbook_here: Command, fleet: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When groups could not be listed the command says so, also with --quiet, and exits with 4."""
+@pytest.fixture
+def half_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a broker be missing whenever groups are listed."""
     gone = Problem(Unread.GROUPS, "those coordinated by broker 2: it does not answer")
     listed = listing.list_groups
     monkeypatch.setattr(
         read_snapshot, "list_groups", lambda connection: (listed(connection)[0], [gone])
     )
+
+
+@pytest.mark.usefixtures("half_listed")
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("consumer-groups", action) for action in ("--describe", "--paused-partitions")),
+        ("export", "-"),
+    ],
+    ids=" ".join,
+)
+def test_a_group_that_was_not_listed_may_exist(
+    offsetbook_main: Command, fleet: Path, command: tuple[str, ...]
+) -> None:
+    """Where a broker did not list its groups, no group is said not to exist."""
+    done = offsetbook_main(*command, "--cluster", "eu", "--group", "nope", fleet=fleet)
+
+    assert (1, "") == (done.returncode, done.stdout)
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert "group nope in cluster eu: not found, but the group list is incomplete" in line
+    assert "broker 2" in line
+
+
+def test_no_unsubscribed_offsets_are_certain_only_if_all_was_read(
+    offsetbook_here: Command, fleet: Path, request: pytest.FixtureRequest
+) -> None:
+    """Where a broker did not list its groups, it is not said that none was found."""
+    whole = offsetbook_here("unsubscribed", "--group", "pay*", fleet=fleet)
+    request.getfixturevalue("half_listed")
+    partial = offsetbook_here("unsubscribed", "--group", "pay*", fleet=fleet)
+
+    none_found = "no unsubscribed offsets found"
+    assert (0, True) == (whole.returncode, none_found in whole.stderr)
+    assert (4, False) == (partial.returncode, none_found in partial.stderr)
+
+
+@pytest.mark.usefixtures("half_listed")
+def test_a_listing_that_lacks_a_broker_is_not_complete(
+    offsetbook_here: Command, fleet: Path
+) -> None:
+    """When groups could not be listed the command says so, also with --quiet, and exits with 4."""
     done = offsetbook_here("groups", "list", "--quiet", "--output", "csv", fleet=fleet)
 
     assert done.returncode == 4
@@ -217,12 +257,30 @@ def test_an_encoding_that_lacks_a_name(
 def test_a_disk_that_is_full(
     operator: Operator, change: tuple[str, TopicPartition, list[str]]
 ) -> None:
-    """The change is made, stderr says that the result was not written, and the exit code is 0."""
+    """A reading has failed, in one line; a change is made, with what was not written, and is 0."""
     group, place, words = change
     with Path("/dev/full").open("wb") as full:
+        lag = run(["lag", *words[1:3], *words[-2:]], stdout=full.fileno())
         done = run([*words, "--output", "csv"], stdout=full.fileno())
 
+    assert 1 == lag.returncode
+    assert b"the output could not be written: No space left on device\n" == lag.stderr
     assert 0 == done.returncode, done.stderr
     assert b"the result could not be written: No space left on device" in done.stderr
     assert b"offsetbook undo" in done.stderr
+    assert {group: {place: Position(3, 0)}} == operator.held(group)
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_stream_that_is_closed(
+    operator: Operator, change: tuple[str, TopicPartition, list[str]], closed: int, output: str
+) -> None:
+    """The change is made, which the exit code says, and what is said goes where it can."""
+    group, place, words = change
+    shell = ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *COMMAND, *words, "--output", output]
+    done = subprocess.run(shell, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+
+    assert 0 == done.returncode, done.stderr
+    assert (closed == 2) is (b"offsetbook undo" not in done.stderr)
     assert {group: {place: Position(3, 0)}} == operator.held(group)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from main_program import call_main
 
 from toolkit.cli import cli, refuse_repeated
 from toolkit.cli.change_flow import approval_parameters
@@ -41,6 +43,26 @@ def test_no_option_of_any_command_wins_in_silence() -> None:
             continue
         with pytest.raises(UsageError, match=f"^{name} is given 2 times"):
             refuse_repeated(cli, [*words, *once, *once], context)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["runbooks"], 2, "does not exist"),
+        (["fleet-history", "runs"], 1, "no history at"),
+        (["fleet-history", "compact"], 1, "no history at"),
+        (["fleet-history", "expire", "--keep-days", "30"], 1, "no history at"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_folder_that_is_not_there_is_not_in_order(
+    tmp_path: Path, words: list[str], code: int, says: str
+) -> None:
+    """A slip in its name would else look like nothing to do, in every night's job."""
+    done = call_main([*words, str(tmp_path / "runbok")], folder=tmp_path)
+
+    assert (code, "") == (done.returncode, done.stdout)
+    assert says in done.stderr
 
 
 def test_a_command_with_two_targets_does_not_begin() -> None:

@@ -135,7 +135,7 @@ def test_no_color_is_respected(
     """An error at a terminal is coloured, unless $NO_COLOR is set."""
     monkeypatch.setenv("NO_COLOR", no_color)
 
-    code, seen = talk(["lag"], tmp_path / "missing.yaml", says=[], term="xterm")
+    code, seen = talk(["lag"], tmp_path / "missing.yaml", says=[], TERM="xterm")
 
     assert code == 2
     assert "missing.yaml" in seen

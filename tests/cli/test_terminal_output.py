@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 from collections.abc import Callable
@@ -90,25 +91,29 @@ def test_pipe_and_plan_to_approve_get_everything(
     assert ["after", *map(str, range(100))] == capsys.readouterr().out.split()
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
 def test_durations_are_for_people_and_numbers_for_programs(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], unit: str
 ) -> None:
-    """Seconds and time differences have the one duration format in tables, digits in CSV."""
+    """Seconds and time differences have the one duration format in tables, digits elsewhere."""
     row = {
         "time_lag_s": [134_722.36],
-        "time_distance": [pd.Timedelta(-12, "h")],
+        "time_distance": pd.to_timedelta([-12], "h").as_unit(unit),
         "consumed_per_s": [135_000.5],
     }
     write_frame(pd.DataFrame(row), "table")
     header, cells = capsys.readouterr().out.splitlines()
     write_frame(pd.DataFrame(row), "csv")
-    (given_to_program,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    (cells_of_csv,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    write_frame(pd.DataFrame(row), "json")
+    (cells_of_json,) = json.loads(capsys.readouterr().out)
 
     assert ["time_lag", "time_distance", "consumed_per_s"] == header.split()
     assert ["1 d 13 h", "-12 h", "135,000.5"] == [
         part.strip() for part in cells.split("  ") if part
     ]
-    assert "134722.36" == given_to_program["time_lag_s"]
+    for cells in (cells_of_csv, cells_of_json):
+        assert (134_722.36, -43_200) == (float(cells["time_lag_s"]), float(cells["time_distance"]))
 
 
 STATUS = {

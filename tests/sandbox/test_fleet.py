@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -63,6 +64,22 @@ def test_up_twice_is_harmless(bare: Sandbox) -> None:
         "clusters": {"eu": {"bootstrap.servers": before.address}},
         "state": "state",
     }
+
+
+def test_a_fresh_cluster_leaves_the_others(bare: Sandbox) -> None:
+    """Those that are not named go on, with their data, and stay in the fleet file."""
+    (before,) = bare.status()
+
+    bare.up(["us"], seed=False, fresh=True)
+
+    try:
+        assert before == bare.status()[0]
+        written = yaml.safe_load(bare.fleet_file.read_text(encoding="utf-8"))
+        assert ["eu", "us"] == list(written["clusters"])
+    finally:
+        bare.down(["us"])
+        shutil.rmtree(bare.state_dir / "us")
+    assert [before] == bare.status()
 
 
 @pytest.mark.slow("seeds a sandbox")
@@ -162,7 +179,7 @@ def test_ending_applications_are_reported(bare: Sandbox, monkeypatch: pytest.Mon
         bare.up(["eu"])
 
 
-@pytest.mark.parametrize("names", [[], ["eu", "eu"], ["../eu"], ["-x"]])
+@pytest.mark.parametrize("names", [[], ["eu", "eu"], ["../eu"], ["-x"], ["demo"]])
 def test_names_that_cannot_be_directories_are_refused(tmp_path: Path, names: list[str]) -> None:
     """A cluster's name becomes a directory, so a bad one is refused before anything starts."""
     with pytest.raises(UsageError):

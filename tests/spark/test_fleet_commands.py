@@ -75,6 +75,9 @@ def test_fleet_lag_shows_the_other_results(invoke: Invoke, group: str) -> None:
 
         assert 0 == done.exit_code, done.output
         assert (group in done.stdout) == (show != "leftovers"), show
+    named = ("--group", group, "--output", "json")
+    healthy = invoke("fleet-lag", "--fleet", "FLEET", "--show", "leftovers", *named)
+    assert (0, []) == (healthy.exit_code, json.loads(healthy.stdout)), healthy.output
 
 
 def test_a_name_that_no_group_has_is_an_error(invoke: Invoke, group: str) -> None:

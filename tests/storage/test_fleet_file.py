@@ -18,6 +18,7 @@ from toolkit.storage.fleet_file import (
     choose_clusters,
     find_fleet_file,
     fleet_file_to_edit,
+    is_of_sandbox,
     load_fleet,
 )
 from toolkit.templates import STARTERS
@@ -80,6 +81,19 @@ MALFORMED = {
         EU + "bootstrap.servers: ${env:HOME}.example:9092\n",
         (3, 24),
         "bootstrap.servers has a reference, which is for sasl.oauthbearer.client.secret,",
+    ),
+    **{
+        f"a reference in {what}": (GOOD + line, place, f"{what} has a reference, which is for")
+        for what, line, place in (
+            ("state", "state: /var/${env:TEAM}\n", (11, 8)),
+            ("protected_groups", "protected_groups: [a, '${env:TEAM}-*']\n", (11, 23)),
+            ("ignored_groups", "ignored_groups: ['${file:/etc/team}']\n", (11, 18)),
+        )
+    },
+    "a reference in properties": (
+        EU + "properties: ${env:TEAM}.properties\n",
+        (3, 17),
+        "properties has a reference",
     ),
     "an unknown protocol": (
         EU + "security.protocol: SASL-SSL\n",
@@ -246,6 +260,25 @@ def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OFFSETBOOK_FLEET", "elsewhere.yaml")
     assert find_fleet_file() == Path("elsewhere.yaml")
     assert find_fleet_file(Path("named.yaml")) == Path("named.yaml")
+
+
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_the_sandbox_of_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_absolute: bool
+) -> None:
+    """$OFFSETBOOK_SANDBOX is where its fleet file is, and no cluster is added to that."""
+    for name in (".sandbox", "other", "notebooks"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "fleet.yaml").write_text(GOOD)
+    (tmp_path / "notebooks" / "fleet.yaml").unlink()
+    monkeypatch.setenv("OFFSETBOOK_SANDBOX", str(tmp_path / "other") if is_absolute else "other")
+    monkeypatch.delenv("OFFSETBOOK_FLEET", raising=False)
+    monkeypatch.chdir(tmp_path / "notebooks")
+
+    assert find_fleet_file() == tmp_path / "other" / "fleet.yaml"
+    assert is_of_sandbox()
+    assert fleet_file_to_edit() == tmp_path / "notebooks" / "fleet.yaml"
+    assert not is_of_sandbox(tmp_path / "fleet.yaml")
 
 
 def test_choosing_clusters(written: Path) -> None:

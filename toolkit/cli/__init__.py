@@ -21,6 +21,8 @@ from click.shell_completion import CompletionItem
 from toolkit.cli.output import (
     break_long_lines,
     echo_error,
+    exit_if_full,
+    open_closed_streams,
     replace_what_cannot_be_written,
     without_colour,
 )
@@ -213,7 +215,8 @@ def cli(ctx: click.Context) -> None:
     """
     Inspect Kafka consumer groups; plan, apply and undo changes to them.
 
-    Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.
+    Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, or the first of ./fleet.yaml, the
+    sandbox's, these two in the two folders above, and the user's.
     """
     ctx.color = False if without_colour() else None
     connections = ctx.with_resource(closing(SharedConnections()))
@@ -225,6 +228,7 @@ def main() -> None:
     # A command keeps up to a million facts until it ends: searching them for cycles with the
     # default thresholds takes a third of the time.
     gc.set_threshold(50_000, 20, 100)
+    open_closed_streams()
     replace_what_cannot_be_written()
     break_long_lines()
     try:
@@ -232,3 +236,6 @@ def main() -> None:
     except ToolkitError as exc:
         echo_error(exc)
         sys.exit(exc.exit_code)
+    except OSError as exc:
+        exit_if_full(exc)
+        raise

@@ -79,8 +79,8 @@ def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalPar
     print_notices(made.notices, command.fleet)
     print_findings(made, command)
     is_last = decision.approval is None and (parameters.dry_run or not decision.wants_approval)
-    # One frame on stdout for programs: the outcome where there is one, else the plan.
-    if command.output == "table" or is_last:
+    # One frame on stdout for programs: the outcome where there may be one, else the plan.
+    if command.output == "table" or is_last or not parameters.approve:
         write_plan(made, command)
     if decision.blocked_by:
         print_blocked(decision)
@@ -89,7 +89,7 @@ def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalPar
         print_unchanged(decision)
         sys.exit(0 if made.is_whole else PARTLY)
     carry_out = planned.carry_out or _apply_and_print
-    sys.exit(carry_out(approved(decision), command))
+    sys.exit(carry_out(approved(decision, command), command))
 
 
 def print_unchanged(decision: Decision) -> None:
@@ -210,7 +210,7 @@ def print_blocked(decision: Decision) -> None:
     click.echo(f"{decision.message}{way_on}", err=True)
 
 
-def approved(decision: Decision) -> Decision:
+def approved(decision: Decision, command: CommandTarget) -> Decision:
     """
     Return the decision with the approval that was given, or is given now at a terminal.
 
@@ -221,7 +221,7 @@ def approved(decision: Decision) -> Decision:
 
     plan, reason = decision.plan, decision.parameters.reason
     if not decision.parameters.approve:
-        _ask_for_name(plan)
+        _ask_for_name(plan, command)
     elif not same_fingerprint(decision.parameters.approve, plan.fingerprint):
         raise Blocked(decision.message, hint="look at the plan again and approve what it is now")
     if lacks_reason(reason, decision.change.cluster.policy):
@@ -231,22 +231,36 @@ def approved(decision: Decision) -> Decision:
                 hint="add --reason TEXT, or set OFFSETBOOK_REASON; 'reason: optional' in the fleet "
                 "file makes it optional for a cluster",
             )
-        reason = click.prompt("Reason (for the audit log)", err=True)
+        reason = _answer("Reason (for the audit log)")
     return decision.approved_by_hand(reason)
 
 
-def _ask_for_name(plan: Plan) -> None:
+def _ask_for_name(plan: Plan, command: CommandTarget) -> None:
     """Have what is about to be changed typed; raises Blocked where that is not done."""
-    if not has_terminal():
+    if not may_ask(command):
         raise Blocked(
             "not approved: nothing was changed",
             hint=f"add --approve {plan.fingerprint} --reason TEXT, or --dry-run to only look",
         )
     groups = plan.group_ids
     shown = printable_name(groups[0]) if len(groups) == 1 else f"{len(groups)} groups"
-    typed = click.prompt(f"Type '{shown}' to apply this", default="", show_default=False, err=True)
+    typed = _answer(f"Type '{shown}' to apply this", default="", show_default=False)
     if typed != shown:
         raise Blocked(f"you typed {typed!r}, expected {shown!r}: nothing was changed")
+
+
+def _answer(question: str, **options: Any) -> str:
+    """Return what is typed; raises Blocked for Ctrl-C, and for the end of the input."""
+    try:
+        return str(click.prompt(question, err=True, **options))
+    except click.Abort:
+        click.echo(err=True)
+        raise Blocked("not approved: nothing was changed") from None
+
+
+def may_ask(command: CommandTarget) -> bool:
+    """Whether a person can answer, and has the plan as a table on the same terminal."""
+    return command.output == "table" and sys.stdout.isatty() and has_terminal()
 
 
 def has_terminal() -> bool:

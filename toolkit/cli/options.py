@@ -61,7 +61,8 @@ class Duration(click.ParamType[str]):
 FLEET: Option = click.option(
     "--fleet",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.",
+    help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml, the sandbox's, these two in the "
+    "two folders above, or the user's.",
 )
 OUTPUT: Option = click.option(
     *OUTPUT_FLAGS,

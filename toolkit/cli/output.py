@@ -8,6 +8,7 @@ only if the user confirms it.
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 FEW = 10  # lines of one kind on stderr; more become one with a count
 MOST_NAMED = 5
 PIECE = 1000  # rows of JSON or CSV
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
 # What is quoted in a message is one word: of a command that is copied a shell would run a part.
 _WORD = re.compile(r"(?:(?<!\w)'[^']*'|\S)+")
@@ -68,12 +70,21 @@ def write_frame(
 ) -> None:
     from toolkit.report.cell_text import rows_of
 
+    if output != "table":
+        frame = _in_seconds(frame)
     if output == "json":
         # Numbers with decimals as pandas writes them.
         text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
         echo_data(f"{text}\n", is_json=True)
     else:
         write_rows(rows_of(frame), output, important=important, is_whole=is_whole)
+
+
+def _in_seconds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with durations as numbers; pandas' JSON takes each unit for nanoseconds."""
+    columns = {str(name): column for name, column in frame.items() if column.dtype.kind == "m"}
+    seconds = {name: column.dt.total_seconds() for name, column in columns.items()}
+    return frame.assign(**seconds) if seconds else frame
 
 
 def write_rows(
@@ -258,6 +269,26 @@ def replace_what_cannot_be_written() -> None:
             stream.reconfigure(errors="replace")
 
 
+def open_closed_streams() -> None:
+    """
+    Connect a standard stream that was closed, as by `>&-`, with /dev/null.
+
+    Python leaves None in its place, and the next file that is opened would get its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is its own
+            os.set_inheritable(nowhere, True)
+            setattr(sys, name, os.fdopen(nowhere, mode))
+
+
+def exit_if_full(exc: OSError) -> None:
+    """End with 1 and one line if the disk is full; an error of opening a file names the file."""
+    if exc.errno in FULL and exc.filename is None:
+        _stop_writing(f"the output could not be written: {exc.strerror}")
+        sys.exit(1)
+
+
 @contextmanager
 def after_a_change() -> Iterator[None]:
     """Let a full disk or a closed pipe not turn the exit code: the change was made."""
@@ -265,11 +296,15 @@ def after_a_change() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError as exc:
-        with suppress(OSError):
-            click.echo(f"the result could not be written: {exc.strerror}", err=True)
-        nowhere = os.open(os.devnull, os.O_WRONLY)  # for what is buffered, and follows
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        _stop_writing(f"the result could not be written: {exc.strerror}")
+
+
+def _stop_writing(why: str) -> None:
+    with suppress(OSError):
+        click.echo(why, err=True)
+    nowhere = os.open(os.devnull, os.O_WRONLY)  # for what is buffered, and follows
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> None:

@@ -17,6 +17,7 @@ from toolkit.model import Snapshot, TopicPartition
 from toolkit.model.names import ExactName, shown_name
 from toolkit.planning.changes.reset import may_have_committed, plan_reset, skip_unused_topics
 from toolkit.planning.changes.targets import (
+    BY_TIME,
     FromOffsets,
     PastEnd,
     Target,
@@ -62,8 +63,12 @@ def target(
 
     Modes: to-earliest, to-latest, to-current, clear-metadata, to-offset, shift-by, to-datetime,
     by-duration, and from-file and from-group with a path or a group as value. `past_end` is what
-    becomes of a partition without a record that young: keep, latest or fail. Raises UsageError.
+    becomes of a partition without a record that young: keep, latest or fail. Raises UsageError,
+    also for a `past_end` without a time.
     """
+    if past_end != PastEnd.KEEP and mode not in BY_TIME:
+        times = " and ".join(BY_TIME)
+        raise UsageError(f"past_end {past_end} is for {times}, not for {mode}", hint="leave it out")
     if mode == FROM_GROUP:
         return RequestedTarget(FromGroup(value), mode, value)
     if mode == FROM_FILE:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolkit.errors import NotFound
 from toolkit.journeys.change.change_facts import read_topics
 from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
@@ -21,16 +20,14 @@ def export(access: ClusterAccess, groups: Sequence[str]) -> tuple[SavedOffsets, 
     """
     Return the committed offsets of groups in any state, and the facts with what was not read.
 
-    `groups` are names and shell patterns. Raises NotFound for one that no group has or matches.
+    `groups` are names and shell patterns. Raises NotFound for one that no group has or matches, and
+    BrokerRefused if that is not known because not all groups could be listed.
     """
     choice = GroupChoice.of(groups)
     facts = read_topics(access, choice.to_read)
     chosen, missing = select_groups(facts.groups, choice.names)
     if missing:
-        raise NotFound(
-            f"group {missing[0]!r}: {facts.why_missing(missing[0])}; nothing was exported",
-            hint="'offsetbook groups list' shows the names",
-        )
+        raise facts.no_such_group(missing[0], so="; nothing was exported")
     return saved_offsets(facts, {group.group_id for group in chosen}), facts
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from toolkit.errors import BrokerRefused, NotFound
 from toolkit.model.groups import Group
-from toolkit.model.names import did_you_mean
+from toolkit.model.names import did_you_mean, shown_name
 from toolkit.model.offsets import Commit, LogOffsets, TimedOffset, TopicPartition
 
 NOT_MATCHED = "no group matches this name"
@@ -103,6 +104,19 @@ class Snapshot:
         missing = sum(problem.what is Unread.GROUP for problem in self.problems)
         meant = did_you_mean(name, self.listed) if missing <= FEW_MISSING else ""
         return f"{NOT_MATCHED}{meant}"
+
+    def no_such_group(self, name: str, *, so: str = "") -> NotFound | BrokerRefused:
+        """
+        Return the error that no group has a name or, if not all were listed, that this is unknown.
+
+        `so` says what was not done.
+        """
+        about = f"group {shown_name(name)} in cluster {self.cluster}"
+        if unlisted := self.listing_problem:
+            why = f"not found, but the group list is incomplete: {unlisted}"
+            return BrokerRefused(f"{about}: {why}{so}")
+        hint = "'offsetbook groups list' shows the names"
+        return NotFound(f"{about}: {self.why_missing(name)}{so}", hint=hint)
 
     @property
     def listing_problem(self) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.model.garbage_collection import no_garbage_collection
-from toolkit.model.names import named
+from toolkit.model.groups import names_meant
 from toolkit.model.plurals import counted
 from toolkit.model.rows import Kind, Rows
 from toolkit.plan import ChangeStatus, Position
@@ -27,6 +27,7 @@ from toolkit.storage.audit import (
     Event,
     TornLine,
     has_log,
+    is_removed,
     read,
     read_summaries,
     unfinished,
@@ -151,6 +152,7 @@ class AuditReport:
     """
     The runs of an audit log that touched a cluster and groups, and the flaws of the whole log.
 
+    `groups` are names and shell patterns.
     Each part is read when it is first used. Raises StateFileError where the log cannot be read.
     """
 
@@ -181,12 +183,22 @@ class AuditReport:
         return (
             self.cluster in {"", entry.cluster}
             and entry.run.run_id.startswith(self.run)
-            and (not self._group_names or not self._group_names.isdisjoint(groups))
+            and (not self.groups or not self._meant.isdisjoint(groups))
         )
 
     @cached_property
-    def _group_names(self) -> set[str]:
-        return {*self.groups, *map(named, self.groups)}
+    def _meant(self) -> set[str]:
+        return {found for name in self.groups for found in names_meant(name, self.all_groups)}
+
+    @cached_property
+    def all_groups(self) -> frozenset[str]:
+        """The groups of all runs in the log."""
+        return frozenset[str]().union(*(one.groups for one in read_summaries(self.state)))
+
+    @cached_property
+    def all_clusters(self) -> frozenset[str]:
+        """The clusters of all runs in the log."""
+        return frozenset(one.entry.cluster for one in read_summaries(self.state))
 
     @cached_property
     def _found(self) -> tuple[str, ...]:
@@ -206,6 +218,11 @@ class AuditReport:
     def exists(self) -> bool:
         """Whether there is a log, or the end of one that was removed."""
         return has_log(self.state)
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether nothing is left of the log but its end."""
+        return is_removed(self.state)
 
     @property
     def is_intact(self) -> bool:

@@ -7,12 +7,11 @@ starts from what is really there: `up` adds what is missing, `down` ends what st
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,20 +37,16 @@ from toolkit.sandbox.readiness import missing_members, missing_signs
 from toolkit.sandbox.roles import OPERATOR, ROLES, create_roles
 from toolkit.sandbox.secure import is_secured, role_settings, secure
 from toolkit.sandbox.seed import seeded_groups
-from toolkit.storage.fleet_file import find_fleet_file
+from toolkit.storage.fleet_file import find_fleet_file, sandbox_folder
 from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
+TAKEN = ("demo", "lock", "state")  # beside the clusters' folders; `offsetbook demo` removes its own
 SEED_TIMEOUT_S = 90
 STEADY_S = 5
 ONE_OF_BOTH = "start it without several brokers, or without TLS and ACLs"
 
 Step = Callable[[str], None]
-
-
-def default_state_dir() -> Path:
-    """Return `$OFFSETBOOK_SANDBOX`, or `.sandbox` here."""
-    return Path(os.environ.get("OFFSETBOOK_SANDBOX") or ".sandbox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,7 @@ class Sandbox:
         brokers: int | None = None,
     ) -> None:
         """Use `state_dir`, which need not exist; new clusters get a version and so many brokers."""
-        self.state_dir = (state_dir or default_state_dir()).resolve()
+        self.state_dir = (state_dir or sandbox_folder()).resolve()
         self.version, self.brokers = version, brokers
 
     @property
@@ -144,7 +139,7 @@ class Sandbox:
         if secured and self.brokers not in {None, 1}:
             raise UsageError("a secured cluster of the sandbox has one broker", hint=ONE_OF_BOTH)
         if fresh:
-            self.down(on_step=on_step)
+            self.down(names, on_step=on_step)
         with exclusively(
             self.state_dir / "lock",
             on_wait=lambda: on_step("waiting for another command on this sandbox"),
@@ -160,12 +155,13 @@ class Sandbox:
             Cluster(name, addresses_of(found)) for name, found in zip(names, started, strict=True)
         ]
 
-    def down(self, *, on_step: Step = lambda _: None) -> list[str]:
-        """End everything that was started here and return what was ended; the data stays."""
+    def down(self, only: Collection[str] = (), *, on_step: Step = lambda _: None) -> list[str]:
+        """End what was started here, or `only` some clusters, and return it; the data stays."""
         if not self.state_dir.exists():
             return []
         with exclusively(self.state_dir / "lock"):
-            names = [brokers[0].directory.name for brokers in self._clusters()]
+            found = [brokers[0].directory.name for brokers in self._clusters()]
+            names = [name for name in found if not only or name in only]
             with ThreadPoolExecutor(len(names) or 1) as together:
                 ended = together.map(partial(self._stop, on_step=on_step), names)
                 return [name for stopped in ended for name in stopped]
@@ -250,10 +246,10 @@ def _settings(brokers: Sequence[Broker], role: str) -> dict[str, str]:
 
 def _check(names: Sequence[str]) -> None:
     for name in names:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name in TAKEN:
             raise UsageError(
                 f"{name!r} cannot be the name of a sandbox cluster",
-                hint="use letters, digits, - and _",
+                hint=f"use letters, digits, - and _, and none of {', '.join(TAKEN)}",
             )
     if not names or len(set(names)) < len(names):
         raise UsageError("the sandbox needs distinct cluster names")
@@ -335,7 +331,7 @@ def require_sandbox(cluster: Cluster, fleet_file: Path | None = None) -> None:
 
 def _known(fleet_file: Path | None) -> set[str]:
     """Return the ids of the clusters that were ever started here."""
-    folders = {default_state_dir().resolve()}
+    folders = {sandbox_folder().resolve()}
     with suppress(FleetFileError):  # then the cluster came by its address
         folders.add(find_fleet_file(fleet_file).resolve().parent)
     brokers = [find_broker(p.parent) for f in folders for p in f.glob("*/broker.json")]

@@ -75,16 +75,20 @@ BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
 MS = 1000
 VARIABLE = "OFFSETBOOK_FLEET"
-SANDBOX = ".sandbox"
+
+
+def sandbox_folder() -> Path:
+    """Return the folder of the sandbox: $OFFSETBOOK_SANDBOX, or .sandbox here."""
+    return Path(os.environ.get("OFFSETBOOK_SANDBOX") or ".sandbox")
 
 
 def find_fleet_file(given: Path | None = None) -> Path:
     """
     Return the fleet file to use: the given one, $OFFSETBOOK_FLEET, or the first that exists.
 
-    Looked for in ./fleet.yaml, the sandbox's .sandbox/fleet.yaml and the user's configuration
-    directory. Raises FleetFileError where there is none, or one that others can write: it says
-    which server gets which password.
+    Looked for here and in the two folders above, in each fleet.yaml before the sandbox's, and then
+    in the user's configuration directory. Raises FleetFileError where there is none, or one that
+    others can write: it says which server gets which password.
     """
     named = given or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if named:
@@ -126,7 +130,7 @@ def fleet_file_to_edit(given: Path | None = None) -> Path:
     if not named and here.is_file() and _is_template(here):
         return here
     found = found_fleet_file()
-    if named or (found and found.parent.name != SANDBOX):
+    if named or (found and not _is_of_sandbox(found)):
         return find_fleet_file(given)
     return here
 
@@ -151,21 +155,28 @@ def _is_template(path: Path) -> bool:
 
 
 def is_of_sandbox(given: Path | None = None) -> bool:
-    """Return whether the fleet file in use is one that the sandbox wrote in its default folder."""
+    """Return whether the fleet file in use is one that the sandbox wrote in its folder."""
     try:
-        return find_fleet_file(given).absolute().parent.name == SANDBOX
+        return _is_of_sandbox(find_fleet_file(given))
     except FleetFileError:
         return False
 
 
+def _is_of_sandbox(path: Path) -> bool:
+    folder, sandbox = path.absolute().parent, sandbox_folder()
+    if folder.resolve() == sandbox.resolve():
+        return True
+    return not sandbox.is_absolute() and folder.name == sandbox.name
+
+
 def _places() -> list[Path]:
     in_parents = [
-        folder / name
+        place / "fleet.yaml"
         for folder in (Path.cwd(), *Path.cwd().parents[:2])  # notebooks run one or two levels down
-        for name in ("fleet.yaml", f"{SANDBOX}/fleet.yaml")
+        for place in (folder, folder / sandbox_folder())
     ]
     settings = config_folder()
-    return [*in_parents, *([settings / "fleet.yaml"] if settings else [])]
+    return [*dict.fromkeys(in_parents), *([settings / "fleet.yaml"] if settings else [])]
 
 
 def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
@@ -243,7 +254,7 @@ def _entries(file: YamlFile, text: str) -> dict[str, yaml.Node]:
     if "clusters" not in entries:
         raise file.wrong_at(root, "no cluster is listed under 'clusters'")
     if "state" in entries:
-        file.text_of(entries["state"], "state")
+        _refuse_reference(file, entries["state"], "state", file.text_of(entries["state"], "state"))
     return entries
 
 
@@ -280,8 +291,10 @@ def _timeout_s(
 
 
 def _home_path(file: YamlFile, node: yaml.Node, what: str) -> Path:
+    text = file.text_of(node, what)
+    _refuse_reference(file, node, what, text)
     try:
-        return expanded(file.text_of(node, what))
+        return expanded(text)
     except UsageError as exc:
         raise file.wrong_at(node, str(exc)) from exc
 
@@ -312,14 +325,18 @@ def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str
                 f"{setting} must be a reference such as ${{env:NAME}} or ${{file:/path}}, "
                 "so that the secret itself is never in this file",
             )
-        if setting not in SECRET_SETTINGS and REFERENCE.search(value):
-            raise file.wrong_at(
-                node,
-                f"{setting} has a reference, which is for {', '.join(sorted(SECRET_SETTINGS))}",
-            )
+        if setting not in SECRET_SETTINGS:
+            _refuse_reference(file, node, setting, value)
         _check_choice(file, node, setting, value)
         settings[setting] = value
     return settings
+
+
+def _refuse_reference(file: YamlFile, node: yaml.Node, what: str, value: str) -> None:
+    """Only a secret is looked up; anywhere else, a reference would be taken literally."""
+    if REFERENCE.search(value):
+        secrets = ", ".join(sorted(SECRET_SETTINGS))
+        raise file.wrong_at(node, f"{what} has a reference, which is for {secrets}")
 
 
 def _check_choice(file: YamlFile, node: yaml.Node, setting: str, value: str) -> None:
@@ -369,8 +386,11 @@ def _names(file: YamlFile, node: yaml.Node, what: str) -> list[str]:
 
 
 def _name(file: YamlFile, node: yaml.Node, what: str) -> str:
-    is_empty = isinstance(node, yaml.ScalarNode) and node.style and not node.value
-    return "" if is_empty else file.text_of(node, f"each of {what}")
+    if isinstance(node, yaml.ScalarNode) and node.style and not node.value:
+        return ""
+    name = file.text_of(node, f"each of {what}")
+    _refuse_reference(file, node, what, name)
+    return name
 
 
 def _policy_limits(file: YamlFile, node: yaml.Node) -> Iterator[tuple[str, int]]:

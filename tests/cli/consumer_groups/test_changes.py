@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from main_program import rows_of
-from terminal import talk
+from terminal import CTRL_C, talk
 
 from toolkit.model import Commit, TopicPartition
 from toolkit.plan.saved_offsets import SavedOffsets
@@ -205,12 +206,33 @@ def typed(shell: Any, fleet_of: Any, monkeypatch: pytest.MonkeyPatch) -> Typed:
     return lambda *flags, says: talk((*where, *flags, *QUICK), fleet, says=says)
 
 
+@pytest.mark.parametrize("words", [("consumer-groups", "--delete"), ("delete-groups",)])
+@pytest.mark.parametrize("output", ["json", "csv", "table"])
+def test_a_name_is_asked_for_below_the_plan_only(
+    shell: Any, fleet_of: Any, words: tuple[str, ...], output: str
+) -> None:
+    """As data, or piped into `less`, nobody saw the plan there, and keys may be meant for it."""
+    group, _ = shell.idle(5)
+    command = (*words, "--cluster", "still", "--group", group, "--output", output, *QUICK)
+    stdout = subprocess.DEVNULL if output == "table" else None
+    says = [(NAME, group), (REASON, "qqq")]
+    code, seen = talk(command, fleet_of(still=shell.apps.address), says=says, stdout=stdout)
+
+    assert (3, 1) == (code, len(shell.held(group))), seen
+    assert "not approved: nothing was changed" in seen
+    assert output == "table" or "time_distance" in seen
+
+
 def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:
     """Without --execute the group's name is typed, and why; a slip deletes nothing."""
     group, _ = shell.idle(5)
     code, seen = typed("--delete", "--group", group, says=[(NAME, "another")])
     assert (3, 1) == (code, len(shell.held(group)))
     assert f"you typed 'another', expected '{group}'" in seen
+    for answers in ([(NAME, CTRL_C)], [(NAME, group), (REASON, CTRL_C)]):
+        code, seen = typed("--delete", "--group", group, says=answers)
+        assert (3, 1) == (code, len(shell.held(group)))
+        assert "not approved: nothing was changed" in seen
 
     answers = [(NAME, group), (REASON, "no longer used")]
     code, seen = typed("--delete", "--group", group, says=answers)

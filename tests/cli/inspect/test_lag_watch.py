@@ -200,6 +200,28 @@ def test_a_broker_that_is_away_is_reported_and_waited_for(
     assert 0 == code
 
 
+def test_a_fleet_file_that_is_being_saved_does_not_end_it(
+    address: Path, group: tuple[str, TopicPartition]
+) -> None:
+    """While half of the file is there each reading says so, and the next good one is written."""
+    name, _ = group
+    whole = address.read_text("utf-8")
+    with watching(address, "--watch", "1s", "-g", name, "-o", "csv") as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        assert f"eu,{name}" in process.stdout.readline()
+        address.write_text("clusters:\n", "utf-8")
+        said = process.stderr.readline()
+        address.write_text(whole, "utf-8")
+        row = process.stdout.readline()
+        code, _ = interrupted(process)
+
+    assert "error: fleet file" in said
+    assert f"eu,{name}" in row
+    assert 0 == code
+
+
 @pytest.mark.parametrize("interval", ["5x", "0s", "-5s", "1mo", "5", ""])
 def test_a_bad_interval_is_refused_by_name(interval: str) -> None:
     """The command does not begin, and the message has the option and what was written."""

@@ -100,6 +100,10 @@ def test_a_reset_to_the_offsets_of_a_group_needs_all_of_them(unread: Problem) ->
         from_group(here, "g", source="from-group g")
     with pytest.raises(NotFound, match="group other has no committed offsets"):
         from_group(here, "other", source="from-group other")
+    missing = Problem(Unread.GROUP, "no group matches this name", "othr")
+    here = replace(here, problems=(missing,), listed=frozenset({"g", "other"}))
+    with pytest.raises(NotFound, match=r"group othr .*no group matches .*did you mean other"):
+        from_group(here, "othr", source="from-group othr")
 
 
 def test_all_groups_that_may_have_committed_to_a_topic() -> None:

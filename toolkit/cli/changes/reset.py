@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from toolkit.journeys.reset import RequestedTarget
 
 
-def past_end_option(default: str) -> Option:
-    """Return the option for a time after the last record; Kafka's tool goes to the log end."""
+def past_end_option(default: str | None) -> Option:
+    """Return the option for a time after the last record; without a default, as in Kafka's tool."""
     return click.option(
         "--past-end",
         type=click.Choice(["latest", "keep", "fail"]),
         default=default,
-        show_default=True,
+        show_default=True if default else "latest",
         help="What to do if no record is at or after the timestamp.",
     )
 

@@ -14,7 +14,7 @@ from toolkit.cli.change_flow import (
     apply_decided,
     approval_parameters,
     approved,
-    has_terminal,
+    may_ask,
     print_blocked,
     print_findings,
     print_notices,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from toolkit.plan import Outcome, Plan, Position
 
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
+BY_TIME = ("to_datetime", "by_duration")
 PARTITION_COLUMNS = ("TOPIC", "PARTITION", "STATUS")
 Key = tuple[str, TopicPartition]
 # Writes what is planned (no outcome) or what was done to stdout, in the tool's form.
@@ -178,10 +179,10 @@ def _apply(
         else:
             print_unchanged(decision)
         return code
-    if not decision.parameters.approve and not has_terminal():
+    if not decision.parameters.approve and not may_ask(command):
         hint = "add --execute --reason TEXT, or --dry-run to only look"
         raise Blocked("not approved: nothing was changed", hint=hint)
-    outcome = apply_decided(approved(decision), command)
+    outcome = apply_decided(approved(decision, command), command)
     with after_a_change():
         _show(change, write, command, outcome)
     return print_outcome(outcome) or code
@@ -201,10 +202,11 @@ def _shows_plan(
     command: CommandTarget, *, is_last: bool, is_approved: bool, is_blocked: bool
 ) -> bool:
     """Whether the plan is written to stdout, and not only what was done by it."""
-    if command.output != "table":
-        return is_last  # for programs one frame: the outcome where there is one
-    # The tool's table of what was to be done and is blocked would look like one of what was done.
-    return not is_approved or (is_last and not is_blocked)
+    if not is_approved:
+        return True
+    # For programs one frame: the outcome where there is one. The tool's table of what was to be
+    # done and is blocked would look like one of what was done.
+    return is_last and (command.output != "table" or not is_blocked)
 
 
 def _show(
@@ -224,7 +226,8 @@ def _target(given: dict[str, Any]) -> RequestedTarget:
 
     (name,) = (name for name in TARGETS if given[name] is not None and given[name] is not False)
     text = "" if given[name] is True else str(given[name])
-    to = target(name.replace("_", "-"), text, past_end=given["past_end"])
+    past_end = given["past_end"] or ("latest" if name in BY_TIME else "keep")
+    to = target(name.replace("_", "-"), text, past_end=past_end)
     if name == "from_file" and not to.names_groups and not _is_of_one_group(given):
         raise UsageError(
             f"offsets file {text} does not say which group each line is for",

@@ -16,7 +16,7 @@ from toolkit.cli.consumer_groups.cluster_and_groups import (
     named,
 )
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
-from toolkit.cli.output import printable, write_frame, write_problems
+from toolkit.cli.output import echo_error, printable, write_frame, write_problems
 from toolkit.errors import NotFound, ToolkitError, UsageError
 from toolkit.model import Cluster, Group, GroupType, Member, TopicPartition
 from toolkit.model.names import ExactName, typed_name
@@ -47,7 +47,8 @@ def run(given: dict[str, Any]) -> int:
     snapshot = report.facts
     missing = exactly(snapshot, given["groups"])
     if missing and not snapshot.groups:
-        raise _not_found(missing[0], cluster)
+        write_problems([snapshot])
+        raise snapshot.no_such_group(missing[0])
     shares = _share_groups(snapshot.groups) if kind == "offsets" else []
     if shares and len(shares) == len(snapshot.groups):
         raise _has_no_offsets(shares[0], given["fleet"])
@@ -61,9 +62,9 @@ def run(given: dict[str, Any]) -> int:
             _tell_without_rows(report)
     write_problems([snapshot])
     for name in missing:
-        click.echo(f"error: {_not_found(name, cluster)}", err=True)
+        echo_error(snapshot.no_such_group(name))
     for name in shares:
-        click.echo(f"error: {_has_no_offsets(name, given['fleet'])}", err=True)
+        echo_error(_has_no_offsets(name, given["fleet"]))
     return PARTLY if missing or shares or snapshot.read_errors else 0
 
 
@@ -84,11 +85,6 @@ def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagRepor
     problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in group_ids)
     narrowed = replace(snapshot, groups=tuple(groups), commits=commits, problems=problems)
     return LagReport(narrowed)
-
-
-def _not_found(name: str, cluster: Cluster) -> NotFound:
-    hint = "'offsetbook consumer-groups --list' shows the names"
-    return NotFound(f"cluster {cluster.name} has no group {printable(name)!r}", hint=hint)
 
 
 def _share_groups(groups: Sequence[Group]) -> list[str]:
@@ -267,7 +263,8 @@ def paused_partitions(given: dict[str, Any]) -> int:
     facts, frame = report.facts, report.rows
     missing = exactly(facts, names)
     if missing and not facts.groups:
-        raise NotFound(f"no group is called {printable(missing[0])!r} in cluster {cluster.name}")
+        write_problems([facts])
+        raise facts.no_such_group(missing[0])
     frame = frame[frame["group"].isin(names)] if names else frame
     if given["output"] == "table":
         click.echo()
@@ -276,7 +273,7 @@ def paused_partitions(given: dict[str, Any]) -> int:
         write_frame(frame, given["output"])
     write_problems([facts])
     for name in missing:
-        click.echo(f"error: no group is called {printable(name)!r}", err=True)
+        echo_error(facts.no_such_group(name))
     return PARTLY if missing or facts.problems else 0
 
 

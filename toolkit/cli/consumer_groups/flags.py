@@ -109,7 +109,7 @@ OPTIONS: tuple[Option, ...] = (
     *LOOKING,
     *TOPICS,
     *(option for option in (*MODE_FLAGS, *SCOPE) if not _names(option) & WITHOUT),
-    past_end_option("latest"),
+    past_end_option(None),
     HOLD_FOR,
     PREFER,
     FORCE,

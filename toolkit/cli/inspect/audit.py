@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolkit.cli.options import FLEET, OUTPUT, cluster_option, group_names_option
-from toolkit.errors import NotFound
+from toolkit.errors import NotFound, StateFileError
 
+if TYPE_CHECKING:
+    from toolkit.report.audit_report import AuditReport
+
+PARTLY = 4
 STATE = click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
@@ -35,19 +40,71 @@ def command() -> None:
 @FLEET
 @STATE
 @cluster_option("Only runs on this cluster.")
-@group_names_option("Only runs that changed this group; repeatable.")
+@group_names_option("Only runs that changed this group; names and shell patterns; repeatable.")
 @click.option("--changes", is_flag=True, help="One row per change instead of one per run.")
 @OUTPUT
 def list_runs(*, changes: bool, output: str, **given: Any) -> None:
     """List runs, newest first: user, reason, result, and the run id for 'offsetbook undo'."""
-    from toolkit.cli.output import write_rows
+    from toolkit.cli.output import echo_error, write_rows
     from toolkit.journeys.audit import audit
 
     report = audit(_state(given), cluster=given["cluster"] or "", groups=given["groups"])
+    errors: list[NotFound] = []
     if not report.exists:
         click.echo(report.summary, err=True)
+    elif report.is_removed:
+        raise StateFileError(
+            f"nothing is left of the audit log in {report.state} but its end",
+            hint="'offsetbook audit verify' tells how many entries are missing",
+        )
+    else:
+        report = _of_cluster(report, given["fleet"])
+        errors = _missing_groups(report)
     rows, first = (report.change_rows, FIRST_OF_CHANGES) if changes else (report.run_rows, FIRST)
     write_rows(rows, output, important=first)
+    for error in errors:
+        echo_error(error)
+    sys.exit(PARTLY if errors else 0)
+
+
+def _of_cluster(report: AuditReport, fleet_file: Path | None) -> AuditReport:
+    """
+    Return the report, with the name that the fleet file has for a cluster's address.
+
+    Raises NotFound for a cluster that neither the log nor the fleet file has.
+    """
+    if report.cluster in {"", *report.all_clusters}:
+        return report
+    from toolkit.storage.fleet_file import fleet_file_in_use, load_fleet
+
+    if ":" in report.cluster:
+        from toolkit.journeys.cluster_access import cluster_at
+
+        cluster = cluster_at(report.cluster, fleet_file).name
+        if cluster != report.cluster:
+            return replace(report, cluster=cluster)
+    path = fleet_file_in_use(fleet_file)
+    if path is None or report.cluster not in load_fleet(path):
+        known = ", ".join(sorted(report.all_clusters))
+        hint = f"use one of: {known}" if known else ""
+        raise NotFound(f"no run of cluster {report.cluster!r} is in the audit log", hint=hint)
+    return report
+
+
+def _missing_groups(report: AuditReport) -> list[NotFound]:
+    """Return an error for each group that no run changed; raises it where there is no other."""
+    from toolkit.model.groups import names_meant
+    from toolkit.model.names import did_you_mean, shown_name
+
+    known = report.all_groups if report.groups else frozenset[str]()
+    errors = [
+        NotFound(f"group {shown_name(name)}: no run changed it{did_you_mean(name, known)}")
+        for name in report.groups
+        if not names_meant(name, known)
+    ]
+    if errors and len(errors) == len(report.groups):
+        raise errors[0]
+    return errors
 
 
 @command.command("verify")

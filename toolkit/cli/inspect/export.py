@@ -29,17 +29,15 @@ PARTLY = 4
     "--format",
     "form",
     type=click.Choice(["json", "csv"]),
-    default="json",
-    show_default=True,
     help=(
         "json includes cluster, metadata and leader epochs; csv is the format of "
-        "kafka-consumer-groups.sh."
+        "kafka-consumer-groups.sh. Default: csv for a file named .csv, else json."
     ),
 )
 @FORCE
 @QUIET
 @click.argument("out", type=output_path())
-def command(*, form: str, out: Path, force: bool, **given: Any) -> None:
+def command(*, form: str | None, out: Path, force: bool, **given: Any) -> None:
     """Export the committed offsets of groups in any state to the file OUT; - is stdout."""
     from toolkit.cli.command_target import opened, required_groups
     from toolkit.cli.output import write_problems
@@ -51,7 +49,7 @@ def command(*, form: str, out: Path, force: bool, **given: Any) -> None:
     groups = required_groups(command)
     with opened(command) as access:
         saved, facts = export(access, groups)
-    is_json = form == "json"
+    is_json = form == "json" if form else out.suffix.lower() != ".csv"
     text = json_text(saved) if is_json else csv_text(saved.commits, with_group=len(saved.types) > 1)
     write_output_file(out, text)
     if not command.quiet:

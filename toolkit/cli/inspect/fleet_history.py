@@ -9,6 +9,7 @@ import click
 
 from toolkit.cli.options import OUTPUT, WholeNumber
 from toolkit.cli.output import write_frame
+from toolkit.errors import NotFound
 
 if TYPE_CHECKING:
     from toolkit.spark.history import History
@@ -54,6 +55,11 @@ def expire(root: str, keep_days: int) -> None:
 
 
 def _history(root: str) -> History:
-    from toolkit.spark.history import History
+    from toolkit.spark.history import RUNS, History
 
-    return History(root)
+    history = History(root)
+    if history.open(RUNS) is None:  # of a wrong address nothing would ever be removed
+        raise NotFound(
+            f"no history at {root}", hint="'offsetbook fleet-lag --history URL' begins one"
+        )
+    return history

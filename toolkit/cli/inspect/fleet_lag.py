@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT, QUIET, groups_option
 from toolkit.cli.output import echo_error, printable, write_frame
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound
+from toolkit.model.groups import names_meant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +95,7 @@ def command(  # noqa: PLR0913 - one a flag
         ).frames
     finally:
         line.clear()
-    frame, missing = _chosen(getattr(frames, show), groups)
+    frame, missing = _chosen(getattr(frames, show), frames.groups, groups)
     unread = frames.problems.to_dict("records")
     errors = [_not_found(name, is_known=not unread) for name in missing]
     if errors and not unread and len(errors) == len(groups):
@@ -107,17 +109,17 @@ def command(  # noqa: PLR0913 - one a flag
     sys.exit(4 if unread or errors else 0)
 
 
-def _chosen(frame: pd.DataFrame, names: tuple[str, ...]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of groups that match one of the names, and the names without any."""
-    from toolkit.model import Group, GroupState, GroupType, select_groups
-
+def _chosen(
+    frame: pd.DataFrame, every_group: pd.DataFrame, names: tuple[str, ...]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of groups that match one of the names, and the names without any group."""
     if not names:
         return frame, []
-    groups = [
-        Group(name, GroupType.UNKNOWN, GroupState.UNKNOWN) for name in frame["group"].unique()
-    ]
-    chosen, missing = select_groups(groups, names)
-    return frame[frame["group"].isin([group.group_id for group in chosen])], missing
+    # A group that has no leftovers, for example, is still one.
+    known = {*every_group["group"], *frame["group"]}
+    meant = {name: names_meant(name, known) for name in names}
+    missing = [name for name, found in meant.items() if not found]
+    return frame[frame["group"].isin({*chain.from_iterable(meant.values())})], missing
 
 
 def _not_found(name: str, *, is_known: bool) -> NotFound:

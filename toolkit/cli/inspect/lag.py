@@ -14,12 +14,11 @@ from toolkit.cli.inspect.groups import FIRST_OF_PARTITIONS
 from toolkit.cli.options import CommandScope, Duration, scope_options
 from toolkit.cli.output import echo_error, few_names, problem_lines, write_tables
 from toolkit.cli.reading import FleetReading, read_clusters
-from toolkit.errors import NotFound
+from toolkit.errors import ToolkitError
 from toolkit.model.rows import concatenated
 from toolkit.model.times import parse_duration
 
 if TYPE_CHECKING:
-    from toolkit.errors import ToolkitError
     from toolkit.report.lag_report import LagReport
 
 # What gets room first on a narrow terminal; the changes are there with --watch.
@@ -116,11 +115,11 @@ class LagCommand:
         watch(read, interval_s, display_for(self.scope.output, interval_s, self.first))
 
     def _read_again(self, scope: CommandScope, errors: list[str]) -> FleetReading[LagReport]:
-        """Read with errors as lines; a group that has ended since the first reading is one."""
+        """Read with errors as lines; since the first reading, a group may have ended, say."""
         try:
             return self.read(scope, lambda error: errors.append(f"error: {error}"))
-        except NotFound as exc:
-            if scope is self.scope:  # the first reading: a name that is wrong
+        except ToolkitError as exc:
+            if scope is self.scope:  # the first reading: what was asked for is wrong
                 raise
             errors.append(f"error: {exc}")
             return FleetReading()

@@ -42,13 +42,14 @@ def command(scope: CommandScope) -> None:
     ]
     tables = [result.offset_rows for result in found]
     write_tables(tables, scope.output, most="lag", important=FIRST)
+    code = reading.exit_code()
     if not scope.quiet:
         for result in found:
             _tell_skipped(result.skipped)
-        if not any(list(table.rows) for table in tables) and reading.reports:
+        if code == 0 and not any(list(table.rows) for table in tables):  # else there may be some
             click.echo("no unsubscribed offsets found", err=True)
     write_problems(reading.snapshots)
-    sys.exit(reading.exit_code())
+    sys.exit(code)
 
 
 def _tell_skipped(skipped: Rows) -> None:

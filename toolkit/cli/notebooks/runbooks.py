@@ -13,7 +13,9 @@ from toolkit.errors import UsageError
 
 
 @click.command("runbooks")
-@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.argument(
+    "folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
 @click.option("--write", is_flag=True, help="Update the list in the folder's README.md.")
 @OUTPUT
 def command(*, folder: Path | None, write: bool, output: str) -> None:

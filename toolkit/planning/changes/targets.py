@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from toolkit.errors import NotFound, UsageError
-from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition, Unread
 from toolkit.model.names import shown_name
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Finding, Position, Severity
@@ -276,7 +276,10 @@ def parse_target(
         return WITHOUT_VALUE[mode]()
     if mode in WITH_NUMBER:
         if not NUMBER.fullmatch(value):
-            raise UsageError(f"{mode} needs a whole number, not {value!r}", hint=f"write {mode} 10")
+            raise UsageError(
+                f"{mode} needs a whole number of at most 19 digits, not {value!r}",
+                hint=f"write {mode} 10",
+            )
         return WITH_NUMBER[mode](int(value))
     if mode in BY_TIME:
         return _by_time(mode, value, now, past_end)
@@ -376,13 +379,16 @@ def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets
     """
     Return a target from what another group has committed.
 
-    Raises NotFound for a group without commits, and BrokerRefused where one could not be read.
+    Raises NotFound for a group that does not exist or has no commits, and BrokerRefused where that
+    could not be read.
     """
     if any(problem.group_id == group_id and problem.hides_commits for problem in snapshot.problems):
         refuse_unread_commits(snapshot, group_id)
     commits = {
         TopicPartition(c.topic, c.partition): c for c in snapshot.commits if c.group_id == group_id
     }
+    if any(p.what is Unread.GROUP and p.group_id == group_id for p in snapshot.problems):
+        raise snapshot.no_such_group(group_id)
     if not commits:
         refuse_unread_commits(snapshot, group_id)
         raise NotFound(

@@ -241,6 +241,12 @@ def has_log(state: Path) -> bool:
     return any(path.exists() for path in (state / LOG, state / HEAD, *earlier_files(state)))
 
 
+def is_removed(state: Path) -> bool:
+    """Whether there is the end of a log, and nothing of the log itself."""
+    files = (state / LOG, *earlier_files(state))
+    return has_log(state) and not any(path.exists() and path.stat().st_size for path in files)
+
+
 def read(state: Path, runs: Collection[str] | None = None) -> Iterator[AuditEntry]:
     """
     Yield the entries of the log in its order, or those of some runs; none where there is no log.

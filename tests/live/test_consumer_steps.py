@@ -208,6 +208,26 @@ def test_an_evicted_owner_is_waited_for_until_its_session_has_expired(
     assert after_s <= group.clock < after_s + 20
 
 
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_who_takes_part_in_a_rebalance_later_is_not_evicted(*, is_busy: bool) -> None:
+    """Busy since the capture is who has owed the same for half of the time."""
+    owner, others = reader("a", 0, 2, 3), (reader("b", 4, 5), reader("c"))
+    owing = [replace(owner, target=orders(0, 2)), others[0], replace(others[1], target=orders(3))]
+    hold, group = ConsumerHold(patience_s=10), Coordinator(readers=[reader("a", *range(6))])
+    hold.capture(group, orders(1))
+    begun = group.clock
+    group.requests.clear()
+
+    while group.clock < begun + 12:
+        is_late = is_busy or group.clock > begun + 9
+        group.readers = owing if is_late else [owner, *others]
+        hold.keep(group)
+        group.sleep(1)
+
+    leaving = {beat.member_id for beat in group.heartbeats if beat.epoch == LEAVE_EPOCH}
+    assert ({"a"} if is_busy else set()) == leaving
+
+
 def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
     """Ctrl-C while members of ours leave does not leave them behind."""
     group = Coordinator(readers=[reader("a", *range(6))])

@@ -9,7 +9,7 @@ import pytest
 from facts import NOON
 from held import classic, facts, holder, reader
 
-from toolkit.errors import BrokerRefused
+from toolkit.errors import BrokerRefused, Interrupted, OutcomeNotRecorded, PartlyApplied
 from toolkit.model import (
     Cluster,
     Group,
@@ -22,10 +22,12 @@ from toolkit.model import (
 )
 from toolkit.operate.apply import AppliedPlan
 from toolkit.operate.move import _Mover
+from toolkit.operate.reconcile_runs import InterruptedRun
 from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Result, StepOutcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
 from toolkit.planning.changes.targets import ToOffset
+from toolkit.storage.audit import RunInfo, intent_entry
 from toolkit.storage.state_folder import Operator
 
 PLACE = TopicPartition("orders", 1)
@@ -144,3 +146,55 @@ def test_what_is_not_paused_any_more_is_not_released(mover: Mover, planned: Plan
     mover.release(planned)
 
     assert frozenset() == mover.held
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (None, "while the offsets were moved: whether they were is not known"),
+        (ChangeStatus.DONE, "in run run: 1 done"),
+    ],
+)
+def test_a_move_that_is_cut_off_is_not_told_as_one_that_moved_nothing(
+    mover: Mover, planned: PlannedMove, found: ChangeStatus | None, told: str
+) -> None:
+    """The second Ctrl-C ends a part at once; what it did is known if the resume has found it."""
+    assert isinstance(mover.stopped(), Interrupted)
+    mover.exact = planned.plan
+    if found:
+        run = RunInfo("run", "ana", "desk", "why", ())
+        done = Outcome("run", "f", NOON, NOON, (replace_action(resumed(found).steps[0]),))
+        mover.interrupted.append(InterruptedRun(intent_entry(planned.plan, run, NOON), done))
+
+    error = mover.stopped()
+
+    assert isinstance(error, PartlyApplied)
+    assert told in error.problem
+
+
+def replace_action(step: StepOutcome) -> StepOutcome:
+    """Return the outcome of a step as one of a move."""
+    return replace(step, action=Action.MOVE)
+
+
+def test_a_failed_resume_hides_no_error_of_before(mover: Mover, planned: PlannedMove) -> None:
+    """That the offsets are moved, and not recorded, is what the user has to know."""
+    mover.sees = seen(problem=Problem(Unread.GROUPS, "no answer"))
+
+    mover.release_at_last(planned, OutcomeNotRecorded("moved; the disk is full"))
+
+    with pytest.raises(BrokerRefused):
+        mover.release_at_last(planned, None)
+
+
+def test_a_pause_that_ended_before_is_known_at_the_resume(
+    mover: Mover, planned: PlannedMove
+) -> None:
+    """The application may have read on from where it was: no commit shows that it did not."""
+    other = TopicPartition("orders", 2)
+    mover.held = frozenset({PLACE, other})
+    mover.sees = HELD
+
+    assert mover.plan_release(planned)
+
+    assert {other} == mover.unheld

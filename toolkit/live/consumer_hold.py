@@ -71,7 +71,9 @@ class ConsumerHold:
         self._patience_s = patience_s
         self._holders: dict[TopicPartition, Holder] = {}
         self._published = ""
-        self._evict_at = math.inf  # when members that the capture has made late are evicted
+        # When members that the capture has made late are looked for; and evicted if still so.
+        self._look_at = self._evict_at = math.inf
+        self._late: dict[str, frozenset[TopicPartition]] = {}
 
     @property
     def held(self) -> frozenset[TopicPartition]:
@@ -94,6 +96,7 @@ class ConsumerHold:
             former, holders = self._capture(new, pool)
             self._holders |= {holder.place: holder for holder in holders}
             self._evict_at = channel.now() + self._patience_s
+            self._look_at = self._evict_at - self._patience_s / 2
             self._until_known(channel, former)
         except BaseException as exc:
             self._holders = {p: one for p, one in self._holders.items() if p not in new}
@@ -176,15 +179,20 @@ class ConsumerHold:
         if channel.now() >= self._evict_at:
             self._evict_at = math.inf
             self._evict_late(channel)
+        elif channel.now() >= self._look_at:
+            self._look_at = math.inf
+            self._late = late_members(channel.ask(DescribeConsumer()))
 
     def _evict_late(self, channel: RecipeChannel) -> None:
         """
         Evict members that are busy since the capture, and keep others from what those should have.
 
-        When our other members left, partitions were shared out again, also what a busy one has.
+        When our other members left, partitions were shared out again, also what a busy one has. One
+        that owes the same as half the time before is busy; others take part in a rebalance.
         """
         late = late_members(channel.ask(DescribeConsumer()))
-        together(channel, [leave(member_id) for member_id in late])
+        busy = [name for name, places in late.items() if places & self._late.get(name, frozenset())]
+        together(channel, [leave(member_id) for member_id in busy])
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Give partitions back; their members get them with their next heartbeat."""

@@ -177,9 +177,9 @@ def is_being_captured(
     )
 
 
-def late_members(facts: ConsumerFacts) -> list[str]:
+def late_members(facts: ConsumerFacts) -> dict[str, frozenset[TopicPartition]]:
     """
-    Return the ids of members that have not revoked what others are meant to have.
+    Return the ids of members that have not revoked what others are meant to have, and that.
 
     They are busy with what they polled, or have not heard of it yet. The coordinator waits for them
     up to their rebalance timeout, 5 min by default, and the member that is meant to have it waits,
@@ -187,7 +187,9 @@ def late_members(facts: ConsumerFacts) -> list[str]:
     """
     readers = [member for member in facts.members if member.client_id != HOLDER_CLIENT_ID]
     meant = Counter(place for member in facts.members for place in member.target)
-    return [one.member_id for one in readers if any(meant[p] for p in one.assigned - one.target)]
+    owed = {one.member_id: one.assigned - one.target for one in readers}
+    late = {name: frozenset(p for p in places if meant[p]) for name, places in owed.items()}
+    return {name: places for name, places in late.items() if places}
 
 
 def _topics_of(member: DescribedConsumerMember) -> frozenset[str]:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.errors import Blocked, BrokerRefused, Interrupted, ToolkitError
+from toolkit.errors import Blocked, BrokerRefused, Interrupted, PartlyApplied, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
@@ -87,10 +87,9 @@ def move(
                 mover.hold_move_release(again)
             except ToolkitError as exc:
                 mover.note(again.plan, f"it could not be moved again: {exc.problem}")
-    except KeyboardInterrupt:  # between two parts, which defer it
+    except KeyboardInterrupt:  # between two parts, or the second one in a part
         if not mover.moved:
-            told = f"{STOPPED}: nothing was moved, and what it paused is resumed"
-            raise Interrupted(told) from None
+            raise mover.stopped() from None
         mover.interrupted_by = STOPPED
     return AppliedPlan(mover.outcome, [], tuple(mover.interrupted))
 
@@ -111,6 +110,21 @@ class _Mover:
     moved: dict[TopicPartition, Result] = field(default_factory=dict)
     held: frozenset[TopicPartition] = frozenset()  # what this move has paused, or may have
     interrupted_by: str = ""
+    unheld: set[TopicPartition] = field(default_factory=set)  # resumed before this move did so
+
+    def stopped(self) -> ToolkitError:
+        """Return what to say of a move that was stopped before its result was known."""
+        if self.exact is None:
+            return Interrupted(f"{STOPPED}: nothing was moved, and what it paused is resumed")
+        for run in self.interrupted:  # as the resume has found it
+            if run.intent.fingerprint == self.exact.fingerprint:
+                name, summary = run.outcome.run_id, run.outcome.summary
+                hint = f"'offsetbook undo {name}' undoes it"
+                return PartlyApplied(f"{STOPPED} in run {name}: {summary}", hint=hint)
+        return PartlyApplied(
+            f"{STOPPED} while the offsets were moved: whether they were is not known",
+            hint="the next command compares the run with the cluster",
+        )
 
     @property
     def group_id(self) -> str:
@@ -134,7 +148,7 @@ class _Mover:
                 # On any error from here on, the partitions are released: by a logged plan or, if
                 # that fails, by cutting off the keeper.
                 afterwards.callback(self.terminate_keepers)
-                afterwards.callback(self.release_at_last, planned)
+                afterwards.push(lambda _type, exc, _trace: self.release_at_last(planned, exc))
                 self.held = frozenset(change.partition for _, change in pause.changes)
                 if not self.hold(pause):
                     return
@@ -143,8 +157,8 @@ class _Mover:
             if not (pause and pause.steps):  # else the pause was as young, and of these topics
                 exact = replace(exact, made_at=planned.plan.made_at)
             if exact.steps:
-                applied = self.apply(exact)
                 self.exact = self.exact or exact
+                applied = self.apply(exact)
                 if pause:
                     held = {change.partition for _, change in pause.changes}
                     self.release_and_watch(planned, _moved_offsets(exact, facts), facts, held)
@@ -201,6 +215,10 @@ class _Mover:
             return
         for place, seen in watch.partitions.items():
             self.moved[place] = judged(self.moved[place], seen, ended)
+            if place in self.unheld and self.moved[place].status is ChangeStatus.DONE:
+                why = f"moved to {seen.moved.target}, but its pause had ended before it was resumed"
+                status = ChangeStatus.NOT_CONFIRMED
+                self.moved[place] = replace(self.moved[place], status=status, why=why)
 
     def watch(
         self, connection: Connection, moved: Mapping[TopicPartition, MovedOffset], facts: Snapshot
@@ -305,17 +323,18 @@ class _Mover:
             resume = plan_resume(facts, group=self.group_id, topics=scopes, by=here)
             why = [one.why for one in resume.findings if one.severity is Severity.BLOCK]
             if resume.steps or not why:
+                self.unheld |= {place for place in mine if place not in paused}
                 return resume if resume.steps else None
             if time.monotonic() > give_up_at:
                 raise BrokerRefused(f"what is paused cannot be seen: {why[0]}")
             time.sleep(LOOK_EVERY_S)
 
-    def release_at_last(self, planned: PlannedMove) -> None:
-        """Release what is still held; if that fails, the results of earlier steps stay."""
+    def release_at_last(self, planned: PlannedMove, error: BaseException | None) -> None:
+        """Release what is still held; if that fails, an error or results of before stay."""
         try:
             self.release(planned)
         except ToolkitError as exc:
-            if not self.moved:
+            if not self.moved and error is None:
                 raise
             words = f"not resumed by a plan, so its keeper is ended: {exc.problem}"
             for place, one in self.moved.items():

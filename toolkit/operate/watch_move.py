@@ -31,7 +31,7 @@ class MoveWatch:
         self.partitions = {place: Continuation(one) for place, one in moved.items()}
         self.commits = GroupCommits(connection, group.group_id)
         self.since: dict[TopicPartition, float] = {}  # when a reader was seen to have it
-        self.is_at_rest = False
+        self.shows_owners = self.is_at_rest = False
 
     def overwritten_while_held(self) -> list[TopicPartition]:
         """Return the partitions that have another committed offset than they were moved to."""
@@ -75,9 +75,9 @@ class MoveWatch:
             if place not in self.partitions:
                 continue
             had_s = began - self.since[place] if place in self.since else None
-            if had_s is None and (place in assigned or not self.is_at_rest):
-                # It was assigned since the last sample, before or after this commit; while a group
-                # rebalances, its description does not show the owners.
+            if had_s is None and (place in assigned or not self.shows_owners):
+                # It was assigned since the last sample, before or after this commit; while a
+                # classic group rebalances, its description does not show the owners.
                 had_s = 0
             self.partitions[place].every_commit &= self.commits.has_every_commit
             self.partitions[place].add(
@@ -96,7 +96,12 @@ class MoveWatch:
         """Return what readers have now."""
         found = describe_groups(self.connection, [self.group])
         groups = [one for one in found if isinstance(one, Group)]
-        self.is_at_rest = any(one.state is GroupState.STABLE for one in groups)
+        is_stable = any(one.state is GroupState.STABLE for one in groups)
+        self.shows_owners = is_stable or any(one.type is GroupType.CONSUMER for one in groups)
+        # While anything is paused, a KIP-848 group is never Stable.
+        self.is_at_rest = is_stable or any(
+            one.state is GroupState.RECONCILING and one.paused for one in groups
+        )
         return frozenset(p for g in groups for member in g.readers for p in member.assignment)
 
     def _is_clear(self) -> bool:

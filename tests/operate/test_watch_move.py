@@ -1,0 +1,63 @@
+"""What the commits after a move show, without a broker."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from toolkit.kafka_io.offsets_topic.commit_follower import NewCommit
+from toolkit.model import HOLDER_CLIENT_ID, Group, GroupState, GroupType, Member, TopicPartition
+from toolkit.model.groups import Subscription
+from toolkit.operate import watch_move
+from toolkit.operate.watch_move import MoveWatch
+from toolkit.planning.holds.continuation import MovedOffset, MoveEvidence
+
+PLACE, PAUSED = TopicPartition("orders", 1), TopicPartition("orders", 2)
+HOLDER = Member(
+    "!h", HOLDER_CLIENT_ID, "/10.0.0.9", Subscription(), assignment=(PAUSED,), holds=(PAUSED,)
+)
+
+
+class Commits:
+    """The commits of a group that are seen at the next look."""
+
+    has_every_commit = True
+
+    def __init__(self, *_: object) -> None:
+        self.new = [NewCommit(PLACE, 1001, 0)]  # of a record that the last owner had in its hands
+
+    def mark(self) -> None:
+        """Read up to here."""
+
+    def read(self) -> list[NewCommit]:
+        """Return them."""
+        return self.new
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "evidence", "is_at_rest"),
+    [
+        (GroupType.CONSUMER, GroupState.STABLE, MoveEvidence.OVERWRITTEN, True),
+        (GroupType.CONSUMER, GroupState.RECONCILING, MoveEvidence.OVERWRITTEN, True),
+        (GroupType.CLASSIC, GroupState.STABLE, MoveEvidence.OVERWRITTEN, True),
+        (GroupType.CLASSIC, GroupState.COMPLETING_REBALANCE, MoveEvidence.UNCLEAR, False),
+    ],
+)
+def test_a_late_commit_is_known_where_owners_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+    kind: GroupType,
+    state: GroupState,
+    evidence: MoveEvidence,
+    *,
+    is_at_rest: bool,
+) -> None:
+    """A KIP-848 group shows them in every state, and is never Stable while something is paused."""
+    group = Group("payments", kind, state, members=(HOLDER,))
+    monkeypatch.setattr(watch_move, "GroupCommits", Commits)
+    monkeypatch.setattr(watch_move, "describe_groups", lambda *_: [group])
+    watch = MoveWatch(None, group, {PLACE: MovedOffset(500, 1000, 90_000)})  # type: ignore[arg-type]
+
+    watch._look(time.monotonic() - 0.5)
+
+    assert (evidence, is_at_rest) == (watch.partitions[PLACE].evidence, watch.is_at_rest)

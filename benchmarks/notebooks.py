@@ -46,7 +46,7 @@ widgets.group_picker(frame)"""
 # Those that only read, and what they are asked beside the fleet file.
 NOTEBOOKS: dict[int, dict[str, Any]] = {
     10: {"clusters": ["eu"]},
-    20: {"cluster": "eu"},
+    20: {"clusters": ["eu"]},
     30: {"clusters": ["eu"]},
     40: {"cluster": "eu", "groups": ["payments"], "topics": ["orders.created:0"]},
     90: {"cluster": "eu", "groups": ["fraud-check"]},

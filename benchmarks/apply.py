@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from results import say
 from small_options import parse_options
-from snapshot import TOOL, Case, Run, fill, run_once, say, surroundings, table
+from snapshot import TOOL, Case, Run, fill, run_once, surroundings, table
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster

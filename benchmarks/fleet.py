@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import struct
 import subprocess
 import sys
@@ -23,8 +21,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, Self
@@ -32,7 +28,8 @@ from typing import Any, NamedTuple, Self
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from reading import OFFSETS_TOPIC, _make_offsets_topic, _text, say
+from reading import OFFSETS_TOPIC, _make_offsets_topic, _text
+from results import machine, median_of, say, spread
 from small_options import parse_options
 from snapshot import TOOL
 
@@ -330,8 +327,8 @@ def _whole(shape: Shape, turns: Sequence[Turn], again: Sequence[Turn]) -> Iterat
     rows = {"first run": turns[:1], "warm": turns[1:], "warm, a history with nothing new": again}
     for name, taken in rows.items():
         yield (
-            f"| {name} | {_spread([turn.wall_s for turn in taken])} "
-            f"| {_spread([turn.cpu_s for turn in taken])} "
+            f"| {name} | {spread([turn.wall_s for turn in taken], '.1f')} "
+            f"| {spread([turn.cpu_s for turn in taken], '.1f')} "
             f"| {max(turn.peak_mib for turn in taken):,.0f} |"
         )
 
@@ -350,26 +347,15 @@ def _beside_tool(rounds: int) -> Iterator[str]:
     ):
         wall_s = [turn.wall_s for turn in taken]
         yield (
-            f"| {name} | {_spread(wall_s)} | {_spread([turn.cpu_s for turn in taken])} "
+            f"| {name} | {spread(wall_s, '.1f')} | {spread([turn.cpu_s for turn in taken], '.1f')} "
             f"| {max(turn.peak_mib for turn in taken):,.0f} | {median(wall_s) / tool_s:.2f} |"
         )
 
 
-def _spread(values: Sequence[float]) -> str:
-    if len(values) == 1:
-        return f"{values[0]:.1f}"
-    return f"{median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
-
-
 def _surroundings(rounds: int) -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "confluent-kafka"))
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
-        f"Median (lowest–highest) of {rounds} warm runs, {datetime.now(UTC):%Y-%m-%d}. "
-        f"Apache Kafka {VERSION}, Python {platform.python_version()}, {packages}; "
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
-        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, load average {load} "
-        "(brokers and job share the machine)."
+        f"{median_of(f'{rounds} warm runs')} Apache Kafka {VERSION}, "
+        f"{machine('pyspark', 'confluent-kafka')} (brokers and job share the machine)."
     )
 
 

@@ -33,7 +33,7 @@ import psutil
 import pyspark
 from fleet import OFFSETS_PARTITIONS, Shape, _surroundings, _until_loaded, fill
 from kafka.protocol.producer import ProduceRequest
-from reading import say
+from results import say
 from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection

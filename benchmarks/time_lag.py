@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import random
 import subprocess
 import sys
@@ -24,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -33,8 +30,8 @@ import numpy as np
 import pandas as pd
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from results import machine, say, spread
 from small_options import parse_options
-from snapshot import say
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -252,7 +249,8 @@ def report(
         f"{datetime.now(UTC):%Y-%m-%d}."
     )
     yield ""
-    yield from machine()
+    versions = machine("kafka-python", "confluent-kafka")
+    yield f"Apache Kafka {VERSION}, {versions} (broker and reader share the machine)."
     yield ""
     cells = ("", "rounds", "requests", "look-ups", "records read", "wall s", "CPU s", "unknown")
     yield f"| {' | '.join(cells)} | outside the bound |"
@@ -261,7 +259,7 @@ def report(
         one = first[way]
         walls, cpus = ([run[key] for run in taken] for key in ("wall_s", "cpu_s"))
         told = [f"{one[key]:,}" if key in one else "–" for key in COUNTS]
-        told += [_spread(walls), _spread(cpus), f"{one['unknown']:,}", str(one["outside"])]
+        told += [spread(walls), spread(cpus), f"{one['unknown']:,}", str(one["outside"])]
         yield f"| {way} | {' | '.join(told)} |"
     scale = first["reading"]["times_the_sample"]
     length_s = scale * median(run["wall_s"] for run in runs["reading"])
@@ -280,22 +278,8 @@ def report(
         yield f"| {way}, bound | {_shares(first[way]['bound_share'])} |"
 
 
-def machine() -> Iterator[str]:
-    """Yield on what it was measured."""
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    packages = ", ".join(f"{name} {version(name)}" for name in ("kafka-python", "confluent-kafka"))
-    yield (
-        f"Apache Kafka {VERSION}, Python {platform.python_version()}, {packages}; "
-        f"{os.cpu_count()} CPUs, load average {load} (broker and reader share the machine)."
-    )
-
-
 def _shares(values: Sequence[float]) -> str:
     return " | ".join(f"{100 * value:.2f} %" for value in values)
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{median(values):.2f} ({min(values):.2f}–{max(values):.2f})"
 
 
 def _options() -> argparse.Namespace:

@@ -168,8 +168,9 @@ def looking_up(
     for place, offsets in wanted.items():
         near = points_around(times.points[place], set(offsets))
         for offset in offsets:
-            at = read.get((place, offset))
-            cells.append((place, offset, near[offset], True if at else None, at))
+            record = read.get((place, offset))
+            known = (record.found, record.at) if record else (None, None)
+            cells.append((place, offset, near[offset], *known))
     columns = ["place", "committed", "points", "record_found", "record_at"]
     table = pd.DataFrame(cells, columns=columns)
     table = table.assign(
@@ -200,7 +201,7 @@ def reading(
     chosen = chooser.sample(everything, min(sample, len(everything)))
     read = read_first_records(cluster, chosen, most=sample)
     table = pd.DataFrame(list(read), columns=["place", "committed"])
-    waited = [(plan.now - at).total_seconds() if at else None for at in read.values()]
+    waited = [(plan.now - one.at).total_seconds() if one.at else None for one in read.values()]
     table = table.assign(time_lag_s=waited, time_lag_error_s=0.0, lag=1, time_lag_method="record")
     # What positions share is read once, also by this way.
     share = len(set(everything)) / len(set(chosen))

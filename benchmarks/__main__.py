@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import ast
 import os
-import platform
 import re
 import signal
 import subprocess
@@ -28,7 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
+from results import machine
 
 from toolkit.sandbox.jars import VERSION
 
@@ -118,7 +117,7 @@ def _run(script: Path, words: Sequence[str]) -> Result:
 def _document(results: Sequence[Result], load: float) -> Iterator[str]:
     yield "# Results of all benchmarks"
     yield ""
-    yield f"{_surroundings()}, load average {load:.1f} before the first one."
+    yield f"{_surroundings()} at the end, {load:.1f} before the first one."
     yield ""
     yield _line(COLUMNS)
     yield "|---" * len(COLUMNS) + "|"
@@ -153,12 +152,9 @@ def _surroundings() -> str:
         text=True,
         check=False,
     ).stdout.strip()
-    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return (
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, offsetbook {version('offsetbook')} at "
-        f"{commit or 'an unknown commit'}. Apache Kafka {VERSION}, Python "
-        f"{platform.python_version()}, {packages}; {platform.system()} {platform.machine()}, "
-        f"{os.cpu_count()} CPUs, {psutil.virtual_memory().total / 2**30:.0f} GiB"
+        f"{commit or 'an unknown commit'}. Apache Kafka {VERSION}, {machine(*PACKAGES)}"
     )
 
 

@@ -6,7 +6,7 @@ fresh process; after each run all committed offsets are read back and must be wh
 
     tool      kafka-consumer-groups --reset-offsets --all-groups --to-offset N --execute
     command   offsetbook consumer-groups with the same flags, and its overrides
-    apply     toolkit.apply_plan alone, of a plan that was made before
+    apply     `apply_plan` alone, of a plan that was made before
 
 The tool writes. The other two look again, save what was there, record, write, read back and record.
 """
@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from results import say
 from small_options import parse_options
-from snapshot import TOOL, Case, Run, fill, run_once, say, surroundings, table
+from snapshot import TOOL, Case, Run, fill, run_once, surroundings, table
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
@@ -53,7 +54,7 @@ target = ToOffset(int(offset))
 plan = plan_reset(facts, target, groups=["*"])
 approval = Approval(plan.fingerprint, "benchmark", overrides)
 began, cpu = time.perf_counter(), time.process_time()
-outcome = apply_plan(plan, cluster, approval, state=Path(state))
+outcome = apply_plan(plan, cluster, approval, state=Path(state)).outcome
 took = {"wall_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
 assert outcome.is_done, outcome
 print(json.dumps(took))

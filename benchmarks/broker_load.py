@@ -28,12 +28,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 from broker_metrics import HOST, MeasuredBroker, Totals, measured_broker
+from results import say, spread
 from small_options import groups_parser, parse_options
-from snapshot import TOOL, fill, say, surroundings
+from snapshot import TOOL, fill, surroundings
 
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import free_ports
@@ -216,9 +216,9 @@ def _table(loads: dict[str, list[Load]]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for name, taken in loads.items():
         traffic = [load.totals.traffic[MeasuredBroker.measured] for load in taken]
-        counts = [_middle(values, ",.0f") for values in zip(*traffic, strict=True)]
+        counts = [spread(values, ",.0f") for values in zip(*traffic, strict=True)]
         is_alone = taken[0].alone is None
-        cpu = _middle([load.totals.cpu_s for load in taken], ".2f") if is_alone else "–"
+        cpu = spread([load.totals.cpu_s for load in taken], ".2f") if is_alone else "–"
         yield f"| {name} | {' | '.join(counts)} | {cpu} | {_by_api(taken[-1])} |"
 
 
@@ -236,11 +236,6 @@ def _by_api(load: Load) -> str:
 
 def _named(by_api: Counter[str]) -> str:
     return ", ".join(f"{count:,} {api}" for api, count in by_api.most_common())
-
-
-def _middle(values: Sequence[float], form: str) -> str:
-    low, middle, high = (f"{one:{form}}" for one in (min(values), median(values), max(values)))
-    return middle if low == high else f"{middle} ({low}–{high})"
 
 
 def _options() -> argparse.Namespace:

@@ -2,7 +2,6 @@
 The whole fleet job on real brokers: seconds and memory against records and clusters.
 
     fleet.py                 8 M records, 4 clusters: first run, warm runs, runs with a history
-    fleet.py --grow          1, 2, 4 and 8 M records in 4 clusters; 1, 2 and 4 clusters of 2 M
     fleet.py --beside-tool   1.7 M records of 5,000 groups with 20 commits, beside Kafka's own tool
 
 Starts its own brokers and fills their offsets topics with what coordinators would have written;
@@ -14,26 +13,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from statistics import linear_regression, median
+from statistics import median
 from typing import Any, NamedTuple, Self
 
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from reading import OFFSETS_TOPIC, _make_offsets_topic, _text, say
+from reading import OFFSETS_TOPIC, _make_offsets_topic, _text
+from results import machine, median_of, say, spread
 from small_options import parse_options
 from snapshot import TOOL
 
@@ -70,11 +66,9 @@ class Shape(NamedTuple):
         )
 
 
-ALSO_RUN = (("--grow",), ("--beside-tool",))
+ALSO_RUN = (("--beside-tool",),)
 WHOLE, SMALL = Shape(4, 8_000_000, 20_000, 25), Shape(2, 20_000, 40, 25)
 BESIDE_TOOL = Shape(1, 1_700_000, 5_000, 20)
-MORE_RECORDS = [WHOLE._replace(records=millions * 1_000_000) for millions in (1, 2, 4)]
-MORE_CLUSTERS = [Shape(count, count * 2_000_000, count * 5_000, 25) for count in (1, 2)]
 
 
 class Turn(NamedTuple):
@@ -92,10 +86,6 @@ def main() -> None:
         _run_job(options.job.split(","), options.rounds, options.history)
     elif options.beside_tool:
         print("\n".join(_beside_tool(options.rounds)))
-    elif options.grow:
-        shapes = [*MORE_CLUSTERS, *MORE_RECORDS, WHOLE]
-        found = {shape: measure(shape, options.rounds).turns for shape in shapes}
-        print("\n".join([*_growth(found), "", *_whole(WHOLE, found[WHOLE])]))
     else:
         found = measure(options.shape, options.rounds, history=True)
         print("\n".join(_whole(options.shape, found.turns, found.again)))
@@ -329,61 +319,18 @@ def _run_tool(address: str) -> Turn:
     return Turn(time.perf_counter() - began, used.user + used.system, peak, rows)
 
 
-def _whole(shape: Shape, turns: Sequence[Turn], again: Sequence[Turn] = ()) -> Iterator[str]:
+def _whole(shape: Shape, turns: Sequence[Turn], again: Sequence[Turn]) -> Iterator[str]:
     yield f"{shape}. {_surroundings(len(turns) - 1)}"
     yield ""
     yield "| | wall s | CPU s | peak PSS MiB |"
     yield "|---|---|---|---|"
     rows = {"first run": turns[:1], "warm": turns[1:], "warm, a history with nothing new": again}
     for name, taken in rows.items():
-        if not taken:
-            continue
         yield (
-            f"| {name} | {_spread([turn.wall_s for turn in taken])} "
-            f"| {_spread([turn.cpu_s for turn in taken])} "
+            f"| {name} | {spread([turn.wall_s for turn in taken], '.1f')} "
+            f"| {spread([turn.cpu_s for turn in taken], '.1f')} "
             f"| {max(turn.peak_mib for turn in taken):,.0f} |"
         )
-
-
-def _growth(found: dict[Shape, list[Turn]]) -> Iterator[str]:
-    yield _surroundings(len(next(iter(found.values()))) - 1)
-    yield ""
-    yield "| clusters | M records | commits | warm s | s per M records | peak PSS MiB |"
-    yield "|---|---|---|---|---|---|"
-    for shape, turns in found.items():
-        warm = median(turn.wall_s for turn in turns[1:])
-        millions = shape.records / 1e6
-        yield (
-            f"| {shape.clusters} | {millions:g} | {shape.groups * shape.commits:,} "
-            f"| {_spread([turn.wall_s for turn in turns[1:]])} | {warm / millions:.2f} "
-            f"| {max(turn.peak_mib for turn in turns):,.0f} |"
-        )
-    more_records = {shape: turns for shape, turns in found.items() if shape.clusters == 4}
-    more_clusters = {shape: turns for shape, turns in found.items() if shape not in MORE_RECORDS}
-    yield from _plot("M records in 4 clusters", more_records, lambda s: s.records / 1e6)
-    yield from _plot("clusters of 2 M records", more_clusters, lambda s: float(s.clusters))
-
-
-def _plot(
-    title: str, found: dict[Shape, list[Turn]], place: Callable[[Shape], float]
-) -> Iterator[str]:
-    """Draw warm seconds as Mermaid, which GitHub shows, with the line that fits them best."""
-    at = [place(shape) for shape in found]
-    took = [median(turn.wall_s for turn in turns[1:]) for turns in found.values()]
-    slope, base = linear_regression(at, took)
-    line = [base + slope * one for one in at]
-    off = max(abs(one - fit) / one for one, fit in zip(took, line, strict=True))
-    yield ""
-    yield f"{base:.1f} s and {slope:.2f} s for each of {title}; at most {off:.0%} off that line."
-    yield ""
-    yield "```mermaid"
-    yield "xychart-beta"
-    yield f'    title "Warm run against {title}"'
-    yield f"    x-axis [{', '.join(f'{one:g}' for one in at)}]"
-    yield f'    y-axis "seconds" 0 --> {max(took) * 1.1:.0f}'
-    yield f"    bar [{', '.join(f'{one:.1f}' for one in took)}]"
-    yield f"    line [{', '.join(f'{one:.1f}' for one in line)}]"
-    yield "```"
 
 
 def _beside_tool(rounds: int) -> Iterator[str]:
@@ -400,26 +347,15 @@ def _beside_tool(rounds: int) -> Iterator[str]:
     ):
         wall_s = [turn.wall_s for turn in taken]
         yield (
-            f"| {name} | {_spread(wall_s)} | {_spread([turn.cpu_s for turn in taken])} "
+            f"| {name} | {spread(wall_s, '.1f')} | {spread([turn.cpu_s for turn in taken], '.1f')} "
             f"| {max(turn.peak_mib for turn in taken):,.0f} | {median(wall_s) / tool_s:.2f} |"
         )
 
 
-def _spread(values: Sequence[float]) -> str:
-    if len(values) == 1:
-        return f"{values[0]:.1f}"
-    return f"{median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
-
-
 def _surroundings(rounds: int) -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "confluent-kafka"))
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
-        f"Median (lowest–highest) of {rounds} warm runs, {datetime.now(UTC):%Y-%m-%d}. "
-        f"Apache Kafka {VERSION}, Python {platform.python_version()}, {packages}; "
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
-        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, load average {load} "
-        "(brokers and job share the machine)."
+        f"{median_of(f'{rounds} warm runs')} Apache Kafka {VERSION}, "
+        f"{machine('pyspark', 'confluent-kafka')} (brokers and job share the machine)."
     )
 
 
@@ -427,7 +363,6 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--grow", action="store_true")
     parser.add_argument("--beside-tool", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--job", help=argparse.SUPPRESS)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
-from statistics import median
 from typing import NamedTuple
 
+from results import machine, median_of, say, spread
 from small_options import parse_options
 
 SIZES, SMALL = (50_000, 1_000_000), (10_000,)
@@ -60,20 +56,15 @@ def peak_mib() -> float:
 def _report(steps: Steps, sizes: Sequence[int], rounds: int) -> Iterator[str]:
     """Yield the result as Markdown, after measuring each size so many times."""
     runs = {size: [_fresh(steps, size) for _ in range(rounds)] for size in sizes}
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    yield (
-        f"{steps.about}Median (lowest–highest) of {rounds} runs, {datetime.now(UTC):%Y-%m-%d}. "
-        f"Python {platform.python_version()}, pandas {version('pandas')}; {platform.system()} "
-        f"{platform.machine()}, {os.cpu_count()} CPUs, load average {load}."
-    )
+    yield f"{steps.about}{median_of(f'{rounds} runs')} {machine('pandas')}."
     yield ""
     heading = " | ".join(f"{name} s" for name in steps.names)
     yield f"| {steps.unit} | {heading} | together CPU s | added MiB |"
     yield "|---|---|---|---|---|---|"
     for size, taken in runs.items():
-        each = [_spread([run[name] for run in taken], 2) for name in steps.names]
-        together = _spread([sum(run[name] for name in steps.names) for run in taken], 2)
-        memory = _spread([run["peak_mib"] - run["facts_mib"] for run in taken], 0)
+        each = [spread([run[name] for run in taken]) for name in steps.names]
+        together = spread([sum(run[name] for name in steps.names) for run in taken])
+        memory = spread([run["peak_mib"] - run["facts_mib"] for run in taken], ".0f")
         yield f"| {size:,} | {' | '.join(each)} | {together} | {memory} |"
 
 
@@ -81,9 +72,5 @@ def _fresh(steps: Steps, size: int) -> dict[str, float]:
     command = [sys.executable, steps.script, "--once", str(size)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     taken: dict[str, float] = json.loads(done.stdout)
-    print(f"{size:,} {steps.unit}: {taken}", file=sys.stderr)
+    say(f"{size:,} {steps.unit}: {taken}")
     return taken
-
-
-def _spread(values: Sequence[float], digits: int) -> str:
-    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"

@@ -16,24 +16,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import plotly.graph_objects as go
 import psutil
-import pyspark
 from fleet import OFFSETS_PARTITIONS, Shape, _surroundings, _until_loaded, fill
 from kafka.protocol.producer import ProduceRequest
-from reading import say
+from results import say
 from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
@@ -44,14 +41,16 @@ from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, offsets_par
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark.fleet_lag import fleet_lag
-from toolkit.spark.java import java_home
 from toolkit.spark.spark_session import start_session
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
+
+from spark_cluster import start_spark_cluster  # noqa: E402 - is found by the line above
 
 COMMITS_A_GROUP = 20
 COMMITS_OF_MANY_RECORDS = 500_000
 BY_NAME_VERSION = 12  # from 13 on, a request names topics by id
-SPARK = Path(pyspark.__file__).parent
-WORKERS = 2
 PATIENCE_S = 300
 SHOWN = ("groups", "activity", "leftovers", "problems")  # what a report shows whole
 
@@ -82,7 +81,11 @@ def main() -> None:
     run = _more_records(options.records) if options.records else _more_clusters(options)
     turns = []
     with ExitStack() as ending:
-        spark = ending.enter_context(_spark_cluster()) if options.spark == "cluster" else ()
+        spark: list[str] = []
+        if options.spark == "cluster":
+            folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
+            cluster = ending.enter_context(start_spark_cluster(folder, {}, memory="2g"))
+            spark = ["--master", cluster.master, "--workers", json.dumps(cluster.workers)]
         for size, address in run:
             turns.append(_in_a_fresh_process(size, address, spark))
             say(f"{turns[-1]}")
@@ -178,52 +181,6 @@ def _produce(number: int, batch: bytes) -> ProduceRequest:
         topic_data=[topic(name=OFFSETS_TOPIC, partition_data=[data])],
         max_version=BY_NAME_VERSION,
     )
-
-
-@contextmanager
-def _spark_cluster() -> Iterator[list[str]]:
-    """Start a master and two workers; yield the options that tell a job where they are."""
-    with ExitStack() as ending:
-        folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
-        log = folder / "master.log"
-        _start(ending, log, "master.Master", "--port", "0")
-        found = _until(lambda: re.search(r"spark://127\.0\.0\.1:\d+(?=\s)", log.read_text()))
-        pids = []
-        for number in range(WORKERS):
-            own = ("--cores", "1", "--memory", "2g", "--work-dir", str(folder / str(number)))
-            pids.append(_start(ending, folder / f"{number}.log", "worker.Worker", *own, found[0]))
-        _until(lambda: log.read_text().count("Registering worker") >= WORKERS)
-        yield ["--master", found[0], "--workers", json.dumps(pids)]
-
-
-def _start(ending: ExitStack, log: Path, what: str, *arguments: str) -> int:
-    command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{what}"]
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(java_home()),
-        "SPARK_HOME": str(SPARK),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
-    with log.open("wb") as said:
-        process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
-            stdout=said,
-            stderr=said,
-            env=environment,
-        )
-    ending.callback(process.wait)
-    ending.callback(process.terminate)
-    return process.pid
-
-
-def _until(found: Callable[[], Any]) -> Any:
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not (answer := found()):
-        if time.monotonic() > give_up_at:
-            sys.exit("the Spark cluster did not start")
-        time.sleep(0.2)
-    return answer
 
 
 def _in_a_fresh_process(size: Size, address: str, spark: Sequence[str]) -> Turn:

@@ -13,19 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import psutil
 from broker_metrics import DEFAULTS
 from live_results import Found, Moves, Pauses, for_owners, put_between_markers, tables
+from results import machine, median_of
 from small_options import parse_options
 
 from toolkit.sandbox.broker import start_broker
@@ -102,22 +100,16 @@ def measure(kind: str, address: str, folder: Path, options: argparse.Namespace) 
 
 def surroundings(options: argparse.Namespace) -> Iterator[str]:
     """Yield what was measured, and on what."""
-    packages = ("confluent-kafka", "kafka-python", "aiokafka")
-    clients = ", ".join(f"{name} {version(name)}" for name in packages)
-    memory_gib = psutil.virtual_memory().total / 2**30
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    versions = machine("confluent-kafka", "kafka-python", "aiokafka")
     yield (
         "Six partitions with ten records a second each, of which 1 and 4 are paused and moved; two "
         f"consumers, in the hold of {options.hold:.0f} s three join, one leaves and one is killed. "
-        f"Median (lowest–highest) of {options.rounds} pauses and {options.rounds} moves, "
-        f"{datetime.now(UTC):%Y-%m-%d}."
+        f"{median_of(f'{options.rounds} pauses and {options.rounds} moves')}"
     )
     yield ""
     yield (
-        f"Apache Kafka {VERSION}, its console consumer, {clients}; Python "
-        f"{platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} "
-        f"CPUs, {memory_gib:.0f} GiB, load average {load}: the broker and {options.together} "
-        "groups at a time share the machine."
+        f"Apache Kafka {VERSION}, its console consumer, {versions}: the broker and "
+        f"{options.together} groups at a time share the machine."
     )
 
 

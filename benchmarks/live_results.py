@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from results import spread
+
 
 @dataclass
 class Pauses:
@@ -86,10 +88,10 @@ def for_owners(found: Sequence[Found], versions: Mapping[str, str]) -> Iterator[
             protocol = "KIP-848" if assignor == "consumer" else assignor
             cells = (
                 f"{versions[client]}, {protocol}",
-                _spread(pauses.confirmed_s),
+                spread(pauses.confirmed_s, ".1f"),
                 f"{max(pauses.gap_s):.1f}",
-                _spread(pauses.resumed_s),
-                _spread(moves.delivered_s),
+                spread(pauses.resumed_s, ".1f"),
+                spread(moves.delivered_s, ".1f"),
                 f"{_counts(pauses.repeats)}, {_counts(moves.repeats)}",
             )
             yield f"| {' | '.join(cells)} |"
@@ -103,13 +105,13 @@ def _pause_row(one: Found) -> str:
     announced = "not known" if pauses.announced is None else f"{pauses.announced:,}"
     cells = (
         one.kind,
-        _spread(pauses.confirmed_s),
+        spread(pauses.confirmed_s, ".1f"),
         f"{_counts(pauses.interrupted)} of {one.others}",
         f"{max(pauses.gap_s):.1f}",
         f"{leaked} in {pauses.held_s:.0f} s",
         f"{_counts(pauses.repeats)} (announced {announced})",
         f"{pauses.exact_resumes} of {pauses.all_resumes}",
-        _spread(pauses.resumed_s),
+        spread(pauses.resumed_s, ".1f"),
         f"{one.keeper_mib:.0f}",
     )
     return f"| {' | '.join(cells)} |"
@@ -119,16 +121,12 @@ def _move_row(one: Found) -> str:
     moves = one.moves
     cells = (
         one.kind,
-        _spread(moves.delivered_s),
+        spread(moves.delivered_s, ".1f"),
         f"{moves.exact} of {moves.all}",
         f"{max(moves.gap_s):.1f}",
         _counts(moves.repeats),
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
 
 
 def _counts(values: Sequence[int]) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import subprocess
 import sys
@@ -25,14 +24,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from broker_metrics import DEFAULTS, MeasuredBroker, measured_broker
 from live_operator import Operator
+from results import machine, say
 from small_options import parse_options
-from snapshot import say
 
 from toolkit.model import Cluster
 from toolkit.sandbox.jars import VERSION
@@ -228,11 +226,9 @@ def _live(address: str, kind: str, size: Size, log: Path) -> Iterator[LiveGroup]
 
 
 def _surroundings() -> str:
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     return (
-        f"{datetime.now(UTC):%Y-%m-%d}, Apache Kafka {VERSION}, confluent-kafka "
-        f"{version('confluent-kafka')}, Python {platform.python_version()}; {os.cpu_count()} CPUs, "
-        f"load average {load}: broker and consumers share the machine. A cell has seconds, "
+        f"{datetime.now(UTC):%Y-%m-%d}, Apache Kafka {VERSION}, {machine('confluent-kafka')}: "
+        "broker and consumers share the machine. A cell has seconds, "
         "requests, connections; of a pause also how many of the other partitions were silent for "
         f"more than {SILENT_S:g} s, and the longest silence."
     )

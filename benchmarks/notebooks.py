@@ -10,22 +10,18 @@ the list it gives.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import psutil
 from playwright.sync_api import BrowserContext, expect, sync_playwright
+from results import machine, median_of, say, spread
 from small_options import parse_options
 
 from toolkit.sandbox.fleet import Sandbox
@@ -46,7 +42,7 @@ widgets.group_picker(frame)"""
 # Those that only read, and what they are asked beside the fleet file.
 NOTEBOOKS: dict[int, dict[str, Any]] = {
     10: {"clusters": ["eu"]},
-    20: {"cluster": "eu"},
+    20: {"clusters": ["eu"]},
     30: {"clusters": ["eu"]},
     40: {"cluster": "eu", "groups": ["payments"], "topics": ["orders.created:0"]},
     90: {"cluster": "eu", "groups": ["fraud-check"]},
@@ -64,7 +60,7 @@ def main() -> None:
     rounds = parse_options(parser, rounds=1).rounds
     with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as folder:
         took = measure(Path(folder), rounds)
-    print("\n".join([*machine(rounds), "", *table(took)]))
+    print("\n".join([surroundings(rounds), "", *table(took)]))
 
 
 def measure(folder: Path, rounds: int) -> Times:
@@ -164,23 +160,8 @@ def table(took: Times) -> Iterator[str]:
         yield f"| {name} | {spread(seconds)} |"
 
 
-def machine(rounds: int) -> Iterator[str]:
-    """Yield on what it was measured."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("jupyterlab", "ipywidgets"))
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    yield (
-        f"Median (lowest–highest) of {rounds} rounds, {datetime.now(UTC):%Y-%m-%d}. Python "
-        f"{platform.python_version()}, {packages}; {platform.system()} {platform.machine()}, "
-        f"{os.cpu_count()} CPUs, load average {load}."
-    )
-
-
-def spread(values: Sequence[float]) -> str:
-    return f"{median(values):.2f} ({min(values):.2f}–{max(values):.2f})"
-
-
-def say(words: str) -> None:
-    print(words, file=sys.stderr)
+def surroundings(rounds: int) -> str:
+    return f"{median_of(f'{rounds} rounds')} {machine('jupyterlab', 'ipywidgets')}."
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import struct
 import subprocess
 import sys
@@ -23,16 +21,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import psutil
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
+from results import machine, median_of, say, spread
 from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
@@ -295,24 +291,19 @@ def table(runs: Mapping[str, Sequence[Run]]) -> Iterator[str]:
         rates = [run.records / run.wall_s / 1e6 for run in taken]
         ratio = median(run.wall_s for run in taken) / drain
         cpu, peak = (median(run[part] for run in taken) for part in (1, 2))
-        spread = f"{median(rates):.2f} ({min(rates):.2f}–{max(rates):.2f})"
-        yield f"| {way} | {WAYS[way]} | {spread} | {ratio:.2f} | {cpu:.1f} | {peak:.0f} |"
+        yield f"| {way} | {WAYS[way]} | {spread(rates)} | {ratio:.2f} | {cpu:.1f} | {peak:.0f} |"
 
 
 def surroundings(options: argparse.Namespace, runs: Mapping[str, Sequence[Run]]) -> Iterator[str]:
     run = runs["one"][0]
-    packages = ", ".join(f"{name} {version(name)}" for name in ("confluent-kafka", "pyarrow"))
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     yield (
         f"{run.records:,} records in {PARTITIONS} partitions, in batches of up to "
         f"{options.batch:,}, condensed to {run.condensed:,}. "
-        f"Median (lowest–highest) of {options.rounds} runs, {datetime.now(UTC):%Y-%m-%d}."
+        f"{median_of(f'{options.rounds} runs')}"
     )
     yield ""
     yield (
-        f"Apache Kafka {VERSION}, Python {platform.python_version()}, {packages}; "
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
-        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, load average {load} "
+        f"Apache Kafka {VERSION}, {machine('confluent-kafka', 'pyarrow')} "
         "(broker and readers share the machine)."
     )
 
@@ -333,10 +324,6 @@ def _options() -> argparse.Namespace:
 
 def _numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",")]
-
-
-def say(words: str) -> None:
-    print(words, file=sys.stderr)
 
 
 if __name__ == "__main__":

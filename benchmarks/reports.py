@@ -25,10 +25,11 @@ from pathlib import Path
 
 import psutil
 from playwright.sync_api import Browser, sync_playwright
+from results import say, spread
 from small_options import parse_options
-from snapshot import fill, say
+from snapshot import fill
 
-from notebooks import QUIET, chromium, cpu_s, machine, spread
+from notebooks import QUIET, chromium, cpu_s, surroundings
 from toolkit.model import Cluster
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.broker import start_broker
@@ -73,7 +74,7 @@ def main() -> None:
                         taken[name].append(seconds)
             browser.close()
         text = report.read_text("utf-8")
-    print("\n".join([*machine(options.rounds), "", *_table(text, taken)]))
+    print("\n".join([surroundings(options.rounds), "", *_table(text, taken)]))
 
 
 def _report(folder: Path, commits: int) -> Path:

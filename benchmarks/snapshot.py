@@ -14,25 +14,22 @@ import argparse
 import csv
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import kafka.errors
-import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
+from results import machine, median_of, say, spread
 from small_options import groups_parser, parse_options
 
 from toolkit.sandbox.broker import start_broker
@@ -235,42 +232,29 @@ def table(runs: dict[str, list[Run]]) -> Iterator[str]:
         ratio = median(walls) / tool
         times = f" ({1 / ratio:.1f} times faster)" if ratio < 1 else ""
         yield (
-            f"| {name} | {_spread(walls, 2)} | {_spread(cpus, 2)} | {_spread(peaks, 0)} "
+            f"| {name} | {spread(walls)} | {spread(cpus)} | {spread(peaks, '.0f')} "
             f"| {ratio:.3f}{times} |"
         )
-
-
-def _spread(values: Sequence[float], digits: int) -> str:
-    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
 def surroundings(options: argparse.Namespace, found: str) -> Iterator[str]:
     java = subprocess.run(
         [str(find_java()), "-version"], capture_output=True, text=True, check=True
     ).stderr.splitlines()[0]
-    packages = ", ".join(f"{name} {version(name)}" for name in ("kafka-python", "pandas"))
-    memory_gib = psutil.virtual_memory().total / 2**30
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     yield (
         f"{options.groups} groups with {options.commits} commits each, {TOPICS} topics of "
-        f"{PARTITIONS} partitions; {found}. "
-        f"Median (lowest–highest) of {options.rounds} runs, {datetime.now(UTC):%Y-%m-%d}."
+        f"{PARTITIONS} partitions; {found}. {median_of(f'{options.rounds} runs')}"
     )
     yield ""
     yield (
-        f"Apache Kafka {VERSION}, {java}, Python {platform.python_version()}, {packages}; "
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, {memory_gib:.0f} GiB, "
-        f"load average {load} (broker and reader share the machine)."
+        f"Apache Kafka {VERSION}, {java}, {machine('kafka-python', 'pandas')} "
+        "(broker and reader share the machine)."
     )
 
 
 def _options() -> argparse.Namespace:
     parser = groups_parser(__doc__)
     return parse_options(parser, groups=10, commits=2, rounds=1)
-
-
-def say(words: str) -> None:
-    print(words, file=sys.stderr)
 
 
 if __name__ == "__main__":

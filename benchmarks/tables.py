@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
-import platform
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from statistics import median
 
 import pandas as pd
+from results import machine, median_of, spread
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -97,18 +94,14 @@ def with_rich(frame: pd.DataFrame) -> str:
 
 def report(times: dict[str, list[float]], *, rows: int, rounds: int) -> list[str]:
     """Return the result as Markdown."""
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     first = median(times["offsetbook"])
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
     measured = (
-        f"{rows:,} rows of 10 columns. Median (lowest–highest) of {rounds} runs in turns, "
-        f"{datetime.now(UTC):%Y-%m-%d}. Python {platform.python_version()}, pandas "
-        f"{version('pandas')}, rich {version('rich')}; {machine}, load average {load}."
+        f"{rows:,} rows of 10 columns. {median_of(f'{rounds} runs in turns')} "
+        f"{machine('pandas', 'rich')}."
     )
     lines = [measured, "", "| | CPU s | offsetbook = 1 |", "|---|---|---|"]
     for name, took in times.items():
-        middle = f"{median(took):.3f} ({min(took):.3f}–{max(took):.3f})"
-        lines.append(f"| {name} | {middle} | {median(took) / first:.1f} |")
+        lines.append(f"| {name} | {spread(took, '.3f')} | {median(took) / first:.1f} |")
     return lines
 
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import random
 import subprocess
 import sys
@@ -24,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -33,8 +30,8 @@ import numpy as np
 import pandas as pd
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from results import machine, say, spread
 from small_options import parse_options
-from snapshot import say
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -171,8 +168,9 @@ def looking_up(
     for place, offsets in wanted.items():
         near = points_around(times.points[place], set(offsets))
         for offset in offsets:
-            at = read.get((place, offset))
-            cells.append((place, offset, near[offset], True if at else None, at))
+            record = read.get((place, offset))
+            known = (record.found, record.at) if record else (None, None)
+            cells.append((place, offset, near[offset], *known))
     columns = ["place", "committed", "points", "record_found", "record_at"]
     table = pd.DataFrame(cells, columns=columns)
     table = table.assign(
@@ -203,7 +201,7 @@ def reading(
     chosen = chooser.sample(everything, min(sample, len(everything)))
     read = read_first_records(cluster, chosen, most=sample)
     table = pd.DataFrame(list(read), columns=["place", "committed"])
-    waited = [(plan.now - at).total_seconds() if at else None for at in read.values()]
+    waited = [(plan.now - one.at).total_seconds() if one.at else None for one in read.values()]
     table = table.assign(time_lag_s=waited, time_lag_error_s=0.0, lag=1, time_lag_method="record")
     # What positions share is read once, also by this way.
     share = len(set(everything)) / len(set(chosen))
@@ -252,7 +250,8 @@ def report(
         f"{datetime.now(UTC):%Y-%m-%d}."
     )
     yield ""
-    yield from machine()
+    versions = machine("kafka-python", "confluent-kafka")
+    yield f"Apache Kafka {VERSION}, {versions} (broker and reader share the machine)."
     yield ""
     cells = ("", "rounds", "requests", "look-ups", "records read", "wall s", "CPU s", "unknown")
     yield f"| {' | '.join(cells)} | outside the bound |"
@@ -261,7 +260,7 @@ def report(
         one = first[way]
         walls, cpus = ([run[key] for run in taken] for key in ("wall_s", "cpu_s"))
         told = [f"{one[key]:,}" if key in one else "–" for key in COUNTS]
-        told += [_spread(walls), _spread(cpus), f"{one['unknown']:,}", str(one["outside"])]
+        told += [spread(walls), spread(cpus), f"{one['unknown']:,}", str(one["outside"])]
         yield f"| {way} | {' | '.join(told)} |"
     scale = first["reading"]["times_the_sample"]
     length_s = scale * median(run["wall_s"] for run in runs["reading"])
@@ -280,22 +279,8 @@ def report(
         yield f"| {way}, bound | {_shares(first[way]['bound_share'])} |"
 
 
-def machine() -> Iterator[str]:
-    """Yield on what it was measured."""
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    packages = ", ".join(f"{name} {version(name)}" for name in ("kafka-python", "confluent-kafka"))
-    yield (
-        f"Apache Kafka {VERSION}, Python {platform.python_version()}, {packages}; "
-        f"{os.cpu_count()} CPUs, load average {load} (broker and reader share the machine)."
-    )
-
-
 def _shares(values: Sequence[float]) -> str:
     return " | ".join(f"{100 * value:.2f} %" for value in values)
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{median(values):.2f} ({min(values):.2f}–{max(values):.2f})"
 
 
 def _options() -> argparse.Namespace:

@@ -68,7 +68,7 @@ def fleet_report(folder: Path, fleet_file: Path) -> Path:
 
 def board(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     """The partitions of the group with the poison record, the stuck one chosen."""
-    notebook = open_notebook(context, lab, lab.copy(40, "board", **where, group="fraud-check"))
+    notebook = open_notebook(context, lab, lab.copy(40, "board", **where, groups=["fraud-check"]))
     notebook.run_all()
     tile = notebook.board.locator(".ow-tile").nth(POISON.partition)
     expect(tile).to_contain_text("lagging")
@@ -90,7 +90,7 @@ def review(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
 
 def trouble(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     """The record the group is stuck on (poison pill)."""
-    notebook = open_notebook(context, lab, lab.copy(90, "trouble", **where, group="fraud-check"))
+    notebook = open_notebook(context, lab, lab.copy(90, "trouble", **where, groups=["fraud-check"]))
     notebook.run_all()
     notebook.page.locator(".ob-record, .ob-records").first.scroll_into_view_if_needed()
     notebook.page.screenshot(path=IMAGES / "stuck_record.png")
@@ -99,7 +99,7 @@ def trouble(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
 
 def choice(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     """A group that is chosen by hand, and how many records wait in each of its partitions."""
-    path = lab.copy(90, "choice", **where, group="", sample_interval="2s")
+    path = lab.copy(90, "choice", **where, groups=[], sample_interval="2s")
     notebook = open_notebook(context, lab, path)
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_contain_text("select one above", timeout=60_000)

@@ -36,7 +36,7 @@ def main(servers: str, plan_file: str, state: str) -> int:
     )
     cluster = Cluster(plan.cluster, servers)
     try:
-        outcome = apply_plan(plan, cluster, approval, state=Path(state), on_step=on_step)
+        outcome = apply_plan(plan, cluster, approval, state=Path(state), on_step=on_step).outcome
     except ToolkitError as exc:
         sys.stdout.write(f"{type(exc).__name__}: {exc}\n")
         return exc.exit_code

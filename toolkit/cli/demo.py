@@ -75,11 +75,13 @@ def _demonstrate(output_dir: Path) -> tuple[pd.DataFrame, list[RunResult]]:
         # Not as a parameter: the commands in the reports would name a file that is removed.
         os.environ[VARIABLE] = str(sandbox.fleet_file.absolute())
         found = [unsubscribed(ClusterAccess(cluster)).rows for cluster in clusters]
-        given = [("20", {"cluster": name}) for name in NAMES] + [("10", {"clusters": list(NAMES)})]
+        given = [("20", {"clusters": [name]}) for name in NAMES] + [
+            ("10", {"clusters": list(NAMES)})
+        ]
         runs = []
         for number, parameters in given:
             notebook = find_notebook(number)
-            about = ", ".join(NAMES) if number == "10" else parameters["cluster"]
+            about = ", ".join(parameters["clusters"])
             _say(f"running {notebook.stem} on {about}")
             runs.append(
                 run_notebook(

@@ -82,30 +82,6 @@ SHOWN_FINDINGS = 5
 OF_ANOTHER_CHANGE = frozenset({"facts-moved", "keeps-committing"})
 
 
-def apply_plan(
-    plan: Plan,
-    cluster: Cluster,
-    approval: Approval,
-    *,
-    state: Path,
-    on_step: OnStep = lambda _: None,
-) -> Outcome:
-    """
-    Apply an approved plan and return the result of every change.
-
-    `state` is the folder of undo records and the audit log. Raises Blocked, with nothing changed,
-    where a guard-rail objects, the approval is for another plan, another apply is running on the
-    cluster, or an earlier one was cut off; StateFileError, with nothing changed, where the undo
-    record or the audit log cannot be written. What goes wrong later is in the outcome, but for
-    OutcomeNotRecorded, where that could not be written, and PartlyApplied for a bug in offsetbook.
-    """
-    applied = apply_with_keepers(plan, cluster, approval, state=state, on_step=on_step)
-    # Only now: had this process been killed before, nothing would be held any more.
-    for handle in applied.handles:
-        handle.detach()
-    return applied.outcome
-
-
 class AppliedPlan(NamedTuple):
     """
     The outcome of a plan, and what belongs to it.
@@ -121,7 +97,7 @@ class AppliedPlan(NamedTuple):
     intent: audit.AuditEntry | None = None
 
 
-def apply_with_keepers(
+def apply_plan(
     plan: Plan,
     cluster: Cluster,
     approval: Approval,
@@ -129,7 +105,15 @@ def apply_with_keepers(
     state: Path,
     on_step: OnStep = lambda _: None,
 ) -> AppliedPlan:
-    """Apply a plan like `apply_plan`, and also return the handles of the started keepers."""
+    """
+    Apply an approved plan; its holds end with this process until their handles are detached.
+
+    `state` is the folder of undo records and the audit log. Raises Blocked, with nothing changed,
+    where a guard-rail objects, the approval is for another plan, another apply is running on the
+    cluster, or an earlier one was cut off; StateFileError, with nothing changed, where the undo
+    record or the audit log cannot be written. What goes wrong later is in the outcome, but for
+    OutcomeNotRecorded, where that could not be written, and PartlyApplied for a bug in offsetbook.
+    """
     check_approval(plan, approval, cluster.policy)
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):

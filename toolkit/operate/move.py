@@ -24,7 +24,7 @@ from toolkit.errors import Blocked, BrokerRefused, Interrupted, PartlyApplied, T
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
-from toolkit.operate.apply import AppliedPlan, apply_with_keepers, check_approval, record_outcome
+from toolkit.operate.apply import AppliedPlan, apply_plan, check_approval, record_outcome
 from toolkit.operate.apply_steps import OnStep
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.group_commits import GroupCommits, wait_until_still
@@ -280,9 +280,7 @@ class _Mover:
         approved = replace(
             self.approval, fingerprint=part.fingerprint, reason=words, overrides=overrides
         )
-        applied = apply_with_keepers(
-            part, self.cluster, approved, state=self.state, on_step=self.on_step
-        )
+        applied = apply_plan(part, self.cluster, approved, state=self.state, on_step=self.on_step)
         self.outcomes.append(applied.outcome)
         self.handles += applied.handles
         self.interrupted += applied.interrupted

@@ -31,7 +31,7 @@ def why_fixed(page: Runbook, name: str) -> str:
     """
     if name in FIXED:
         return FIXED[name]
-    if page.may_change and page.new_name(name) in page.parameters:
+    if page.may_change and name in page.parameters:
         return "change it in the page, or run the notebook itself"
     return ""
 
@@ -52,8 +52,7 @@ def values_of(
             raise ParameterError(f"runbook {page.name}: {name} cannot be set with -p", hint=hint)
     values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
     # A variable that is not set must not mean all topics, nor no reason.
-    given_names = {page.new_name(name) for name, text in texts if text}
-    names = {name for name in given_names if values[name] not in ("", [], None)}
+    names = {name for name, text in texts if text and values[name] not in ("", [], None)}
     if missing := [name for name in page.must_give if name not in names]:
         options = " ".join(f"add -p {name}=..." for name in missing)
         raise UsageError(

@@ -38,7 +38,7 @@ from toolkit.model.secrets import REFERENCE
 from toolkit.model.times import parse_duration
 from toolkit.plan.approvals import Limits
 from toolkit.runner.notebooks import find_notebook
-from toolkit.runner.parameters import Parameter, new_name, parse_parameters, read_parameters
+from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 
@@ -78,7 +78,6 @@ class Runbook:
     clusters: tuple[str, ...] | None = None  # () means all, None that they must be named
     parameters: Mapping[str, object] = field(default_factory=dict)
     must_give: tuple[str, ...] = ()
-    old_names: tuple[str, ...] = ()  # by which the page calls parameters
     limits: tuple[str, ...] = ()
     notify: tuple[NotifyRule, ...] = ()
     keep_for: timedelta | None = None
@@ -100,9 +99,6 @@ class Runbook:
         one = any(p.name == "cluster" and p.default for p in self.declared)
         return self.clusters is None and (one or self.takes("clusters"))
 
-    def new_name(self, name: str) -> str:
-        return new_name(name, [parameter.name for parameter in self.declared])
-
     def takes(self, name: str) -> bool:
         return any(parameter.name == name for parameter in self.declared)
 
@@ -123,7 +119,6 @@ def read_runbook(path: Path) -> Runbook:
         clusters=_clusters(front),
         parameters=_parameters(front, declared),
         must_give=_must_give(front, declared),
-        old_names=_old_names(front, declared),
         limits=_limits(front),
         notify=tuple(_notices(front)),
         keep_for=front.duration("keep_for"),
@@ -167,20 +162,9 @@ def _must_give(front: _FrontMatter, declared: Iterable[Parameter]) -> tuple[str,
     names = front.texts(node, "must_give")
     known = {parameter.name for parameter in declared}
     for name in names:
-        if new_name(name, known) not in known or name in CONSENT:
+        if name not in known or name in CONSENT:
             raise front.file.wrong_at(node, f"{name!r} is not a parameter that can be set with -p")
-    return tuple(new_name(name, known) for name in names)
-
-
-def _old_names(front: _FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
-    """Return the old names of parameters that the page uses."""
-    known = {parameter.name for parameter in declared}
-    names = []
-    if given := front.entries.get("parameters"):
-        names += [key.value for key, _ in front.file.pairs(given, "parameters")]
-    if needed := front.entries.get("must_give"):
-        names += front.texts(needed, "must_give")
-    return tuple(name for name in names if new_name(name, known) != name)
+    return tuple(names)
 
 
 def _parameters(front: _FrontMatter, declared: Iterable[Parameter]) -> dict[str, object]:
@@ -192,13 +176,9 @@ def _parameters(front: _FrontMatter, declared: Iterable[Parameter]) -> dict[str,
             raise front.file.wrong_at(key, problem)
         try:
             pairs = [(key.value, text) for text in front.file.texts_of(value, key.value)]
-            read = parse_parameters(declared, pairs, notebook=front.text("notebook"))
+            values |= parse_parameters(declared, pairs, notebook=front.text("notebook"))
         except ToolkitError as exc:
             raise front.file.wrong_at(key, str(exc)) from exc
-        if both := values.keys() & read.keys():
-            problem = f"{', '.join(both)} is given twice, once by its old name"
-            raise front.file.wrong_at(key, problem)
-        values |= read
     return values
 
 

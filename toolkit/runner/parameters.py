@@ -8,10 +8,6 @@ tagged `parameters` is parsed here as what it is: Python.
 A parameter says its type: `str`, `int`, `float`, `bool`, `list[str]`, any of them `| None`, or a
 `Literal` of texts or whole numbers. The declared type decides what a text means, never its looks:
 group `007` stays text, and only a `bool` turns `false` into False.
-
-Old names are accepted until the next release where parameters are given (`-p`, parameters files,
-runbook pages, Python, papermill) and nowhere else: what is shown, printed and recorded has the new
-names.
 """
 
 from __future__ import annotations
@@ -22,15 +18,7 @@ import io
 import math
 import re
 import tokenize
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    MutableMapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,9 +28,6 @@ from toolkit.model.secrets import SECRET_NAME, looks_secret
 from toolkit.runner.notebooks import read_notebook
 from toolkit.storage.formats.yaml_nodes import YamlFile
 from toolkit.templates import NOTEBOOKS
-
-# One name was given as a text; now it is a list of names.
-OLD_NAMES = {"group": "groups", "cluster": "clusters"}
 
 # What Python raises for source that it cannot take: too deep, with NUL, with an unhashable key.
 UNPARSABLE = (
@@ -59,73 +44,6 @@ WITHOUT_APPROVAL: dict[str, object] = {
 }
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-
-
-def old_names(known: Collection[str]) -> dict[str, str]:
-    """Return the old names, each with the new one, of parameters of which a notebook knows some."""
-    return {old: new for old, new in OLD_NAMES.items() if new in known and old not in known}
-
-
-def new_name(name: str, known: Collection[str]) -> str:
-    return old_names(known).get(name, name)
-
-
-def with_new_names(
-    known: Collection[str], given: Mapping[str, object], *, notebook: str
-) -> dict[str, object]:
-    """
-    Return values by their new names: the text of an old one is a list of this one name.
-
-    Raises ParameterError where a value is given by both names, or one by an old name is no text.
-    """
-    values = dict(given)
-    for old, new in old_names(known).items():
-        if old not in values:
-            continue
-        value = values.pop(old)
-        if new in values:
-            raise ParameterError(
-                f"{notebook}: {old} and {new} are both given",
-                hint=f"give {new} alone; {old} is its old name",
-            )
-        if not isinstance(value, str):
-            raise ParameterError(
-                f"{notebook}: parameter {old} must be str, got {value!r}",
-                hint=f"give a list by its new name, {new}",
-            )
-        values[new] = [value] if value else []
-    return values
-
-
-def renamed_in_kernel(
-    known: Collection[str], kernel: MutableMapping[str, Any], *, notebook: str, by_hand: bool
-) -> dict[str, str]:
-    """
-    Take what papermill has set by an old name, and return the old names in use, each with the new.
-
-    An older copy of a notebook has only the old name, which its cells use: it stays. In a cell that
-    is run `by_hand`, a variable with an old name is any variable, and no parameter.
-    """
-    in_use = {}
-    for old, new in old_names(known).items():
-        if old not in kernel or (new in kernel and (by_hand or not kernel[old])):
-            continue
-        in_use[old] = new
-        if new in kernel:
-            others = {new: kernel[new]} if kernel[new] not in ([], [kernel[old]]) else {}
-            kernel.update(with_new_names(known, {old: kernel[old], **others}, notebook=notebook))
-    return in_use
-
-
-def rename_notices(used: Iterable[str], known: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for each old name that was used."""
-    renamed = old_names(known)
-    for old in dict.fromkeys(used):
-        if old in renamed:
-            yield (
-                f"parameter {old} is now called {renamed[old]}, a list of names; the old name is "
-                "accepted until the next release"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +79,6 @@ class ValueType:
 
 
 READS_PARAMETERS = "ob.parameters("
-ONE_NAME = ValueType("str", "str")  # of a parameter that is given by its old name
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,26 +155,23 @@ def parse_parameters(
     """
     Turn `name`, `value` texts into values of the declared types; a list may be repeated.
 
-    An old name of a parameter is accepted, and its value returned by the new one. Raises
-    ParameterError for what is unknown, of the wrong type, or seems to be a secret, and for both
-    names of one parameter.
+    Raises ParameterError for what is unknown, of the wrong type, or seems to be a secret.
     """
     known = {parameter.name: parameter for parameter in parameters}
     given: dict[str, list[str]] = {}
     for name, text in texts:
         if looks_secret(text):
             raise _secret(name, notebook)
-        _known(known, new_name(name, known), notebook)
+        _known(known, name, notebook)
         given.setdefault(name, []).append(text)
-    accepted = known | {old: Parameter(old, ONE_NAME, "") for old in old_names(known)}
     values: dict[str, object] = {}
     for name, repeated in given.items():
         try:
-            values[name] = accepted[name].type.from_texts(repeated)
+            values[name] = known[name].type.from_texts(repeated)
         except (ValueError, KeyError, StopIteration) as exc:
             shown = repeated[0] if len(repeated) == 1 else repeated
-            raise _wrong_type(accepted[name], shown, notebook) from exc
-    return with_new_names(known, values, notebook=notebook)
+            raise _wrong_type(known[name], shown, notebook) from exc
+    return values
 
 
 def read_texts(path: Path) -> list[tuple[str, str]]:
@@ -330,15 +244,13 @@ def _assigned(node: ast.Assign, notebook: Path, before: Mapping[str, Parameter])
     """Read a line `name = value` of a declared parameter, such as people paste."""
     (target, *more) = node.targets
     name = target.id if isinstance(target, ast.Name) else ""
-    declared = {**_of_package(notebook), **before}
-    known = declared.get(new_name(name, declared))
+    known = {**_of_package(notebook), **before}.get(name)
     if more or known is None:
         raise _malformed(notebook, node.lineno)
     try:
         value = ast.literal_eval(node.value)
     except ValueError as exc:
         raise _malformed(notebook, node.lineno) from exc
-    value = with_new_names(declared, {name: value}, notebook=notebook.name)[known.name]
     if not known.type.accepts(value):
         raise _wrong_type(known, value, notebook.name)
     return replace(known, default=value)

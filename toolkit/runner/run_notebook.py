@@ -19,9 +19,7 @@ from toolkit.runner.parameters import (
     Parameter,
     check_parameters,
     read_parameters,
-    rename_notices,
     saved_approval,
-    with_new_names,
 )
 from toolkit.runner.result import RunResult, RunStatus, StepFailed, digest_of
 from toolkit.runner.run_log import RunLog, run_log
@@ -97,15 +95,11 @@ def run_notebook(
 def _checked(
     declared: Sequence[Parameter], given: Mapping[str, object], *, notebook: str
 ) -> tuple[dict[str, object], list[str]]:
-    """Return the values to run with, by the names of now, and what is to be noted of them."""
-    names = [parameter.name for parameter in declared]
-    notes = [*rename_notices(given, names)]
-    values = with_new_names(names, given, notebook=notebook)
-    check_parameters(declared, values, notebook=notebook)
-    unapproved = saved_approval(declared, values)
-    if unapproved:
-        notes.append(f"saved in the notebook and not used: {', '.join(unapproved)}")
-    return {**values, **unapproved}, notes
+    """Return the values to run with, and what is to be noted of them."""
+    check_parameters(declared, given, notebook=notebook)
+    unapproved = saved_approval(declared, given)
+    notes = [f"saved in the notebook and not used: {', '.join(unapproved)}"] if unapproved else []
+    return {**given, **unapproved}, notes
 
 
 def _environment(conclusion: Path) -> dict[str, str]:

@@ -33,7 +33,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow.fs import FileSelector, PyFileSystem
+from pyarrow.fs import PyFileSystem
 
 from toolkit.errors import PrerequisiteMissing, StateFileError, UsageError
 from toolkit.spark.arrow import as_columns, as_frame
@@ -61,7 +61,6 @@ LAG_DAYS = timedelta(days=30)
 READ_FOR = timedelta(days=1)  # how long a file stays that readers may have begun to read
 TRIES = 20
 ROWS_AT_ONCE = 100_000  # of those that are put together in one row group
-OLD_FORMAT = "published"  # the folder by which a history of an earlier format is known
 
 
 def check_root(root: str) -> None:
@@ -364,26 +363,12 @@ class History:
                 delta.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
 
     def open(self, table: str) -> DeltaTable | None:
-        """Open a table; return None where there is none yet. Refuses a history of an old format."""
+        """Open a table; return None where there is none yet."""
         with naming(f"opening {self.root}/{table}"):
             try:
                 return DeltaTable(_url(self.root, table))
             except TableNotFoundError:
-                is_old = self._is_old()
-        if is_old:
-            raise StateFileError(
-                f"{self.root} is a history of an earlier version of offsetbook, as Parquet without "
-                "Delta tables, which this version does not read",
-                hint="another folder: the next run reads everything and starts a history there",
-            )
-        return None
-
-    def _is_old(self) -> bool:
-        try:
-            listing = FileSelector(OLD_FORMAT, allow_not_found=True)
-            return bool(files_of(self.root).get_file_info(listing))
-        except TableNotFoundError:  # no folder either
-            return False
+                return None
 
     def _runs_of(self, since: datetime | None, before: datetime | None) -> list[HistoryRun]:
         return [
@@ -429,8 +414,6 @@ class History:
                 delta = DeltaTable.create(
                     url, columns, mode="ignore", partition_by=by, configuration=properties
                 )
-            elif properties.items() - delta.metadata().configuration.items():
-                delta.alter.set_table_properties(properties)
             there = {one.name: one.type for one in pa.schema(delta.schema().to_arrow())}
             for one in columns:
                 if one.name in there and not _same(there[one.name], one.type):
@@ -490,7 +473,7 @@ def of_clusters(names: Collection[str]) -> list[Any]:
     return [] if "" in names else [("cluster", "in", list(names))]
 
 
-def files_of(root: str, table: str = "") -> PyFileSystem:
+def files_of(root: str, table: str) -> PyFileSystem:
     """Return the files below a table, by paths below it, as delta-rs reaches them."""
     return PyFileSystem(DeltaStorageHandler(_url(root, table)))
 

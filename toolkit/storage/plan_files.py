@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from toolkit.errors import UsageError
@@ -42,7 +42,6 @@ FORMAT = "offsetbook plan"
 VERSION = 2  # 1 had a fingerprint of 64 bits, without the request
 TERMS = "terms"  # only plans for live groups have them
 
-EVERY_VERSION = (1, 2)
 PLAN_FIELDS = frozenset(
     {
         *("format", "version", "fingerprint", "checksum"),
@@ -196,22 +195,20 @@ def write_plan(path: Path, plan: Plan, *, private: bool = False) -> None:
 
 
 @no_garbage_collection()
-def read_plan(path: Path, *, versions: Collection[int] = (VERSION,)) -> Plan:
+def read_plan(path: Path) -> Plan:
     """
-    Read a plan file of some versions; one of an earlier version can be undone, but not approved.
+    Read a plan file.
 
     Raises UsageError that names the file and the place of what is wrong, also where the file is
     not as it was written.
     """
     document = read_document(path, "plan file")
-    _check_format(document, path, versions)
+    _check_format(document, path)
     terms = {TERMS} & document.keys() if isinstance(document, dict) else set()
     fields = JsonFields.of(document, f"plan file {path}: plan", PLAN_FIELDS | terms)
     plan = _plan(fields)
-    is_of_now = fields.values["version"] == VERSION
-    fingerprint = plan.fingerprint if is_of_now else fields.text("fingerprint")
     if (fields.text("fingerprint"), fields.text("checksum")) != (
-        fingerprint,
+        plan.fingerprint,
         _document_checksum(fields.values),
     ):
         raise UsageError(
@@ -246,13 +243,13 @@ def read_topic_ids(parent: JsonFields) -> dict[str, str]:
     return topic_ids
 
 
-def _check_format(document: object, path: Path, versions: Collection[int]) -> None:
+def _check_format(document: object, path: Path) -> None:
     known = document if isinstance(document, dict) else {}
     if known.get("format") != FORMAT:
         raise UsageError(
             f"{path} is not a plan file", hint="create one with 'offsetbook plan ... --out FILE'"
         )
-    if known.get("version") not in versions:
+    if known.get("version") != VERSION:
         raise UsageError(
             f"plan file {path} has version {known.get('version')}; this offsetbook reads version "
             f"{VERSION}",

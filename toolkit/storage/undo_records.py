@@ -15,7 +15,7 @@ from pathlib import Path
 from toolkit.errors import NotFound, StateFileError, UsageError
 from toolkit.plan import Plan
 from toolkit.storage.formats.atomic_files import make_folder, make_private, not_written, sync_folder
-from toolkit.storage.plan_files import EVERY_VERSION, read_plan, write_plan
+from toolkit.storage.plan_files import read_plan, write_plan
 from toolkit.storage.state_folder import check_readable
 
 FILE_NAME = "plan.json"
@@ -75,7 +75,7 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
     """
     path = state / "runs" / find_run(state, run_id) / FILE_NAME
     try:
-        return read_plan(path, versions=EVERY_VERSION)
+        return read_plan(path)
     except UsageError as exc:
         raise StateFileError(
             f"undo record: {exc.problem}", hint="restore it from a backup"

@@ -209,6 +209,32 @@ def test_a_partition_without_a_commit_is_a_note(target: Target) -> None:
     assert [1] == [change.partition.partition for change in changes(plan)]
 
 
+def test_a_group_without_a_commit_is_not_reset_as_a_whole() -> None:
+    """Without topics, nothing says which partitions it could be about (R39b)."""
+    plan = plan_reset(facts(), ToLatest(), groups=["g"])
+
+    assert ([("no-commit", "note")], []) == (rules(plan), changes(plan))
+
+
+def test_one_live_group_blocks_the_plan_of_all() -> None:
+    """The idle one is planned, and not reset alone, as the real tool does (R43)."""
+    busy = live("busy", member("orders"))
+    made = facts(AT_50, replace(AT_50, group_id="busy"), groups=(idle(), busy))
+    plan = plan_reset(made, ToLatest(), groups=["g", "busy"])
+
+    assert [("group-live", "block", "busy")] == [
+        (one.rule, one.severity, one.group_id) for one in plan.findings
+    ]
+
+
+def test_an_idle_group_of_the_newer_protocol_is_reset_as_any_other() -> None:
+    """Its type is none of the reasons to refuse it (R55)."""
+    group = idle(kind=GroupType.CONSUMER)
+    plan = plan_reset(facts(AT_50, groups=(group,)), ToOffset(33), groups=["g"])
+
+    assert ([], [Position(33)]) == (rules(plan), [change.after for change in changes(plan)])
+
+
 LIVE, SHARE, UNKNOWN, DEAD = (
     facts(AT_50, groups=(group,))
     for group in (
@@ -409,12 +435,19 @@ def test_rows_that_are_left_out_and_what_has_none_are_said() -> None:
     assert plan.findings[2].why.endswith("for more")
     assert [ORDERS] == [change.partition for change in changes(plan)]
 
+    written = from_offsets({("g", ORDERS): 1, ("g", TopicPartition("orders", 9)): 1}, source="f")
+    assert [("no-such-partition", "block")] == rules(
+        plan_reset(facts(AT_50), written, groups=["g"])
+    )  # R28
+
 
 @pytest.mark.parametrize("row", [-1, Position(-5)])
 def test_a_negative_row_is_refused(row: int | Position) -> None:
-    """A negative offset is no way to write 'none' (R27)."""
+    """A negative offset is no way to write 'none' (R27), and is none to reset to (R08)."""
     with pytest.raises(UsageError, match=r"cannot be negative: -. for orders:0"):
         from_offsets({("g", ORDERS): row}, source="x")
+    with pytest.raises(UsageError, match="negative"):
+        ToOffset(-5)
 
 
 offsets = st.integers(0, 120)

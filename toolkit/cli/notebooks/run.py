@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_renamed, refresh
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.options import OUTPUT_FLAGS, clusters_option
 from toolkit.cli.output import after_a_change, echo_data, printable
 from toolkit.cli.progress_line import ProgressLine
@@ -130,7 +130,6 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
             hint=("use -p cluster=NAME -p dry_run=true"),
         )
     parameters = parse_parameters(declared, request.parameters, notebook=path.name)
-    print_renamed(request, declared)
     if unused := saved_approval(declared, parameters):
         message = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
         click.echo(f"note: {message}", err=True)

@@ -37,18 +37,6 @@ def refresh(output_dir: Path) -> None:
         click.echo(f"note: {exc.problem}", err=True)
 
 
-def print_renamed(
-    request: RunRequest, declared: tuple[Parameter, ...], in_page: tuple[str, ...] = ()
-) -> None:
-    """Print which parameters were given by their old names, in the request or in a page."""
-    from toolkit.runner.parameters import rename_notices
-
-    used = [name for name, _ in request.parameters]
-    known = [parameter.name for parameter in declared]
-    for notice in rename_notices([*in_page, *used], known):
-        click.echo(f"note: {notice}", err=True)
-
-
 def print_parameters(name: str, parameters: tuple[Parameter, ...]) -> None:
     from rich.console import Console
     from rich.table import Table

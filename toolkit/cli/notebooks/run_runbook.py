@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_renamed, refresh
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.output import after_a_change, printable
 from toolkit.runbooks.notify import content_of, notify
 from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code, run_all
@@ -38,7 +38,6 @@ def show_parameters(path: Path) -> int:
 def run_runbook(path: Path, request: RunRequest) -> int:
     page = read_runbook(path)
     values = values_of(page, request.parameters, dry_run=request.dry_run)
-    print_renamed(request, page.declared, page.old_names)
     orders = [
         RunOrder(
             runbook=page.name,

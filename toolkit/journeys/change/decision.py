@@ -213,16 +213,14 @@ class Decision:
 
     def _carry_out(self, approval: Approval, on_step: OnStep, *, attached: bool = False) -> None:
         # A plan that is only reviewed needs nothing that writes.
-        from toolkit.operate.apply import apply_with_keepers  # noqa: PLC0415
+        from toolkit.operate.apply import apply_plan  # noqa: PLC0415
         from toolkit.operate.move import move  # noqa: PLC0415
 
         if self.plan.intent is Intent.PAUSE and not attached:
             check_keeper_outlives()
         self._is_taken = True
         change = self.change
-        apply = (
-            partial(move, change.live) if change.live else partial(apply_with_keepers, change.plan)
-        )
+        apply = partial(move, change.live) if change.live else partial(apply_plan, change.plan)
         try:
             applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
         except BaseException as exc:  # an interrupted change is not one that did not begin

@@ -222,7 +222,7 @@ def _changed(change: AuditChange, result: Result | None, otherwise: ChangeStatus
 ENTRY_FIELDS = frozenset(
     {
         *("seq", "at", "run", "event", "who", "host", "cluster", "cluster_id", "intent", "request"),
-        *("reason", "fingerprint", "overrides", "allows", "interrupted", "steps", "prev"),
+        *("reason", "fingerprint", "overrides", "allows", "interrupted", "notes", "steps", "prev"),
     }
 )
 STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
@@ -278,6 +278,7 @@ def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
         "overrides": run.overrides,
         "allows": entry.allows,
         "interrupted": entry.interrupted,
+        "notes": [],  # earlier versions read no line without it
         "steps": [],
         "prev": after.hash,
     }

@@ -141,16 +141,20 @@ def apply_plan(
             raise
         except Exception as exc:
             leave_keepers(plan, context.handles)
-            # Report what was done, as the next command would after a kill.
-            done = "not known, or nothing"
-            with suppress(ToolkitError):
-                if known := reconcile_under_lock(cluster, plan.cluster_id, state).known:
-                    done = known[0].outcome.summary
+            done = _done_by_a_cut_off_run(cluster, plan.cluster_id, state)
             raise PartlyApplied(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
     return AppliedPlan(outcome, context.handles, tuple(reconciled.known), intent)
+
+
+def _done_by_a_cut_off_run(cluster: Cluster, cluster_id: str, state: Path) -> str:
+    """Return what a run of just now did, as the next command would report it after a kill."""
+    with suppress(ToolkitError):
+        if known := reconcile_under_lock(cluster, cluster_id, state).known:
+            return known[0].outcome.summary
+    return "not known, or nothing"
 
 
 def leave_keepers(plan: Plan, handles: Iterable[KeeperHandle]) -> None:

@@ -35,7 +35,7 @@ class Backup:
 
 
 SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
-TWO_GROUPS = Backup((*SAVED.commits, Commit("pay-1", *ORDERS, 1)))
+TWO_GROUPS = Backup((*SAVED.commits, Commit("pay-1", *ORDERS, 10)))
 
 
 def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
@@ -132,6 +132,7 @@ def test_a_topic_that_was_made_anew_blocks() -> None:
 
 BEYOND = facts(IDLE, commits=(Commit("g", "payments", 0, 7),))
 FEWER = Backup((Commit("g", "orders", 7, 1),))
+PAST_END = Backup((Commit("g", *ORDERS, 41),))
 
 
 ON_ID2 = replace(facts(IDLE), topic_ids={"orders": "id2"})
@@ -144,10 +145,17 @@ ELSEWHERE = replace(SAVED, cluster="us", cluster_id="other", topic_ids={"orders"
         (BEYOND, SAVED, ("not-in-backup", "note"), [AUDIT, ORDERS]),
         (facts(live("g", member("orders"))), SAVED, ("group-live", "block"), [AUDIT, ORDERS]),
         (facts(IDLE), FEWER, ("missing-partition", "block"), []),
+        (facts(IDLE), PAST_END, ("clamped", "note"), [ORDERS]),
         # Equal names on another cluster are other records, which is said once.
         (ON_ID2, ELSEWHERE, ("other-cluster", "block"), [AUDIT, ORDERS]),
     ],
-    ids=["beyond the backup", "live: members write over it", "fewer partitions", "elsewhere"],
+    ids=[
+        "beyond the backup",
+        "live: members write over it",
+        "fewer partitions",
+        "past",
+        "elsewhere",
+    ],
 )
 def test_what_is_said_and_planned(
     now: Snapshot, saved: Backup, found: tuple[str, str], planned: list[TopicPartition]

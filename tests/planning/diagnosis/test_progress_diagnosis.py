@@ -220,6 +220,17 @@ def test_stuck_leads_to_a_pause_a_move_and_a_resume() -> None:
     assert "resume" == resume.parameters["action"]
 
 
+def test_an_offset_past_the_log_end_is_not_sent_to_the_log_end() -> None:
+    """The group may have read nothing of a re-created topic; elsewhere the log start is meant."""
+    logs = {P0: (0, 20), P1: (60, 100)}
+    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 50}, after_s=10, logs=logs))
+    steps = [step.parameters for step in next_steps(frame, READER, cluster="eu")]
+
+    assert [("to-earliest", ["orders:0"]), ("to-current", ["orders:1"])] == [
+        (parameters["mode"], parameters["topics"]) for parameters in steps
+    ]
+
+
 @pytest.mark.parametrize(
     ("second", "notebooks"),
     [

@@ -111,6 +111,8 @@ def _restored(
     for partition in chosen.partitions:
         position, moved = clamp_to_log(positions[partition], facts.index.snapshot.logs[partition])
         restored[partition] = (position, f"as saved; {moved}" if moved else "as saved")
+        if position.offset != positions[partition].offset:
+            yield note("clamped", moved, group_id, partition)
     yield from commit_step(facts, group_id, restored)
     others = facts.commits(group_id).keys() - positions.keys()
     if others and not scopes:

@@ -35,7 +35,7 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
     found = {verdict: _partitions(partitions, verdict) for verdict in Verdict}
     steps = [
         *_stuck(partitions, found, group.group_id),
-        *_outside(found[Verdict.OUT_OF_RANGE], group.group_id),
+        *_outside(partitions, found[Verdict.OUT_OF_RANGE], group.group_id),
         *_transaction(found[Verdict.TRANSACTION]),
         *_paused(found[Verdict.PAUSED], group.group_id),
         *_left_over(found[Verdict.UNSUBSCRIBED], group.group_id),
@@ -89,13 +89,30 @@ def _stuck(
     )
 
 
-def _outside(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[NextStep]:
-    if partitions:
+def _outside(
+    partitions: pd.DataFrame, outside: Sequence[TopicPartition], group_id: str
+) -> Iterator[NextStep]:
+    beyond = partitions[partitions["committed"] > partitions["log_end"]]
+    past_end = sorted(set(outside).intersection(_places(beyond)))
+    if past_end:
+        yield NextStep(
+            "Move the offsets that are past the log end into the log",
+            "The offsets are past the log end. If the topic was re-created, the group has read "
+            "none of its records: to-earliest skips none, to-datetime only older ones. If the log "
+            "was truncated, to-current repeats none.",
+            "50_reset_offsets",
+            {"groups": [ExactName(group_id)], "topics": _topics(past_end), "mode": "to-earliest"},
+        )
+    if before_start := sorted(set(outside) - set(past_end)):
         yield NextStep(
             "Clamp its offsets to the log",
             "The offsets are out of range; consumers would fall back to auto.offset.reset.",
             "50_reset_offsets",
-            {"groups": [ExactName(group_id)], "topics": _topics(partitions), "mode": "to-current"},
+            {
+                "groups": [ExactName(group_id)],
+                "topics": _topics(before_start),
+                "mode": "to-current",
+            },
         )
 
 
@@ -157,7 +174,10 @@ def _nothing(cluster: str) -> NextStep:
 
 
 def _partitions(frame: pd.DataFrame, verdict: Verdict) -> list[TopicPartition]:
-    rows: Any = frame[frame["verdict"] == str(verdict)]
+    return _places(frame[frame["verdict"] == str(verdict)])
+
+
+def _places(rows: Any) -> list[TopicPartition]:
     return [
         TopicPartition(topic, int(partition))
         for topic, partition in zip(rows["topic"], rows["partition"], strict=True)

@@ -207,15 +207,18 @@ def test_never_stuck_without_all_of_the_evidence(
         assert found == Verdict.PROGRESSING
 
 
-def test_stuck_leads_to_a_pause_a_move_and_a_resume() -> None:
+@pytest.mark.parametrize(("record", "after"), [(None, "51"), (50, "51"), (52, "53")])
+def test_stuck_leads_to_a_pause_a_move_and_a_resume(record: int | None, after: str) -> None:
     """The steps for a stuck partition name it, and the offset behind the record it is stuck at."""
-    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, after_s=10))
+    known = {} if record is None else {P0: FirstRecord(found=True, at=LONG_AGO, offset=record)}
+    looks = look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, after_s=10)
+    frame = judge(*looks, first_unread={**LONG_WAITS, **known})
     pause, move, resume = next_steps(frame, READER, cluster="eu")
 
     assert "40_pause_partitions" == pause.notebook
     assert {"groups": ["payments"], "topics": ["orders:0"]} == pause.parameters
     assert "50_reset_offsets" == move.notebook
-    to = {"mode": "to-offset", "value": "51", "topics": ["orders:0"]}
+    to = {"mode": "to-offset", "value": after, "topics": ["orders:0"]}
     assert to.items() <= move.parameters.items()
     assert "resume" == resume.parameters["action"]
 

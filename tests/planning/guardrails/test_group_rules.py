@@ -225,6 +225,32 @@ def test_the_offset_of_an_earlier_topic_has_read_nothing(
 
 
 @pytest.mark.parametrize(
+    ("first", "after", "says"),
+    [
+        (11, 11, ["no record is skipped: the next record has offset 11"]),
+        (11, 12, []),
+        (None, 20, []),
+        (10, 11, []),
+    ],
+)
+def test_a_marker_alone_is_no_record(first: int | None, after: int, says: list[str]) -> None:
+    """A shift by one from a transaction marker leaves the record that was meant to be skipped."""
+    now = facts(first_records={(ORDERS, 10): first})
+    notes = found("skips-no-record", case(plan(step(change(after=after))), now))
+
+    assert says == [note.why for note in notes]
+    assert not any(note.blocks for note in notes)
+
+
+def test_what_a_plan_skips_is_looked_up_before_an_open_transaction() -> None:
+    """Before the last stable offset it is settled which records are committed."""
+    made = plan(step(change(after=12)), step(change(after=13, at=OTHERS)))
+    now = facts(logs=dict.fromkeys((ORDERS, OTHERS), LogOffsets(0, 20, 12)))
+
+    assert [(ORDERS, 10)] == list(skipped_ranges(made, now))
+
+
+@pytest.mark.parametrize(
     ("count", "named", "more"), [(3, 3, ""), (4, 3, "; and 1 more"), (1003, 3, "; and 1,000 more")]
 )
 def test_many_unknown_facts_are_counted(count: int, named: int, more: str) -> None:

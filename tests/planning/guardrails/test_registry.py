@@ -222,12 +222,12 @@ def test_every_limit_can_be_written() -> None:
     texts = [
         *("max_groups=1", "max_partitions=2_000", "max_records_skipped=3"),
         *("max_records_repeated=4", "groups=pay=*", "empty_for_days=30", "groups=search-*"),
-        *("unsubscribed_for_days=14", "unsubscribed_in_runs=2"),
+        *("unsubscribed_for_days=14", "unsubscribed_in_runs=2", "min_records_skipped=1"),
     ]
     least = Limits.parse(NEEDED)
     none = {"max_records_skipped": 0, "max_records_repeated": 0}
 
-    assert Limits(1, 2000, 3, 4, ("pay=*", "search-*"), 30, 14, 2) == Limits.parse(texts)
+    assert Limits(1, 2000, 3, 4, ("pay=*", "search-*"), 30, 14, 2, 1) == Limits.parse(texts)
     assert Limits(1, 2) == least
     assert Policy(max_groups=1, max_partitions=2, **none) == least.narrow(Policy())
 

@@ -25,9 +25,9 @@ def skipped_ranges(plan: Plan, facts: Snapshot) -> Iterator[tuple[TopicPartition
             continue
         is_earlier = (step.group_id, change.partition) in earlier
         start = unread_from(change.before, log, is_earlier=is_earlier)
-        length = min(change.after.offset, log.log_end) - start
+        end = min(change.after.offset, log.log_end)
         # Behind the last stable offset it is not settled yet what is committed.
-        if 0 < length <= SHORT and log.last_stable == log.log_end:
+        if 0 < end - start <= SHORT and log.last_stable is not None and end <= log.last_stable:
             yield change.partition, start
 
 

@@ -64,11 +64,13 @@ def _stuck(
         "40_pause_partitions",
         {"groups": [ExactName(group_id)], "topics": topics},
     )
-    rows = partitions.set_index(["topic", "partition"])["committed"]
+    # The committed offset may be that of a transaction marker, or of a record compacted away.
+    known = partitions["first_unread"].fillna(partitions["committed"])
+    rows = known.set_axis(pd.MultiIndex.from_frame(partitions[["topic", "partition"]]))
     for partition in stuck[:MOST_FIRST_STEPS]:
-        committed = int(rows[tuple(partition)])
+        record = int(rows[tuple(partition)])
         yield NextStep(
-            f"While it is paused, skip record {committed:,} of "
+            f"While it is paused, skip record {record:,} of "
             f"{partition.topic}:{partition.partition}",
             "If this record cannot be processed: inspect it above and save a copy first. The "
             "group will not read it again.",
@@ -77,7 +79,7 @@ def _stuck(
                 "groups": [ExactName(group_id)],
                 "topics": [f"{partition.topic}:{partition.partition}"],
                 "mode": "to-offset",
-                "value": str(committed + 1),
+                "value": str(record + 1),
                 "overrides": ["skips-unread-records"],  # this record, and no other
             },
         )

@@ -10,7 +10,7 @@ from enum import Flag, auto
 from functools import cached_property
 from typing import NamedTuple
 
-from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, GroupState, LogOffsets, Policy, Snapshot, TopicPartition
 from toolkit.model.commit_columns import pending_of
 from toolkit.model.groups import Sighting
 from toolkit.model.names import shown_name
@@ -172,8 +172,7 @@ class CheckContext:
                 if not start <= offset <= end:
                     moves.outside.append(OffsetMove(step.group_id, partition, offset, start, end))
                 if before is not None:
-                    is_earlier = (step.group_id, partition) in self.earlier_topics
-                    unread = unread_from(before, log, is_earlier=is_earlier)
+                    unread = self.unread_from(step.group_id, partition, before, log)
                     skipped += self._records(partition, unread, min(offset, end))
                     moves.repeated += max(0, min(before.offset, end) - max(offset, start))
                 elif self.plan.intent in NEW_OFFSETS:
@@ -182,6 +181,13 @@ class CheckContext:
             if skipped:
                 moves.skipped[step.group_id] += skipped
         return moves
+
+    def unread_from(
+        self, group_id: str, partition: TopicPartition, before: Position, log: LogOffsets
+    ) -> int:
+        """Return from which offset a group that is at a position has not read a log."""
+        is_earlier = (group_id, partition) in self.earlier_topics
+        return unread_from(before, log, is_earlier=is_earlier)
 
     def _records(self, partition: TopicPartition, start: int, end: int) -> int:
         """Return the maximum number of records in a range, from its first record if known."""

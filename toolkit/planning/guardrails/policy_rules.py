@@ -89,6 +89,14 @@ def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
             yield Objection(why, name)
 
 
+def too_few_records(case: CheckContext) -> Iterator[Objection]:
+    """Block a plan that does not skip the records that the approval is about."""
+    least = case.limits.min_records_skipped if case.limits else 0
+    skipped = case.moves.skipped.total()
+    if case.plan.steps and skipped < least:
+        yield Objection(f"{counted(skipped, 'record')} skipped; min_records_skipped is {least:,}")
+
+
 def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
     """Block a group that was unused for less than the approval requires."""
     days = case.limits.empty_for_days if case.limits else None

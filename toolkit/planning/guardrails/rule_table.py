@@ -241,6 +241,14 @@ STANDING_RULES = (
         only_standing=True,
     ),
     Rule(
+        "too-few-records",
+        "The plan skips as many records as min_records_skipped asks for.",
+        policy_rules.too_few_records,
+        override=NEVER,
+        intents=AIMED,
+        only_standing=True,
+    ),
+    Rule(
         "empty-too-briefly",
         "Nobody has used the group for as long as the standing approval says.",
         policy_rules.empty_too_briefly,
@@ -471,6 +479,7 @@ NOTES = {
     "repeats": "How many records the group reads again.",
     "watched": "After a move, the commits of the group are watched.",
     "stays-committed": "What was committed before a pause stays while the group is live.",
+    "skips-no-record": "The offset moves on over transaction markers or compacted records alone.",
     "slow-member": "A member may be processing one record, and revokes nothing meanwhile.",
     "slow-group": "The members send heartbeats rarely, so they notice a change late.",
     "source-live": "The group that is copied has members, which continue to commit.",

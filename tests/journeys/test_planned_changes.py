@@ -151,12 +151,15 @@ def test_the_groups_that_lose_offsets_are_rescued(operator: Operator, apps: Appl
     wild, other = apps.name("wild*"), apps.name("wild-too")
     for group in (wild, other, wild.replace("*", "card")):
         apps.commit(group, {TopicPartition(topic, 0): 1})
-    forecast = vanishing((operator.cluster.name, wild), ("elsewhere", other))
+    here = operator.cluster.name
+    expired = apps.name("expired-since")
+    forecast = vanishing((here, wild), (here, expired), ("elsewhere", other))
 
     change = operator.session.rescue(forecast=forecast)
 
     assert (Intent.RESCUE, (wild,)) == (change.plan.intent, change.plan.group_ids)
     assert [wild] == [group.group_id for group in change.facts.groups]
+    assert [(expired, False)] == [(found.group_id, found.blocks) for found in change.findings]
     named = operator.session.rescue([other], forecast=vanishing())
     assert (other,) == named.plan.group_ids
     nothing = operator.session.rescue(forecast=vanishing(("elsewhere", "g")))

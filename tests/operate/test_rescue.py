@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from applications import Applications
+from guardrail_cases import case, change, plan, step
 from operators import Operator
 from plans_of_groups import Orders
 from raw_classic import commit
@@ -20,6 +21,7 @@ from toolkit.plan import (
     Action,
     ChangeStatus,
     Finding,
+    Intent,
     Position,
     Result,
     Severity,
@@ -143,6 +145,15 @@ def test_a_group_that_a_client_commits_for_is_left_out(
     assert ("left out: " in second.why) is (committed == 1)
     held = operator.held(busy)[busy]
     assert [9] * committed + [7] * (2 - committed) == [held[place].offset for place in orders]
+
+
+def test_a_group_that_cannot_be_read_any_more_is_left_out() -> None:
+    """Its coordinator may be down for a moment; the others need not wait for it."""
+    same = change(10, 10)
+    both = plan(step(same), step(same, group_id="h"), intent=Intent.RESCUE)
+    found = left_out(case(both), [Finding("unreadable", Severity.BLOCK, "members: timed out", "h")])
+
+    assert {"h": "left out: members: timed out"} == {name: one.why for name, one in found.items()}
 
 
 def test_commits_of_a_cut_off_run_are_no_clients(

@@ -451,7 +451,7 @@ NOTES = {
     "already-paused": "A partition is paused already.",
     "alternatives": "What else can be done instead of the hold, and at what cost.",
     "cannot-come-back": "A deleted group had no committed offset with which it could be restored.",
-    "cannot-rescue": "Offsets of a live group may expire, and only its members can commit them.",
+    "cannot-rescue": "Offsets may expire that only a member of the group, or nobody, can commit.",
     "name-is-a-pattern": "A group has the name, so it is not read as a pattern.",
     "cluster-unknown": "The file does not say which cluster its offsets are of.",
     "clamped": "The requested offset is outside the log; the nearest one is committed instead.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from facts import NOON, live
@@ -201,9 +201,10 @@ def test_how_often_it_must_have_been_seen() -> None:
     assert () == check(enough)
 
 
-def test_an_old_sighting_is_no_evidence() -> None:
+@pytest.mark.parametrize("last", [NOON - 2 * HOUR, NOON + HOUR])
+def test_an_old_sighting_is_no_evidence(last: datetime) -> None:
     """What was seen for weeks, but not again for this plan, may have changed since."""
-    old = Sighting(NOON - 14 * DAY, 3, NOON - 2 * HOUR)
+    old = Sighting(NOON - 14 * DAY, 3, last)
     left = EarlierSightings(unsubscribed={("g", "orders"): old})
     empty = EarlierSightings(empty={"g": old})
 

@@ -142,8 +142,14 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
 
 
 def _confirmed_sighting(case: CheckContext, sighting: Sighting | None) -> Sighting | None:
-    """Return a sighting if it was seen again for this plan; an older one says nothing of now."""
-    return sighting if sighting and case.now - sighting.last <= SEEN_WITHIN else None
+    """
+    Return a sighting if it was seen again for this plan; an older one says nothing of now.
+
+    One of the future hides what was read since.
+    """
+    if sighting and -CLOCKS_DIFFER_BY <= case.now - sighting.last <= SEEN_WITHIN:
+        return sighting
+    return None
 
 
 def _over(what: str, count: int, most: int) -> Iterator[Objection]:

@@ -236,4 +236,17 @@ def test_timers_that_cannot_be_read_are_not_said_to_be_reset(
 
     assert not outcome.is_done
     assert [ChangeStatus.FAILED] * 2 == [r.status for r in outcome.steps[0].results]
-    assert all("did not change" in result.why for result in outcome.steps[0].results)
+    assert all("could not be read" in result.why for result in outcome.steps[0].results)
+
+
+def test_where_all_groups_are_left_out_no_timer_is_read(
+    operator: Operator, apps: Applications, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No name would mean every group of the cluster."""
+    group = apps.name("busy")
+    operator.commit(group, dict.fromkeys(orders, 7))
+    plan = plan_rescue(operator.facts(group), groups=[group])
+    operator.commit(group, {orders[0]: 9})
+    monkeypatch.setattr(apply, "read_plan_facts", None)
+
+    assert [ChangeStatus.REFUSED] == [step.status for step in operator.apply(plan).steps]

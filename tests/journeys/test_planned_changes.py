@@ -13,7 +13,7 @@ from applications import Applications
 from operators import Operator
 
 from toolkit.errors import FleetFileError, UsageError
-from toolkit.journeys.cluster_access import ClusterAccess, cluster_at
+from toolkit.journeys.cluster_access import ClusterAccess, cluster_at, find_clusters
 from toolkit.journeys.copy import CopyRequest, copy
 from toolkit.journeys.reset import target
 from toolkit.model import Cluster, TopicPartition
@@ -228,6 +228,15 @@ def test_a_known_address_has_its_policy(servers: str, tmp_path: Path) -> None:
 
     assert (KNOWN[servers] or servers) == found.name
     assert bool(KNOWN[servers]) == found.policy.read_only
+
+
+def test_a_cluster_counts_once(tmp_path: Path) -> None:
+    """By its name, its address, or one of its addresses: it would be read, and summed, twice."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("clusters: {eu: {bootstrap.servers: 'b1:9092,b2:9092'}}")
+    names = ["b2:9092", "eu", "other:9092", "b1:9092", "eu", "other:9092"]
+
+    assert ["eu", "other:9092"] == [cluster.name for cluster in find_clusters(names, fleet)]
 
 
 def test_a_fleet_file_that_is_not_trusted_is_not_passed_over(

@@ -108,13 +108,19 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
         yield note("no-commit", "no committed offsets to copy", source)
     if not committed or refusals:
         return
-    made = tuple(commit_step(facts, target, _positions(facts, source, committed)))
-    yield from about_source(facts, source, committed)
+    missing = {partition: why for partition in committed if (why := facts.why_gone(partition))}
+    for partition, why in missing.items():
+        yield block("missing-partition", why, source, partition)
+    kept = [partition for partition in committed if partition not in missing]
+    made = tuple(commit_step(facts, target, _positions(facts, source, kept)))
+    yield from about_source(facts, source, kept)
     yield from uncommitted(facts, source, target)
     yield from made
     if any(isinstance(part, Step) for part in made):
-        why = f"kept as {shown_name(target)}"
-        gone = [Change(p, Position.of(c), None, why) for p, c in committed.items()]
+        gone = [
+            Change(p, Position.of(c), None, missing.get(p) or f"kept as {shown_name(target)}")
+            for p, c in committed.items()
+        ]
         yield facts.step(source, Action.DELETE_GROUP, gone, needs=target)
 
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from toolkit.model import Group, GroupType, Snapshot
-from toolkit.model.snapshot import MISSING_LOG
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
@@ -91,10 +90,9 @@ def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]
             yield note("pending-transaction", stays, name, partition)
             continue
         how = REJOINED if rejoins and not commit.expires_at else RECOMMITTED
-        problem = facts.index.log_problem(partition)
-        if how == RECOMMITTED and problem and problem.why in MISSING_LOG:
-            gone = f"{problem.why}: a broker refuses to commit its offset again"
-            lacking.append(note("cannot-rescue", gone, name, partition))
+        if how == RECOMMITTED and (gone := facts.why_gone(partition)):
+            why = f"{gone}: a broker refuses to commit its offset again"
+            lacking.append(note("cannot-rescue", why, name, partition))
             continue
         same = Position.of(commit)
         changes.append(Change(partition, same, same, _why(how, retention_s)))

@@ -394,7 +394,7 @@ PLANNED = (
     Rule(
         "missing-partition",
         "The topics and partitions that have a committed or saved offset still exist.",
-        intents=ANY - NO_PARTITIONS_NAMED,
+        intents=ANY - NO_PARTITIONS_NAMED | {Intent.RENAME},
     ),
     Rule("no-leader", "The partition has a leader.", intents=ANY - NO_PARTITIONS_NAMED - UNDO),
     Rule(

@@ -72,6 +72,18 @@ def test_a_missing_group_is_made() -> None:
     assert (("h",), request) == (renamed.group_ids, renamed.request)
 
 
+def test_partitions_without_a_saved_offset_are_named() -> None:
+    """Consumers of a restored group start there by auto.offset.reset; a committed one stays."""
+    places = [TopicPartition("orders", number) for number in range(4)]
+    now = snapshot(IDLE, commits=(Commit("g", *places[1], 9),), logs=dict.fromkeys(places, (5, 40)))
+    saved = replace(SAVED, commits=(Commit("g", *ORDERS, 10),))
+    notes = {finding.rule: finding.why for finding in plan_restore(now, saved).findings}
+
+    says = "no committed offset for orders:2-3: nothing is restored, and a consumer of g starts"
+    assert notes["no-commit"].startswith(says)
+    assert "no-commit" not in dict(rules(plan_restore(now, saved, topics=["orders"])))
+
+
 def test_a_csv_is_restored_as_far_as_it_goes() -> None:
     """It has offsets alone: metadata stays where the offset does, and the cluster is not known."""
     csv = Backup((Commit("g", *ORDERS, 10), Commit("g", *AUDIT, 20)), None, None, None)

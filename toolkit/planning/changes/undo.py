@@ -16,6 +16,7 @@ from toolkit.model import Group, GroupType, Snapshot
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
 from toolkit.planning.changes import topic_recreated
+from toolkit.planning.changes.copy import uncommitted
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.selection.partition_selection import scopes_of, unread_offset
@@ -198,6 +199,9 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
         )
         yield note("comes-back-simple", why, step.group_id)
     positions = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
+    if step.group_id not in facts.groups:
+        name = step.group_id
+        yield from uncommitted(facts, name, name, saved=positions, done="restored")
     yield from commit_step(facts, step.group_id, positions)
 
 

@@ -13,7 +13,7 @@ from applications import Applications
 from operators import Operator
 
 from toolkit.errors import FleetFileError, UsageError
-from toolkit.journeys.cluster_access import ClusterAccess, cluster_at
+from toolkit.journeys.cluster_access import ClusterAccess, cluster_at, find_clusters
 from toolkit.journeys.copy import CopyRequest, copy
 from toolkit.journeys.reset import target
 from toolkit.model import Cluster, TopicPartition
@@ -151,12 +151,15 @@ def test_the_groups_that_lose_offsets_are_rescued(operator: Operator, apps: Appl
     wild, other = apps.name("wild*"), apps.name("wild-too")
     for group in (wild, other, wild.replace("*", "card")):
         apps.commit(group, {TopicPartition(topic, 0): 1})
-    forecast = vanishing((operator.cluster.name, wild), ("elsewhere", other))
+    here = operator.cluster.name
+    expired = apps.name("expired-since")
+    forecast = vanishing((here, wild), (here, expired), ("elsewhere", other))
 
     change = operator.session.rescue(forecast=forecast)
 
     assert (Intent.RESCUE, (wild,)) == (change.plan.intent, change.plan.group_ids)
     assert [wild] == [group.group_id for group in change.facts.groups]
+    assert [(expired, False)] == [(found.group_id, found.blocks) for found in change.findings]
     named = operator.session.rescue([other], forecast=vanishing())
     assert (other,) == named.plan.group_ids
     nothing = operator.session.rescue(forecast=vanishing(("elsewhere", "g")))
@@ -225,6 +228,15 @@ def test_a_known_address_has_its_policy(servers: str, tmp_path: Path) -> None:
 
     assert (KNOWN[servers] or servers) == found.name
     assert bool(KNOWN[servers]) == found.policy.read_only
+
+
+def test_a_cluster_counts_once(tmp_path: Path) -> None:
+    """By its name, its address, or one of its addresses: it would be read, and summed, twice."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("clusters: {eu: {bootstrap.servers: 'b1:9092,b2:9092'}}")
+    names = ["b2:9092", "eu", "other:9092", "b1:9092", "eu", "other:9092"]
+
+    assert ["eu", "other:9092"] == [cluster.name for cluster in find_clusters(names, fleet)]
 
 
 def test_a_fleet_file_that_is_not_trusted_is_not_passed_over(

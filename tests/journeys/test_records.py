@@ -46,7 +46,7 @@ def test_after_a_transaction(
 
     assert {(place, 3): first_unread} == read_first_committed(operator.cluster, [(place, 3)])
     (first,) = read_first_records(operator.cluster, [(place, 3)], committed=True).values()
-    assert first.found is (first_unread is not None)
+    assert (first_unread is not None, first_unread) == (first.found, first.offset)
     diagnosis = troubleshoot(ClusterAccess(operator.cluster), group, sample_interval="1s")
     found = health(ClusterAccess(operator.cluster), [group], sample_interval="1s").rows
     (row,) = diagnosis.partitions.to_dict("records")

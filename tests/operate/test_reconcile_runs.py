@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from applications import Applications
@@ -18,7 +20,18 @@ from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import HoldNote, Problem, TopicPartition, Unread
 from toolkit.operate import reconcile_runs
-from toolkit.plan import Action, Change, Intent, Position
+from toolkit.plan import (
+    Action,
+    Change,
+    ChangeStatus,
+    Intent,
+    Outcome,
+    Plan,
+    Position,
+    Result,
+    StepOutcome,
+)
+from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
 
 
@@ -117,3 +130,35 @@ def test_a_pause_by_somebody_else_is_not_what_a_run_has_done(
         audit.append(operator.state, audit.intent_entry(made, run, NOON))
         found = reconcile_runs.reconcile_under_lock(operator.cluster, cluster_id, operator.state)
         assert [summary] == [one.outcome.summary for one in found.known]
+
+
+@pytest.mark.parametrize("later", [Intent.RESCUE, Intent.RESET])
+@pytest.mark.parametrize(("earlier", "refused"), [(Intent.RESCUE, False), (Intent.RESET, True)])
+def test_an_interrupted_rescue_has_changed_no_offset(
+    tmp_path: Path, *, earlier: Intent, refused: bool, later: Intent
+) -> None:
+    """It can be repeated, and nothing else starts from what it changed."""
+    first = plan(step(Change(ORDERS, Position(1), Position(1))), intent=earlier)
+    _interrupted(first, tmp_path)
+    made = replace(first, intent=later, request="another")
+    runs = reconcile_runs.last_runs(made, tmp_path)
+
+    assert [True] == [run.ended_early for run in runs]
+    with pytest.raises(Blocked) if refused else nullcontext():
+        reconcile_runs.refuse_after_a_cut_off_run(made, runs, Approval("", "a reason"))
+
+
+def _interrupted(made: Plan, state: Path) -> None:
+    """Record a run that was interrupted after its first change."""
+    intent = audit.intent_entry(made, audit.RunInfo("a-run", "ana", "here", "a test"), NOON)
+    done = (Result(ORDERS, ChangeStatus.DONE),)
+    outcome = Outcome(
+        run_id="a-run",
+        fingerprint=made.fingerprint,
+        started_at=NOON,
+        finished_at=NOON,
+        steps=(StepOutcome("g", Action.COMMIT, ChangeStatus.DONE, "", done),),
+        interrupted="the time for the run is over",
+    )
+    audit.append(state, intent)
+    audit.append(state, audit.outcome_entry(intent, outcome))

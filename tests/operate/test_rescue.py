@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from applications import Applications
+from guardrail_cases import case, change, plan, step
 from operators import Operator
 from plans_of_groups import Orders
 from raw_classic import commit
@@ -20,6 +21,7 @@ from toolkit.plan import (
     Action,
     ChangeStatus,
     Finding,
+    Intent,
     Position,
     Result,
     Severity,
@@ -145,6 +147,15 @@ def test_a_group_that_a_client_commits_for_is_left_out(
     assert [9] * committed + [7] * (2 - committed) == [held[place].offset for place in orders]
 
 
+def test_a_group_that_cannot_be_read_any_more_is_left_out() -> None:
+    """Its coordinator may be down for a moment; the others need not wait for it."""
+    same = change(10, 10)
+    both = plan(step(same), step(same, group_id="h"), intent=Intent.RESCUE)
+    found = left_out(case(both), [Finding("unreadable", Severity.BLOCK, "members: timed out", "h")])
+
+    assert {"h": "left out: members: timed out"} == {name: one.why for name, one in found.items()}
+
+
 def test_commits_of_a_cut_off_run_are_no_clients(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
@@ -225,4 +236,17 @@ def test_timers_that_cannot_be_read_are_not_said_to_be_reset(
 
     assert not outcome.is_done
     assert [ChangeStatus.FAILED] * 2 == [r.status for r in outcome.steps[0].results]
-    assert all("did not change" in result.why for result in outcome.steps[0].results)
+    assert all("could not be read" in result.why for result in outcome.steps[0].results)
+
+
+def test_where_all_groups_are_left_out_no_timer_is_read(
+    operator: Operator, apps: Applications, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No name would mean every group of the cluster."""
+    group = apps.name("busy")
+    operator.commit(group, dict.fromkeys(orders, 7))
+    plan = plan_rescue(operator.facts(group), groups=[group])
+    operator.commit(group, {orders[0]: 9})
+    monkeypatch.setattr(apply, "read_plan_facts", None)
+
+    assert [ChangeStatus.REFUSED] == [step.status for step in operator.apply(plan).steps]

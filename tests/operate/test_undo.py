@@ -75,7 +75,7 @@ def test_a_deleted_classic_group_comes_back(
 
     assert () == change.facts.problems  # that it does not exist is what is undone
     assert [Action.COMMIT] == [step.action for step in undo.steps]
-    assert ["comes-back-simple"] == [finding.rule for finding in undo.findings]
+    assert ["comes-back-simple", "no-commit"] == [finding.rule for finding in undo.findings]
     assert operator.apply(undo).is_done
     assert {group: {orders[0]: Position(7, 0, "a note")}} == operator.held(group)
     apps.join(group, [orders[0].topic])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import held
 from facts import NOON, live, member
-from guardrail_cases import BILLS, IDLE, OTHERS, case, change, commit, facts, plan, step
+from guardrail_cases import BILLS, IDLE, ORDERS, OTHERS, case, change, commit, facts, plan, step
 
 from toolkit.model import (
     CaptureMode,
@@ -74,14 +74,19 @@ HELD_FOR_AN_HOUR = (
     held.holder(1, note=replace(held.NOTE, until=NOON + HOUR)),
 )
 NEVER_SEEN = EarlierSightings()
+SKIPS_A_MARKER = facts(first_records={(ORDERS, 10): 11})
 
 
 def standing(
-    now: Snapshot | None = None, *, seen: EarlierSightings = NEVER_SEEN, **limits: Any
+    now: Snapshot | None = None,
+    *,
+    seen: EarlierSightings = NEVER_SEEN,
+    after: int = 5,
+    **limits: Any,
 ) -> CheckContext:
     """Return the case of an ordinary change under a standing approval with such limits."""
     given = Limits(**{"max_groups": 9, "max_partitions": 9, "max_records_repeated": 99, **limits})
-    return case(now=now, limits=given, seen=seen)
+    return case(plan(step(change(after=after))), now, limits=given, seen=seen)
 
 
 class Example(NamedTuple):
@@ -314,6 +319,11 @@ EXAMPLES = {
         standing(groups=("pay-*", "h")),
         "not covered by the standing approval, which allows pay-*, h",
         standing(groups=("[fg]",)),
+    ),
+    "too-few-records": of_plan(
+        standing(SKIPS_A_MARKER, after=11, min_records_skipped=1),
+        "0 records skipped; min_records_skipped is 1",
+        standing(after=11, max_records_skipped=1, min_records_skipped=1),
     ),
     "empty-too-briefly": Example(
         standing(empty_since(30), empty_for_days=31),

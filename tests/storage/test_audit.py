@@ -215,8 +215,13 @@ def test_no_log_yet(tmp_path: Path) -> None:
     assert [] == audit.verify(tmp_path / "none")
 
 
-def test_room_for_the_outcome_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("system", ["linux", "macos"])
+def test_room_for_the_outcome_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str
+) -> None:
     """Between intent and outcome there is a reserve on the disk larger than either line."""
+    if system == "macos":
+        monkeypatch.delattr(os, "posix_fallocate")
     audit.append(tmp_path, INTENT)
     (reserve,) = (tmp_path / "audit.reserves").iterdir()
     allocated = reserve.stat().st_blocks * 512
@@ -364,6 +369,22 @@ def test_a_full_disk_stops_an_entry(tmp_path: Path) -> None:
 
     assert "free disk space" in caught.value.hint
     assert [] == list(tmp_path.glob("audit.reserves/*"))
+
+
+def test_an_error_of_another_kind_leaves_no_intent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An intent of a run that never began would be reported as one that was interrupted."""
+    written(tmp_path, "a")
+    monkeypatch.setattr(os, "fsync", None)
+
+    with pytest.raises(TypeError):
+        audit.append(tmp_path, INTENT)
+
+    monkeypatch.undo()
+    assert ["a"] == run_ids(tmp_path)
+    assert [] == audit.verify(tmp_path)
+    assert ["a"] == [path.name for path in tmp_path.glob("audit.reserves/*")]
 
 
 @pytest.mark.parametrize("room", [100, 1000, 3000, 66_000])

@@ -185,3 +185,16 @@ def test_a_file_of_another_cluster_is_refused(tmp_path: Path, seen: Seen) -> Non
 
     with pytest.raises(StateFileError, match=r"are not of cluster \.\./id"):
         seen(tmp_path)
+
+
+@both
+def test_a_reading_of_the_future_does_not_hide_those_of_today(tmp_path: Path, seen: Seen) -> None:
+    """A host whose clock was ahead has written it; no reading until then would count."""
+    century = 36_500
+    before = seen(tmp_path, reading(century))
+
+    with pytest.raises(StateFileError, match="by a host whose clock is ahead") as caught:
+        seen(tmp_path, reading(0))
+
+    assert "delete that file" in caught.value.hint
+    assert before == seen(tmp_path)

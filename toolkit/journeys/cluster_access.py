@@ -172,7 +172,9 @@ def find_clusters(names: Sequence[str], fleet_file: Path | None = None) -> list[
     named = [name for name in names if ":" not in name]
     chosen = choose_clusters(load_fleet(fleet_file), named) if named else []
     by_name = {cluster.name: cluster for cluster in chosen}
-    return [by_name.get(name) or cluster_at(name, fleet_file) for name in dict.fromkeys(names)]
+    found = (by_name.get(name) or cluster_at(name, fleet_file) for name in names)
+    # A name and an address, or two addresses, may be one cluster.
+    return list({cluster.name: cluster for cluster in found}.values())
 
 
 def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:

@@ -17,7 +17,7 @@ from toolkit.model import Snapshot
 from toolkit.model.names import ExactName
 from toolkit.model.plurals import counted
 from toolkit.plan import Finding, Intent, Plan, Severity
-from toolkit.planning.changes.rescue import plan_rescue
+from toolkit.planning.changes.rescue import leave_out_lost_groups, plan_rescue
 from toolkit.report.run_command import NotebookCall
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def rescue(
     with connected(access.cluster) as connection:
         retention_s = read_expiry_settings(connection).retention_s
     plan = plan_rescue(facts, groups=choice.names, retention_s=retention_s)
+    if not groups and forecast is not None:
+        plan = leave_out_lost_groups(plan)
     plan = replace(plan, findings=(*plan.findings, *lacking))
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
 

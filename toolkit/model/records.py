@@ -39,10 +39,11 @@ class Record:
 
 
 class FirstRecord(NamedTuple):
-    """The first record at or after an offset: whether there is one, and its time if it has one."""
+    """The first record at or after an offset: whether there is one, its time if it has one."""
 
     found: bool
     at: datetime | None = None
+    offset: int | None = None  # None: not known
 
 
 class RecordsAround(NamedTuple):

@@ -247,12 +247,14 @@ def refuse_after_a_cut_off_run(
     Raise Blocked if an interrupted run has changed groups of the plan.
 
     Running the same command again would start from the changed offsets, for example shift them
-    twice. Undoing, pausing and resuming do not start from offsets; a move resumes what it paused.
+    twice. Undoing, pausing and resuming do not start from offsets; a move resumes what it paused. A
+    rescue has committed what was committed, and can be repeated.
     """
     if plan.intent in UNAFFECTED or CUT_OFF_RUN in approval.overrides:
         return
     for run in runs:
-        if run.ended_early and run.head.fingerprint != plan.fingerprint:
+        is_rescue = run.intent is Intent.RESCUE
+        if run.ended_early and run.head.fingerprint != plan.fingerprint and not is_rescue:
             name, approved = run.head.run_id, run.head.fingerprint
             # The offsets of a live group advance: its plan cannot be applied a second time.
             finish = (

@@ -19,7 +19,7 @@ from toolkit.plan import Action, ChangeStatus, Finding, Intent, Position, Result
 from toolkit.planning.guardrails.registry import CheckContext
 
 Key = tuple[str, TopicPartition]
-OF_ONE_GROUP = frozenset({"facts-moved", "group-live", "keeps-committing"})
+OF_ONE_GROUP = frozenset({"facts-moved", "group-live", "keeps-committing", "unreadable"})
 
 
 def verify_retention_reset(
@@ -91,10 +91,11 @@ def _empty_since(snapshot: Snapshot) -> dict[str, datetime | None]:
 
 def left_out(case: CheckContext, stopping: Iterable[Finding]) -> dict[str, StepOutcome]:
     """
-    Return the results for groups of a rescue that have changed since the plan; {} for other plans.
+    Return the results for groups of a rescue that have changed since, or cannot be read now.
 
-    `stopping` are the findings that block the plan. An offset that was committed since the plan was
-    made needs no rescue if it has a retention timer of its own (see `planning.changes.rescue`).
+    {} for other plans. `stopping` are the findings that block the plan. An offset that was
+    committed since the plan was made needs no rescue if it has a retention timer of its own (see
+    `planning.changes.rescue`).
     """
     if case.plan.intent is not Intent.RESCUE:
         return {}

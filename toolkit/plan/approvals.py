@@ -34,6 +34,7 @@ class Limits:
     empty_for_days: int | None = None  # only groups unused for at least this long
     unsubscribed_for_days: int | None = None  # only offsets observed as unsubscribed for this long
     unsubscribed_in_runs: int | None = None  # and by this many runs
+    min_records_skipped: int = 0  # only a plan that skips records, not only markers
 
     @classmethod
     def parse(cls, texts: Sequence[str]) -> Self:

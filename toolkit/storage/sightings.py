@@ -18,7 +18,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from toolkit.errors import StateFileError, UsageError
@@ -32,6 +32,7 @@ FILE_FIELDS = frozenset({"format", "cluster_id", "taken_at", "groups"})
 
 EMPTY_FORMAT = "offsetbook sightings 1"
 UNSUBSCRIBED_FORMAT = "offsetbook unsubscribed 1"
+CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between hosts with the same state folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,22 @@ class StreakFile:
         except UsageError as exc:
             hint = "delete that file; observations then start again"
             raise StateFileError(exc.problem, hint=hint) from exc
+
+    def to_extend(self) -> ClusterStreaks:
+        """
+        Return the streaks for one more read.
+
+        Raises StateFileError if the file is damaged, or from the future: it would hide every read
+        until then.
+        """
+        found = self.read()
+        if found.taken_at and found.taken_at - datetime.now(UTC) > CLOCKS_DIFFER_BY:
+            raise StateFileError(
+                f"sightings {self.path} were written by a host whose clock is ahead: they are of "
+                f"{found.taken_at:%Y-%m-%d %H:%M} UTC",
+                hint="correct that clock and delete that file; observations then start again",
+            )
+        return found
 
     def write(self, taken_at: datetime, streaks: Mapping[tuple[str, ...], Streak]) -> None:
         """Replace the file; raises StateFileError."""
@@ -149,7 +166,7 @@ def record_empty(state: Path, snapshot: Snapshot) -> None:
     file = _empty_file(state, snapshot.cluster_id)
     make_folder(file.path.parent)
     with exclusively(file.path.with_suffix(".lock"), within_s=PATIENCE_S):
-        before = file.read()
+        before = file.to_extend()
         if before.taken_at is None or before.taken_at < snapshot.taken_at:
             known = {group_id: streak for (group_id,), streak in before.streaks.items()}
             continued = _continued(known, snapshot)
@@ -213,7 +230,7 @@ def record_unsubscribed(
     for commit in snapshot.commits:
         commits[commit.group_id, commit.topic].append(commit)
     with exclusively(file.path.with_suffix(".lock"), within_s=PATIENCE_S):
-        known = file.read()
+        known = file.to_extend()
         if known.taken_at is not None and known.taken_at >= snapshot.taken_at:
             return
         unchanged = {key: one for key, one in known.streaks.items() if key[0] not in left}

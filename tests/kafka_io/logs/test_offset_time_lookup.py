@@ -138,9 +138,9 @@ def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
     assert [6 * 3600, 6 * 3600, pd.NA] == lags["time_lag_error_s"].tolist()
     assert [(cut, 9), (cut, 4)] == times.unsettled
     assert [3600, 6 * 3600] == [
-        (now - at).total_seconds()
-        for _, at in read_first_records(apps.cluster, times.unsettled).values()
-        if at
+        (now - first.at).total_seconds()
+        for first in read_first_records(apps.cluster, times.unsettled).values()
+        if first.at
     ]
     assert [(now, None, None)] == times.points[empty]
 
@@ -165,7 +165,7 @@ def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
     # Of each key the last record is left, of which the first is at offset 55.
     kept = [now - timedelta(minutes=600 - offset) for offset in (55, 55, 55, 57)]
     apps.eventually(
-        lambda: kept == [at for _, at in read_first_records(apps.cluster, places).values()]
+        lambda: kept == [r.at for r in read_first_records(apps.cluster, places).values()]
     )
     times, logs = read(apps.cluster, wanted, now=now)
     truth = read_first_records(apps.cluster, places)
@@ -189,7 +189,7 @@ def test_times_that_the_broker_sets(apps: Any, now: datetime) -> None:
     wanted = {partition: [0, 20, 70]}
     later = now + timedelta(hours=1)
     times, logs = read(apps.cluster, wanted, now=later)
-    ((_, truth),) = read_first_records(apps.cluster, [(partition, 20)]).values()
+    ((_, truth, _),) = read_first_records(apps.cluster, [(partition, 20)]).values()
     (row,) = rows(times, logs, {partition: [20]}, later).itertuples()
 
     assert truth is not None
@@ -243,7 +243,7 @@ def test_first_records_no_more_than_asked_for(apps: Any, most: int, now: datetim
     wanted = [(partition, 1), (partition, 0)]
 
     found = read_first_records(apps.cluster, wanted, most=most)
-    assert [((partition, 1), (False, None)), ((partition, 0), (True, now))][:most] == [
+    assert [((partition, 1), (False, None, None)), ((partition, 0), (True, now, 0))][:most] == [
         *found.items()
     ]
 

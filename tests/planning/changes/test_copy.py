@@ -11,6 +11,7 @@ from facts import changes, idle, live, member, rules, snapshot
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupType, Problem, Snapshot, TopicPartition, Unread
+from toolkit.model.snapshot import NO_TOPIC
 from toolkit.plan import Action, Change, Plan, Position
 from toolkit.planning.changes.copy import plan_copy, plan_rename
 
@@ -75,6 +76,10 @@ def test_a_live_group_can_be_copied_from() -> None:
 BUSY = live("new", member("orders"))
 SAME = tuple(replace(commit, group_id="new") for commit in COMMITS)
 COMMIT_OF_NEW = (Unread.COMMIT, "new", *ORDERS)
+ORDERS_GONE = replace(
+    snapshot(OLD, commits=COMMITS, logs={AUDIT: (0, 40)}),
+    problems=(Problem(Unread.LOG_OFFSETS, NO_TOPIC, None, "orders"),),
+)
 PENDING = snapshot(OLD, NEW, commits=(replace(COMMITS[0], pending=True),), logs=LOGS)
 
 
@@ -98,6 +103,8 @@ PENDING = snapshot(OLD, NEW, commits=(replace(COMMITS[0], pending=True),), logs=
         (plan_rename, unread(facts(OLD), Unread.COMMITS, "old"), UNREADABLE, []),
         (plan_rename, unread(facts(OLD), Unread.GROUPS), UNREADABLE, []),
         (plan_rename, snapshot(OLD), [("no-commit", "note")], []),
+        # With an override, the offset of a deleted topic goes with the old group.
+        (plan_rename, ORDERS_GONE, [("missing-partition", "block")], [AUDIT, AUDIT, ORDERS]),
     ],
 )
 def test_what_cannot_be_copied_or_renamed(

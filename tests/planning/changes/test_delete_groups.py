@@ -39,9 +39,9 @@ def commit(days: float | None = None, *, group: str = "g") -> Commit:
     return Commit(group, "orders", 0, 10, committed_at=None if days is None else ago(days))
 
 
-def after_a_month(facts: Snapshot, seen: float | None) -> Plan:
+def after_a_month(facts: Snapshot, seen: float | None, last: datetime = NOON) -> Plan:
     """Plan to delete g after 30 days, which was seen Empty since so many days ago, or never."""
-    sightings = {"g": Sighting(ago(seen), 1, NOON)} if seen else {}
+    sightings = {"g": Sighting(ago(seen), 1, last)} if seen else {}
     return plan_delete_groups(facts, groups=["g"], empty_for=MONTH, sightings=sightings)
 
 
@@ -101,6 +101,8 @@ def test_which_groups_go(
 def test_a_simple_group_without_commits_has_only_our_sightings() -> None:
     """Nothing was committed, so nothing tells of its use but that it stayed so."""
     assert ("g",) == after_a_month(snapshot(SIMPLE), 40).group_ids
+    for last in (ago(10), ago(-1)):  # of an old file, or by a host whose clock is ahead
+        assert () == after_a_month(snapshot(SIMPLE), 40, last).group_ids
 
 
 EMPTY_FOR_41_DAYS = replace(IDLE, empty_since=ago(41))

@@ -183,6 +183,8 @@ SINCE = {
     ("g", "payments"): Sighting(NOON - 13 * DAY, 2, NOON),
     # What was not judged by this look, or is read again, may still have a series.
     ("g", "orders"): Sighting(NOON - 99 * DAY, 99, NOON),
+    # This look did not see it again.
+    ("h", "audit"): Sighting(NOON - 99 * DAY, 99, NOON - DAY),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from facts import NOON
@@ -142,6 +143,26 @@ def test_a_saved_move_goes_where_it_was_to_go(asked: str, past_end: PastEnd) -> 
         exact, expected = saved.replan(later), planned.replan(later)
         assert planned.at == saved.at
         assert (expected.steps, blocks(expected)) == (exact.steps, blocks(exact))
+
+
+def test_a_duration_is_approved_as_it_was_asked_for() -> None:
+    """Planned again some seconds later, the fingerprint is the same; each plan has its own time."""
+
+    def planned(text: str, after_s: int) -> PlannedMove:
+        mode, _, value = text.partition(" ")
+        to = parse_target(mode, value, now=NOON + timedelta(seconds=after_s))
+        assert isinstance(to, ToDatetime)
+        # The facts are read after the time was chosen.
+        read = replace(facts(FLOWING), taken_at=NOON + timedelta(seconds=after_s + 2.5))
+        found = dict.fromkeys(PARTITIONS, TimedOffset(7, NOON))
+        return move(replace(read, at=to.at, at_time=found), to)
+
+    one, other = planned("by-duration PT90M", 0), planned("by-duration PT90M", 7)
+    earlier = planned("to-datetime 2026-03-01 10:30", 0)
+
+    assert one.plan.fingerprint == other.plan.fingerprint != earlier.plan.fingerprint
+    assert one.at == saved_move(one.plan).at == earlier.at
+    assert other.at == saved_move(other.plan).at != one.at
 
 
 def test_a_saved_move_to_offsets_that_were_written_down() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
-from facts import changes, idle, live, member, rules, snapshot
+from facts import NOON, changes, idle, live, member, rules, snapshot
 
 from toolkit.model import Commit, Group, GroupType, Problem, Snapshot, TopicPartition, Unread
+from toolkit.model.snapshot import NO_TOPIC
 from toolkit.plan import Action, Change, Position
-from toolkit.planning.changes.rescue import plan_rescue
+from toolkit.planning.changes.rescue import leave_out_lost_groups, plan_rescue
 
 COMMIT = Commit("g", "orders", 0, 10, 3, "mine")
 SAME = Position(10, 3, "mine")
@@ -94,3 +96,41 @@ def test_what_there_is_nothing_to_rescue_of(
 
     assert (found, ()) == (rules(plan), plan.steps)
     assert says in "".join(finding.why for finding in plan.findings)
+
+
+def test_a_lost_group_does_not_stop_the_others_of_a_forecast() -> None:
+    """What is gone is noted; what cannot be read has no step, and the plan is incomplete."""
+    groups = (SIMPLE, idle("u", GroupType.UNKNOWN), idle("half", GroupType.SIMPLE))
+    commits = [replace(COMMIT, group_id=group.group_id) for group in groups]
+    unread = replace(UNREAD, group_id="half")
+    facts = committed(*groups, commits=tuple(commits), problems=(unread,))
+    plan = leave_out_lost_groups(plan_rescue(facts, groups=["g", "gone", "half", "u"]))
+
+    assert ["g"] == [step.group_id for step in plan.steps]
+    found = {finding.group_id: (finding.rule, str(finding.severity)) for finding in plan.findings}
+    incomplete = ("incomplete", "note")
+    assert {"gone": ("no-such-group", "note"), "half": incomplete, "u": incomplete} == found
+    unlisted = Problem(Unread.GROUPS, "broker 2 did not answer")
+    unknown = plan_rescue(replace(facts, problems=(unlisted,)), groups=["gone"])
+    assert [incomplete] == rules(leave_out_lost_groups(unknown))
+
+
+@pytest.mark.parametrize(
+    ("kind", "expires_at", "found", "planned"),
+    [
+        (GroupType.SIMPLE, None, CANNOT, 0),
+        (GroupType.CLASSIC, NOON, CANNOT, 0),
+        (GroupType.CLASSIC, None, [], 1),
+    ],
+)
+def test_an_offset_of_a_deleted_topic_cannot_be_committed_again(
+    kind: GroupType, expires_at: datetime | None, found: list[tuple[str, str]], planned: int
+) -> None:
+    """A broker refuses that; where a member joins and leaves, the offset is kept with the rest."""
+    commit = replace(COMMIT, expires_at=expires_at)
+    gone = Problem(Unread.LOG_OFFSETS, NO_TOPIC, None, "orders")
+    plan = plan_rescue(
+        committed(idle(kind=kind), commits=(commit,), problems=(gone,)), groups=["g"]
+    )
+
+    assert (found, planned) == (rules(plan), len(changes(plan)))

@@ -35,7 +35,7 @@ class Backup:
 
 
 SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
-TWO_GROUPS = Backup((*SAVED.commits, Commit("pay-1", *ORDERS, 1)))
+TWO_GROUPS = Backup((*SAVED.commits, Commit("pay-1", *ORDERS, 10)))
 
 
 def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
@@ -70,6 +70,18 @@ def test_a_missing_group_is_made() -> None:
     assert ([("new-group", "note")], {"new-group"}) == (rules(plan), plan.allows)
     request = "restore all of 2026-03-01 12:00 UTC into h"
     assert (("h",), request) == (renamed.group_ids, renamed.request)
+
+
+def test_partitions_without_a_saved_offset_are_named() -> None:
+    """Consumers of a restored group start there by auto.offset.reset; a committed one stays."""
+    places = [TopicPartition("orders", number) for number in range(4)]
+    now = snapshot(IDLE, commits=(Commit("g", *places[1], 9),), logs=dict.fromkeys(places, (5, 40)))
+    saved = replace(SAVED, commits=(Commit("g", *ORDERS, 10),))
+    notes = {finding.rule: finding.why for finding in plan_restore(now, saved).findings}
+
+    says = "no committed offset for orders:2-3: nothing is restored, and a consumer of g starts"
+    assert notes["no-commit"].startswith(says)
+    assert "no-commit" not in dict(rules(plan_restore(now, saved, topics=["orders"])))
 
 
 def test_a_csv_is_restored_as_far_as_it_goes() -> None:
@@ -132,6 +144,7 @@ def test_a_topic_that_was_made_anew_blocks() -> None:
 
 BEYOND = facts(IDLE, commits=(Commit("g", "payments", 0, 7),))
 FEWER = Backup((Commit("g", "orders", 7, 1),))
+PAST_END = Backup((Commit("g", *ORDERS, 41),))
 
 
 ON_ID2 = replace(facts(IDLE), topic_ids={"orders": "id2"})
@@ -144,10 +157,17 @@ ELSEWHERE = replace(SAVED, cluster="us", cluster_id="other", topic_ids={"orders"
         (BEYOND, SAVED, ("not-in-backup", "note"), [AUDIT, ORDERS]),
         (facts(live("g", member("orders"))), SAVED, ("group-live", "block"), [AUDIT, ORDERS]),
         (facts(IDLE), FEWER, ("missing-partition", "block"), []),
+        (facts(IDLE), PAST_END, ("clamped", "note"), [ORDERS]),
         # Equal names on another cluster are other records, which is said once.
         (ON_ID2, ELSEWHERE, ("other-cluster", "block"), [AUDIT, ORDERS]),
     ],
-    ids=["beyond the backup", "live: members write over it", "fewer partitions", "elsewhere"],
+    ids=[
+        "beyond the backup",
+        "live: members write over it",
+        "fewer partitions",
+        "past",
+        "elsewhere",
+    ],
 )
 def test_what_is_said_and_planned(
     now: Snapshot, saved: Backup, found: tuple[str, str], planned: list[TopicPartition]

@@ -207,17 +207,31 @@ def test_never_stuck_without_all_of_the_evidence(
         assert found == Verdict.PROGRESSING
 
 
-def test_stuck_leads_to_a_pause_a_move_and_a_resume() -> None:
+@pytest.mark.parametrize(("record", "after"), [(None, "51"), (50, "51"), (52, "53")])
+def test_stuck_leads_to_a_pause_a_move_and_a_resume(record: int | None, after: str) -> None:
     """The steps for a stuck partition name it, and the offset behind the record it is stuck at."""
-    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, after_s=10))
+    known = {} if record is None else {P0: FirstRecord(found=True, at=LONG_AGO, offset=record)}
+    looks = look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, after_s=10)
+    frame = judge(*looks, first_unread={**LONG_WAITS, **known})
     pause, move, resume = next_steps(frame, READER, cluster="eu")
 
     assert "40_pause_partitions" == pause.notebook
     assert {"groups": ["payments"], "topics": ["orders:0"]} == pause.parameters
     assert "50_reset_offsets" == move.notebook
-    to = {"mode": "to-offset", "value": "51", "topics": ["orders:0"]}
+    to = {"mode": "to-offset", "value": after, "topics": ["orders:0"]}
     assert to.items() <= move.parameters.items()
     assert "resume" == resume.parameters["action"]
+
+
+def test_an_offset_past_the_log_end_is_not_sent_to_the_log_end() -> None:
+    """The group may have read nothing of a re-created topic; elsewhere the log start is meant."""
+    logs = {P0: (0, 20), P1: (60, 100)}
+    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 50}, after_s=10, logs=logs))
+    steps = [step.parameters for step in next_steps(frame, READER, cluster="eu")]
+
+    assert [("to-earliest", ["orders:0"]), ("to-current", ["orders:1"])] == [
+        (parameters["mode"], parameters["topics"]) for parameters in steps
+    ]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,17 @@ from guardrail_cases import (
 )
 from held import holder
 
-from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Problem, Unread
+from toolkit.model import (
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Policy,
+    Problem,
+    Snapshot,
+    Unread,
+)
 from toolkit.plan import (
     NEW_GROUP,
     NEW_TOPICS,
@@ -36,6 +46,7 @@ from toolkit.plan import (
     Position,
     Severity,
 )
+from toolkit.planning.changes.skipped_ranges import skipped_ranges
 from toolkit.planning.guardrails.registry import CheckContext, check
 
 DEAD = replace(IDLE, state=GroupState.DEAD)
@@ -184,6 +195,59 @@ def test_one_group_that_cannot_be_judged_does_not_hide_the_others() -> None:
         ("subscribed", case(dropped, lives)),
     ):
         assert ["g", None] == [finding.group_id for finding in found(rule, about)]
+
+
+STABLE = {ORDERS: LogOffsets(0, 20, 20)}
+OF_EARLIER_TOPIC = facts(
+    commits=(replace(commit(), topic_id="id0"), replace(commit(group="h"), topic_id="id1")),
+    topic_ids={"orders": "id1"},
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "group_id", "skipped"),
+    [
+        (1000, facts(commits=(commit(1000),)), "g", 15),
+        (10, OF_EARLIER_TOPIC, "g", 15),
+        (10, OF_EARLIER_TOPIC, "h", 5),
+    ],
+)
+def test_the_offset_of_an_earlier_topic_has_read_nothing(
+    before: int, now: Snapshot, group_id: str, skipped: int
+) -> None:
+    """It counts other records, whether the log ends before it or its topic id says so."""
+    made = plan(step(change(before, 15), group_id=group_id))
+    (finding,) = found("skips-unread-records", case(made, now))
+    where = [start for _, start in skipped_ranges(made, replace(now, logs=STABLE))]
+
+    assert f"at most {skipped} unread records would be skipped" == finding.why
+    assert [15 - skipped] == where
+
+
+@pytest.mark.parametrize(
+    ("first", "after", "says"),
+    [
+        (11, 11, ["no record is skipped: the next record has offset 11"]),
+        (11, 12, []),
+        (None, 20, []),
+        (10, 11, []),
+    ],
+)
+def test_a_marker_alone_is_no_record(first: int | None, after: int, says: list[str]) -> None:
+    """A shift by one from a transaction marker leaves the record that was meant to be skipped."""
+    now = facts(first_records={(ORDERS, 10): first})
+    notes = found("skips-no-record", case(plan(step(change(after=after))), now))
+
+    assert says == [note.why for note in notes]
+    assert not any(note.blocks for note in notes)
+
+
+def test_what_a_plan_skips_is_looked_up_before_an_open_transaction() -> None:
+    """Before the last stable offset it is settled which records are committed."""
+    made = plan(step(change(after=12)), step(change(after=13, at=OTHERS)))
+    now = facts(logs=dict.fromkeys((ORDERS, OTHERS), LogOffsets(0, 20, 12)))
+
+    assert [(ORDERS, 10)] == list(skipped_ranges(made, now))
 
 
 @pytest.mark.parametrize(

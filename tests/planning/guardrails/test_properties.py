@@ -101,11 +101,13 @@ def records(about: CheckContext, change: Change, *, of: Position | None) -> set[
 
 
 def skipped(about: CheckContext, change: Change) -> int:
-    """Count unread records that are not ahead any more."""
+    """Count unread records that are not ahead any more; one past the log end has read nothing."""
     if change.after is None or (change.before is None and about.plan.intent not in NEW_OFFSETS):
         return 0
     ahead = records(about, change, of=change.after)
-    return len(records(about, change, of=change.before) - ahead)
+    end = about.facts.logs[change.partition].log_end or 0
+    before = change.before if change.before and change.before.offset <= end else None
+    return len(records(about, change, of=before) - ahead)
 
 
 def repeated(about: CheckContext, change: Change) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from facts import NOON, live
@@ -201,9 +201,10 @@ def test_how_often_it_must_have_been_seen() -> None:
     assert () == check(enough)
 
 
-def test_an_old_sighting_is_no_evidence() -> None:
+@pytest.mark.parametrize("last", [NOON - 2 * HOUR, NOON + HOUR])
+def test_an_old_sighting_is_no_evidence(last: datetime) -> None:
     """What was seen for weeks, but not again for this plan, may have changed since."""
-    old = Sighting(NOON - 14 * DAY, 3, NOON - 2 * HOUR)
+    old = Sighting(NOON - 14 * DAY, 3, last)
     left = EarlierSightings(unsubscribed={("g", "orders"): old})
     empty = EarlierSightings(empty={"g": old})
 
@@ -222,12 +223,12 @@ def test_every_limit_can_be_written() -> None:
     texts = [
         *("max_groups=1", "max_partitions=2_000", "max_records_skipped=3"),
         *("max_records_repeated=4", "groups=pay=*", "empty_for_days=30", "groups=search-*"),
-        *("unsubscribed_for_days=14", "unsubscribed_in_runs=2"),
+        *("unsubscribed_for_days=14", "unsubscribed_in_runs=2", "min_records_skipped=1"),
     ]
     least = Limits.parse(NEEDED)
     none = {"max_records_skipped": 0, "max_records_repeated": 0}
 
-    assert Limits(1, 2000, 3, 4, ("pay=*", "search-*"), 30, 14, 2) == Limits.parse(texts)
+    assert Limits(1, 2000, 3, 4, ("pay=*", "search-*"), 30, 14, 2, 1) == Limits.parse(texts)
     assert Limits(1, 2) == least
     assert Policy(max_groups=1, max_partitions=2, **none) == least.narrow(Policy())
 

@@ -343,10 +343,12 @@ FINAL = {
     *("group-kind", "group-empty", "not-stable", "custom-protocol", "unreadable-member"),
     *("whole-application", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
     *("group-size", "another-hold"),
-    *("group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"),
+    *("group-not-allowed", "too-few-records", "empty-too-briefly", "unsubscribed-too-briefly"),
 }
 # These judge nothing that is approved by its fingerprint.
-OF_APPROVALS = {"group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"}
+OF_APPROVALS = {
+    *("group-not-allowed", "too-few-records", "empty-too-briefly", "unsubscribed-too-briefly"),
+}
 # A standing approval cannot override what its limits are about.
 BY_HAND = {"too-many-groups", "too-many-partitions", "too-many-records"}
 # Where one of these blocks, planning again does not help.

@@ -77,7 +77,7 @@ def read_first_records(
     return {
         position: FirstRecord(found=False)
         if record is None
-        else FirstRecord(found=True, at=_time_of(record))
+        else FirstRecord(found=True, at=_time_of(record), offset=record.offset)
         for position, record in _read_first(cluster, positions, most, isolation)
     }
 

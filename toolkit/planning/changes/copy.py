@@ -19,7 +19,7 @@ Read the source first, then the mirror; look up the times in the mirror last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -108,13 +108,19 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
         yield note("no-commit", "no committed offsets to copy", source)
     if not committed or refusals:
         return
-    made = tuple(commit_step(facts, target, _positions(facts, source, committed)))
-    yield from about_source(facts, source, committed)
+    missing = {partition: why for partition in committed if (why := facts.why_gone(partition))}
+    for partition, why in missing.items():
+        yield block("missing-partition", why, source, partition)
+    kept = [partition for partition in committed if partition not in missing]
+    made = tuple(commit_step(facts, target, _positions(facts, source, kept)))
+    yield from about_source(facts, source, kept)
     yield from uncommitted(facts, source, target)
     yield from made
     if any(isinstance(part, Step) for part in made):
-        why = f"kept as {shown_name(target)}"
-        gone = [Change(p, Position.of(c), None, why) for p, c in committed.items()]
+        gone = [
+            Change(p, Position.of(c), None, missing.get(p) or f"kept as {shown_name(target)}")
+            for p, c in committed.items()
+        ]
         yield facts.step(source, Action.DELETE_GROUP, gone, needs=target)
 
 
@@ -158,15 +164,26 @@ def about_source(
             yield block(doubt.rule, doubt.why, group_id, partition)
 
 
-def uncommitted(facts: Facts, group_id: str, target: str) -> Iterator[Finding]:
-    """Yield which partitions of the group's topics have no committed offset that is copied."""
-    known = {*facts.commits(group_id), *facts.index.unread.get(group_id, {})}
+def uncommitted(
+    facts: Facts,
+    group_id: str,
+    target: str,
+    *,
+    saved: Collection[TopicPartition] = (),
+    done: str = "copied",
+) -> Iterator[Finding]:
+    """
+    Yield which partitions of the group's topics have no committed offset that is copied.
+
+    `saved` are those of an offset that the target gets from elsewhere.
+    """
+    known = {*saved, *facts.commits(group_id), *facts.index.unread.get(group_id, {})}
     for topic in sorted({partition.topic for partition in known}):
         numbers = facts.index.partitions.get(topic, frozenset())
         others = {number for number in numbers if TopicPartition(topic, number) not in known}
         if others:
             why = (
-                f"no committed offset for {topic}:{ranges(others)}: nothing is copied, and a "
+                f"no committed offset for {topic}:{ranges(others)}: nothing is {done}, and a "
                 f"consumer of {shown_name(target)} starts according to auto.offset.reset; with "
                 "`latest` it skips what was produced before"
             )

@@ -15,7 +15,7 @@ from toolkit.model.names import matches, named, shown_name
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
-from toolkit.planning.selection.last_use import LastUse, last_use_of
+from toolkit.planning.selection.last_use import LastUse, last_use_of, seen_in
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
 
@@ -32,11 +32,11 @@ def plan_delete_groups(
     Plan to delete groups and all their offsets, by name or shell pattern.
 
     With `empty_for`, groups used more recently, or with an unknown last use, are skipped with a
-    note; `sightings` are by group. A live group, and one of those that are `protected` (names and
-    patterns of the fleet file), is skipped with a note if it only matches a pattern; one that is
-    named blocks. Raises UsageError without a name.
+    note; `sightings` are by group, up to this snapshot. A live group, and one of those that are
+    `protected` (names and patterns of the fleet file), is skipped with a note if it only matches a
+    pattern; one that is named blocks. Raises UsageError without a name.
     """
-    facts = Facts.of(snapshot)
+    facts, seen = Facts.of(snapshot), seen_in(sightings, snapshot)
     exact = {*groups, *map(named, groups)}
 
     def parts() -> Iterator[Part]:
@@ -47,8 +47,8 @@ def plan_delete_groups(
             if why:
                 yield note("left-out", f"only matches a pattern: {why}", group.group_id)
                 continue
-            sighting = (sightings or {}).get(group.group_id)
-            unused = last_use_of(group, facts.commits(group.group_id).values(), sighting)
+            commits = facts.commits(group.group_id).values()
+            unused = last_use_of(group, commits, seen.get(group.group_id))
             if empty_for is None:
                 yield from _deleted(facts, group, _age_text(unused, snapshot.taken_at))
             elif group.is_live:

@@ -20,6 +20,7 @@ from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import NO_OFFSETS, choose_groups
+from toolkit.planning.selection.last_use import seen_in
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.partition_selection import TopicScope, parse_topics, why_missing
 from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
@@ -119,7 +120,7 @@ def plan_delete_unsubscribed(
     many runs, is skipped with a note. `sightings` are by group and topic, up to this snapshot.
     """
     facts = Facts.of(snapshot)
-    minimum_age = _MinimumAge(left_for, in_runs, sightings or {})
+    minimum_age = _MinimumAge(left_for, in_runs, seen_in(sightings, snapshot))
 
     def parts() -> Iterator[Part]:
         chosen, findings = choose_groups(facts.index, groups)

@@ -23,6 +23,7 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
+from toolkit.model.times import parse_duration
 from toolkit.plan import NEW_TOPICS, OFFSETS, Finding, Intent, Plan, Position
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.reset import plan_reset
@@ -108,8 +109,10 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     estimate = reset(assume_held(snapshot, request.group), request.topics)
     words = estimate.request.replace("reset", "move", 1)
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
+    made_at = estimate.made_at
     if isinstance(request.target, ToDatetime):
-        terms |= {"at": request.target.at.isoformat(), "past_end": str(request.target.past_end)}
+        made_at, at = _times(request.target, made_at)
+        terms |= {**at, "past_end": str(request.target.past_end)}
     elif not _recomputes(request.target.words):
         terms |= {OFFSETS: "as planned"}
     if request.commit_missing:
@@ -121,6 +124,7 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
         estimate,
         intent=Intent.MOVE,
         request=words,
+        made_at=made_at,
         terms=terms,
         findings=(*findings, *_of_the_hold(snapshot, request, scopes)),
     )
@@ -130,6 +134,19 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
         return _exact(reset(known, scopes or request.topics), words)
 
     return PlannedMove(plan, replan, snapshot.at)
+
+
+def _times(target: ToDatetime, made_at: datetime) -> tuple[datetime, dict[str, str]]:
+    """
+    Return when a plan is made, and its term for the time that it names.
+
+    A duration counts back from when the plan is made, so that it needs no term: the same request
+    has the same fingerprint a moment later.
+    """
+    mode, _, value = target.request.partition(" ")
+    if mode == "by-duration":
+        return target.at + parse_duration(value), {}
+    return made_at, {"at": target.at.isoformat()}
 
 
 def saved_move(plan: Plan) -> PlannedMove:
@@ -162,12 +179,12 @@ def move_again(plan: Plan, partitions: Collection[TopicPartition]) -> PlannedMov
 
 def _saved_target(plan: Plan) -> Target:
     terms = plan.terms
+    past_end = terms.get("past_end", PastEnd.KEEP)
     if "at" in terms:
-        past_end = terms.get("past_end", PastEnd.KEEP)
         return parse_target("to-datetime", terms["at"], now=plan.made_at, past_end=past_end)
     if _recomputes(words := terms.get("target", "")):
-        mode, _, value = words.partition(" ")
-        return parse_target(mode, value, now=plan.made_at)
+        mode, _, value = words.partition(" (")[0].partition(" ")
+        return parse_target(mode, value, now=plan.made_at, past_end=past_end)
     rows: dict[tuple[str | None, TopicPartition], int | Position] = {
         (step.group_id, change.partition): change.after
         for step, change in plan.changes

@@ -12,10 +12,11 @@ Measured on brokers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.model.times import format_duration
-from toolkit.plan import Action, Change, Intent, Plan, Position
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
 from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
 from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
@@ -50,6 +51,25 @@ def plan_rescue(
     return plan_of(snapshot, parts(), intent=Intent.RESCUE, request=request)
 
 
+def leave_out_lost_groups(plan: Plan) -> Plan:
+    """
+    Return a plan whose groups a forecast has named: one that is lost does not stop the others.
+
+    A group that has expired since is a note. One that cannot be read has no step, and the plan says
+    that it is incomplete.
+    """
+    unread = {found.group_id for found in plan.findings if found.rule == "unreadable"}
+    rules = {"unreadable": "incomplete", "no-such-group": "no-such-group"}
+    findings = tuple(
+        replace(found, rule=rules[found.rule], severity=Severity.NOTE)
+        if found.rule in rules
+        else found
+        for found in plan.findings
+    )
+    steps = tuple(step for step in plan.steps if step.group_id not in unread)
+    return replace(plan, steps=steps, findings=findings)
+
+
 def _why(why: str, retention_s: int | None) -> str:
     if not retention_s:
         return why
@@ -59,8 +79,7 @@ def _why(why: str, retention_s: int | None) -> str:
 
 def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]:
     name, rejoins = group.group_id, group.type not in CLOCK_OF_EACH
-    unread = tuple(facts.unreadable(name))
-    yield from unread
+    lacking: list[Finding] = [*facts.unreadable(name)]
     changes = []
     for partition, commit in facts.commits(name).items():
         if commit.pending:
@@ -69,14 +88,19 @@ def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]
                 "partition"
             )
             yield note("pending-transaction", stays, name, partition)
-        else:
-            same = Position.of(commit)
-            how = REJOINED if rejoins and not commit.expires_at else RECOMMITTED
-            changes.append(Change(partition, same, same, _why(how, retention_s)))
+            continue
+        how = REJOINED if rejoins and not commit.expires_at else RECOMMITTED
+        if how == RECOMMITTED and (gone := facts.why_gone(partition)):
+            why = f"{gone}: a broker refuses to commit its offset again"
+            lacking.append(note("cannot-rescue", why, name, partition))
+            continue
+        same = Position.of(commit)
+        changes.append(Change(partition, same, same, _why(how, retention_s)))
+    yield from lacking
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)
     elif not changes:
-        if not unread:
+        if not lacking:
             yield note("no-commit", "no offsets that can expire", name)
     else:
         yield facts.step(name, Action.REJOIN if rejoins else Action.COMMIT, changes)

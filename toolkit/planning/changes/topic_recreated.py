@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from toolkit.model import Commit, LogOffsets, Snapshot, TopicPartition
+from toolkit.model.commit_columns import CommitColumns
 from toolkit.plan import Change, Finding, Position, Severity, Step
 from toolkit.planning.changes.clamp import moved_to
 from toolkit.planning.selection.plan_parts import PENDING, Part
@@ -25,6 +26,18 @@ def is_another_topic(then: Mapping[str, str], now: Mapping[str, str], topic: str
     """Return whether a topic's id has changed; an unknown id counts as unchanged."""
     before, after = then.get(topic), now.get(topic)
     return bool(before and after and before != after)
+
+
+def commits_of_earlier_topics(snapshot: Snapshot) -> frozenset[tuple[str, TopicPartition]]:
+    """Return the groups and partitions of the commits that were made for an earlier topic."""
+    commits, ids = snapshot.commits, snapshot.topic_ids
+    if isinstance(commits, CommitColumns) and not commits.has_topic_ids:
+        return frozenset()
+    return frozenset(
+        (c.group_id, TopicPartition(c.topic, c.partition))
+        for c in commits
+        if is_another_topic({c.topic: c.topic_id}, ids, c.topic)
+    )
 
 
 class Doubt(NamedTuple):

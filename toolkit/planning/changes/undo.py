@@ -14,9 +14,9 @@ from enum import StrEnum
 
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.model.names import shown_name
-from toolkit.model.snapshot import MISSING_LOG
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
 from toolkit.planning.changes import topic_recreated
+from toolkit.planning.changes.copy import uncommitted
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.selection.partition_selection import scopes_of, unread_offset
@@ -184,9 +184,8 @@ def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change
         )
         if moved is not IfMoved.RESTORE:
             return block("moved-since", why, group_id, partition)
-    problem = facts.index.log_problem(partition)
-    if before and problem and problem.why in MISSING_LOG:
-        return block("missing-partition", problem.why, group_id, partition)
+    if before and (gone := facts.why_gone(partition)):
+        return block("missing-partition", gone, group_id, partition)
     outside = before and facts.outside_log(partition, before.offset)
     return Change(partition, committed, before, f"{why}; {outside}" if outside else why)
 
@@ -200,6 +199,9 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
         )
         yield note("comes-back-simple", why, step.group_id)
     positions = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
+    if step.group_id not in facts.groups:
+        name = step.group_id
+        yield from uncommitted(facts, name, name, saved=positions, done="restored")
     yield from commit_step(facts, step.group_id, positions)
 
 

@@ -35,7 +35,7 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
     found = {verdict: _partitions(partitions, verdict) for verdict in Verdict}
     steps = [
         *_stuck(partitions, found, group.group_id),
-        *_outside(found[Verdict.OUT_OF_RANGE], group.group_id),
+        *_outside(partitions, found[Verdict.OUT_OF_RANGE], group.group_id),
         *_transaction(found[Verdict.TRANSACTION]),
         *_paused(found[Verdict.PAUSED], group.group_id),
         *_left_over(found[Verdict.UNSUBSCRIBED], group.group_id),
@@ -64,11 +64,13 @@ def _stuck(
         "40_pause_partitions",
         {"groups": [ExactName(group_id)], "topics": topics},
     )
-    rows = partitions.set_index(["topic", "partition"])["committed"]
+    # The committed offset may be that of a transaction marker, or of a record compacted away.
+    known = partitions["first_unread"].fillna(partitions["committed"])
+    rows = known.set_axis(pd.MultiIndex.from_frame(partitions[["topic", "partition"]]))
     for partition in stuck[:MOST_FIRST_STEPS]:
-        committed = int(rows[tuple(partition)])
+        record = int(rows[tuple(partition)])
         yield NextStep(
-            f"While it is paused, skip record {committed:,} of "
+            f"While it is paused, skip record {record:,} of "
             f"{partition.topic}:{partition.partition}",
             "If this record cannot be processed: inspect it above and save a copy first. The "
             "group will not read it again.",
@@ -77,7 +79,7 @@ def _stuck(
                 "groups": [ExactName(group_id)],
                 "topics": [f"{partition.topic}:{partition.partition}"],
                 "mode": "to-offset",
-                "value": str(committed + 1),
+                "value": str(record + 1),
                 "overrides": ["skips-unread-records"],  # this record, and no other
             },
         )
@@ -89,13 +91,30 @@ def _stuck(
     )
 
 
-def _outside(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[NextStep]:
-    if partitions:
+def _outside(
+    partitions: pd.DataFrame, outside: Sequence[TopicPartition], group_id: str
+) -> Iterator[NextStep]:
+    beyond = partitions[partitions["committed"] > partitions["log_end"]]
+    past_end = sorted(set(outside).intersection(_places(beyond)))
+    if past_end:
+        yield NextStep(
+            "Move the offsets that are past the log end into the log",
+            "The offsets are past the log end. If the topic was re-created, the group has read "
+            "none of its records: to-earliest skips none, to-datetime only older ones. If the log "
+            "was truncated, to-current repeats none.",
+            "50_reset_offsets",
+            {"groups": [ExactName(group_id)], "topics": _topics(past_end), "mode": "to-earliest"},
+        )
+    if before_start := sorted(set(outside) - set(past_end)):
         yield NextStep(
             "Clamp its offsets to the log",
             "The offsets are out of range; consumers would fall back to auto.offset.reset.",
             "50_reset_offsets",
-            {"groups": [ExactName(group_id)], "topics": _topics(partitions), "mode": "to-current"},
+            {
+                "groups": [ExactName(group_id)],
+                "topics": _topics(before_start),
+                "mode": "to-current",
+            },
         )
 
 
@@ -157,7 +176,10 @@ def _nothing(cluster: str) -> NextStep:
 
 
 def _partitions(frame: pd.DataFrame, verdict: Verdict) -> list[TopicPartition]:
-    rows: Any = frame[frame["verdict"] == str(verdict)]
+    return _places(frame[frame["verdict"] == str(verdict)])
+
+
+def _places(rows: Any) -> list[TopicPartition]:
     return [
         TopicPartition(topic, int(partition))
         for topic, partition in zip(rows["topic"], rows["partition"], strict=True)

@@ -26,7 +26,7 @@ from toolkit.planning.frames.snapshot_frames import offsets_frame
 
 STUCK_COLUMNS = (
     *("topic", "partition", "verdict", "owner", "committed", "log_end", "lag", "committed_delta"),
-    *("committed_at", "first_unread_at", "why"),
+    *("committed_at", "first_unread", "first_unread_at", "why"),
 )
 
 
@@ -49,7 +49,8 @@ def diagnose_partitions(
     there must be no progress and an unread record before a partition counts as stuck. Columns:
     topic, partition, verdict (see `Verdict`), owner, committed, log_end, lag, committed_delta
     (Int64: how far the committed offset moved between the samples), committed_at (UTC, the last
-    commit, null if unknown), first_unread_at (UTC), why.
+    commit, null if unknown), first_unread (Int64, the offset of that record), first_unread_at
+    (UTC), why.
     """
     frame = offsets_frame(second)
     frame = frame[frame["group"] == group_id].reset_index(drop=True)
@@ -69,6 +70,7 @@ def diagnose_partitions(
         verdict=[str(verdict) for verdict, _ in judged],
         why=[why for _, why in judged],
         committed_delta=pd.Series([case.moved for case in cases], dtype="Int64"),
+        first_unread=pd.Series([case.unread.offset for case in cases], dtype="Int64"),
         first_unread_at=pd.Series([case.unread.at for case in cases], dtype="datetime64[ms, UTC]"),
         order=[_ORDER.index(verdict) for verdict, _ in judged],
     )

@@ -10,12 +10,14 @@ from enum import Flag, auto
 from functools import cached_property
 from typing import NamedTuple
 
-from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, GroupState, LogOffsets, Policy, Snapshot, TopicPartition
 from toolkit.model.commit_columns import pending_of
 from toolkit.model.groups import Sighting
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
+from toolkit.planning.changes.skipped_ranges import unread_from
+from toolkit.planning.changes.topic_recreated import commits_of_earlier_topics
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
@@ -137,6 +139,11 @@ class CheckContext:
         return frozenset((c.group_id, TopicPartition(c.topic, c.partition)) for c in found)
 
     @cached_property
+    def earlier_topics(self) -> frozenset[tuple[str, TopicPartition]]:
+        """What was committed for an earlier topic of the same name."""
+        return commits_of_earlier_topics(self.facts)
+
+    @cached_property
     def made(self) -> frozenset[tuple[str, TopicPartition]]:
         """The changes that have been made already, by the run that is being finished."""
         return frozenset(
@@ -165,7 +172,8 @@ class CheckContext:
                 if not start <= offset <= end:
                     moves.outside.append(OffsetMove(step.group_id, partition, offset, start, end))
                 if before is not None:
-                    skipped += self._records(partition, max(start, before.offset), min(offset, end))
+                    unread = self.unread_from(step.group_id, partition, before, log)
+                    skipped += self._records(partition, unread, min(offset, end))
                     moves.repeated += max(0, min(before.offset, end) - max(offset, start))
                 elif self.plan.intent in NEW_OFFSETS:
                     # Where a copy or a restore fills a group in, nothing is known to be unread.
@@ -173,6 +181,13 @@ class CheckContext:
             if skipped:
                 moves.skipped[step.group_id] += skipped
         return moves
+
+    def unread_from(
+        self, group_id: str, partition: TopicPartition, before: Position, log: LogOffsets
+    ) -> int:
+        """Return from which offset a group that is at a position has not read a log."""
+        is_earlier = (group_id, partition) in self.earlier_topics
+        return unread_from(before, log, is_earlier=is_earlier)
 
     def _records(self, partition: TopicPartition, start: int, end: int) -> int:
         """Return the maximum number of records in a range, from its first record if known."""

@@ -16,7 +16,18 @@ from toolkit.model import (
 )
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
-from toolkit.plan import HOLD_ACTIONS, NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
+from toolkit.plan import (
+    HOLD_ACTIONS,
+    NEW_GROUP,
+    NEW_TOPICS,
+    Action,
+    Change,
+    Finding,
+    Intent,
+    Position,
+    Severity,
+    Step,
+)
 from toolkit.planning.changes.topic_recreated import is_another_topic
 from toolkit.planning.guardrails.check_context import (
     NEW_OFFSETS,
@@ -282,6 +293,19 @@ def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
     """Records that a group has not read are not passed over without saying so."""
     for group_id, count in case.moves.skipped.items():
         yield Objection(f"at most {counted(count, 'unread record')} would be skipped", group_id)
+
+
+def skips_no_record(case: CheckContext) -> Iterator[Finding]:
+    """Note where an offset moves on over markers or compacted offsets alone, and no record."""
+    firsts, logs = case.facts.first_records, case.facts.logs
+    for step, (partition, before, after, _) in case.plan.changes if firsts else ():
+        log = logs.get(partition)
+        if not log or not before or not after or after.offset <= before.offset:
+            continue
+        first = firsts.get((partition, case.unread_from(step.group_id, partition, before, log)))
+        if first is not None and first >= after.offset:
+            why = f"no record is skipped: the next record has offset {first:,}"
+            yield Finding("skips-no-record", Severity.NOTE, why, step.group_id, *partition)
 
 
 def before_log_start(case: CheckContext) -> Iterator[Objection]:

@@ -89,6 +89,14 @@ def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
             yield Objection(why, name)
 
 
+def too_few_records(case: CheckContext) -> Iterator[Objection]:
+    """Block a plan that does not skip the records that the approval is about."""
+    least = case.limits.min_records_skipped if case.limits else 0
+    skipped = case.moves.skipped.total()
+    if case.plan.steps and skipped < least:
+        yield Objection(f"{counted(skipped, 'record')} skipped; min_records_skipped is {least:,}")
+
+
 def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
     """Block a group that was unused for less than the approval requires."""
     days = case.limits.empty_for_days if case.limits else None
@@ -134,8 +142,14 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
 
 
 def _confirmed_sighting(case: CheckContext, sighting: Sighting | None) -> Sighting | None:
-    """Return a sighting if it was seen again for this plan; an older one says nothing of now."""
-    return sighting if sighting and case.now - sighting.last <= SEEN_WITHIN else None
+    """
+    Return a sighting if it was seen again for this plan; an older one says nothing of now.
+
+    One of the future hides what was read since.
+    """
+    if sighting and -CLOCKS_DIFFER_BY <= case.now - sighting.last <= SEEN_WITHIN:
+        return sighting
+    return None
 
 
 def _over(what: str, count: int, most: int) -> Iterator[Objection]:

@@ -14,7 +14,7 @@ from toolkit.errors import UsageError
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Finding, Intent, Plan, Severity
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
-from toolkit.planning.guardrails.group_rules import QUIET_AFTER
+from toolkit.planning.guardrails.group_rules import QUIET_AFTER, skips_no_record
 from toolkit.planning.guardrails.rule_table import (
     EVALUATED_RULES,
     HOLD_RULES,
@@ -65,7 +65,7 @@ def check(case: CheckContext) -> tuple[Finding, ...]:
     judged = list(_judged(case))
     subjects = {_subject(finding) for finding in judged}
     planned = (finding for finding in case.plan.findings if _subject(finding) not in subjects)
-    findings = dict.fromkeys((*judged, *planned))
+    findings = dict.fromkeys((*judged, *planned, *skips_no_record(case)))
     return tuple(sorted(findings, key=lambda finding: finding.severity is not Severity.BLOCK))
 
 

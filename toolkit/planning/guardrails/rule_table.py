@@ -241,6 +241,14 @@ STANDING_RULES = (
         only_standing=True,
     ),
     Rule(
+        "too-few-records",
+        "The plan skips as many records as min_records_skipped asks for.",
+        policy_rules.too_few_records,
+        override=NEVER,
+        intents=AIMED,
+        only_standing=True,
+    ),
+    Rule(
         "empty-too-briefly",
         "Nobody has used the group for as long as the standing approval says.",
         policy_rules.empty_too_briefly,
@@ -386,7 +394,7 @@ PLANNED = (
     Rule(
         "missing-partition",
         "The topics and partitions that have a committed or saved offset still exist.",
-        intents=ANY - NO_PARTITIONS_NAMED,
+        intents=ANY - NO_PARTITIONS_NAMED | {Intent.RENAME},
     ),
     Rule("no-leader", "The partition has a leader.", intents=ANY - NO_PARTITIONS_NAMED - UNDO),
     Rule(
@@ -443,7 +451,7 @@ NOTES = {
     "already-paused": "A partition is paused already.",
     "alternatives": "What else can be done instead of the hold, and at what cost.",
     "cannot-come-back": "A deleted group had no committed offset with which it could be restored.",
-    "cannot-rescue": "Offsets of a live group may expire, and only its members can commit them.",
+    "cannot-rescue": "Offsets may expire that only a member of the group, or nobody, can commit.",
     "name-is-a-pattern": "A group has the name, so it is not read as a pattern.",
     "cluster-unknown": "The file does not say which cluster its offsets are of.",
     "clamped": "The requested offset is outside the log; the nearest one is committed instead.",
@@ -471,6 +479,7 @@ NOTES = {
     "repeats": "How many records the group reads again.",
     "watched": "After a move, the commits of the group are watched.",
     "stays-committed": "What was committed before a pause stays while the group is live.",
+    "skips-no-record": "The offset moves on over transaction markers or compacted records alone.",
     "slow-member": "A member may be processing one record, and revokes nothing meanwhile.",
     "slow-group": "The members send heartbeats rarely, so they notice a change late.",
     "source-live": "The group that is copied has members, which continue to commit.",

@@ -8,11 +8,11 @@ the age counts from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from toolkit.model import Commit, Group, GroupType
+from toolkit.model import Commit, Group, GroupType, Snapshot
 from toolkit.model.groups import Sighting
 
 
@@ -21,6 +21,19 @@ class LastUse(NamedTuple):
 
     since: datetime
     source: str
+
+
+Key = TypeVar("Key", str, tuple[str, str])
+
+
+def seen_in(sightings: Mapping[Key, Sighting] | None, snapshot: Snapshot) -> dict[Key, Sighting]:
+    """
+    Return the sightings that go up to a snapshot.
+
+    One that ends earlier says nothing of what happened since; one that ends later is by a host
+    whose clock is ahead, and hides what was read in between.
+    """
+    return {key: one for key, one in (sightings or {}).items() if one.last == snapshot.taken_at}
 
 
 def last_use_of(

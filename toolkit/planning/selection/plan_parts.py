@@ -14,6 +14,7 @@ from operator import attrgetter
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import shown_name
+from toolkit.model.snapshot import MISSING_LOG
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.selection.group_selection import (
     commit_action,
@@ -64,6 +65,11 @@ class Facts:
         if log.log_start <= offset <= log.log_end:
             return ""
         return out_of_range(offset, log.log_start, log.log_end)
+
+    def why_gone(self, partition: TopicPartition) -> str:
+        """Return that a partition does not exist any more; "" if it does, or that is unknown."""
+        problem = self.index.log_problem(partition)
+        return problem.why if problem and problem.why in MISSING_LOG else ""
 
     def unlisted(self, group_id: str) -> Iterator[Finding]:
         """Yield that it is not known whether a group exists, where not all could be listed."""

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 
-from toolkit.errors import StateFileError
 from toolkit.storage.audit.chain import (
     HEAD,
     LOCK,
@@ -71,13 +70,13 @@ def _append(state: Path, entry: AuditEntry) -> None:
             os.fsync(log)
             head = LogHead(seal.link, earlier_bytes + size + written)
             write_whole(state / HEAD, head.text, private=True)
-        except (OSError, StateFileError) as exc:
+        except Exception as exc:
             with suppress(OSError):
                 os.ftruncate(log, size)
             _give_up_room(state, entry)
-            if isinstance(exc, StateFileError):
-                raise
-            raise not_written(state / LOG, exc) from exc
+            if isinstance(exc, OSError):
+                raise not_written(state / LOG, exc) from exc
+            raise
 
 
 @contextmanager
@@ -150,9 +149,16 @@ def _set_room_aside(state: Path, entry: AuditEntry, size: int) -> None:
     make_folder(reserve.parent)
     descriptor = open_private(reserve, os.O_WRONLY)
     try:
-        os.posix_fallocate(descriptor, 0, 2 * size + SLACK_BYTES)
+        _allocate(descriptor, 2 * size + SLACK_BYTES)
     finally:
         os.close(descriptor)
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:  # macOS has none
+        _write(descriptor, repeat(bytes(SLACK_BYTES), -(-size // SLACK_BYTES)))
 
 
 def _give_up_room(state: Path, entry: AuditEntry) -> None:

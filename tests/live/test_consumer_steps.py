@@ -64,6 +64,7 @@ class Coordinator(ScriptedChannel):
     full: bool = False
     deaf: bool = False  # the owners never give anything up
     refusing: int = 0  # the error that heartbeats are answered with
+    unknown: int = 25  # the error that a member is answered with which leaves, and is not there
     interval_ms: int = 5000
     generous: int = 0  # how often a holder is given something besides
 
@@ -94,12 +95,12 @@ class Coordinator(ScriptedChannel):
 
     def heartbeat(self, beat: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
         """Let a member join, stay or leave."""
-        if beat.epoch == LEAVE_EPOCH:
+        if beat.epoch == LEAVE_EPOCH and not self.refusing:
             self.evicted |= beat.member_id in {one.member_id for one in self.readers}
             if self.stays_away:
                 self.readers = [one for one in self.readers if one.member_id != beat.member_id]
             return ConsumerHeartbeatResult(
-                0 if self.holders.pop(beat.member_id, None) is not None else 25
+                0 if self.holders.pop(beat.member_id, None) is not None else self.unknown
             )
         if beat.epoch == JOIN_EPOCH:
             if self.full:
@@ -476,6 +477,24 @@ def test_what_is_lost_is_said_though_nobody_answers_any_more() -> None:
         hold.keep(group)
 
     assert orders() == hold.held
+
+
+@pytest.mark.parametrize("code", [25, 110, 69])
+def test_a_release_says_what_was_lost_before(code: int) -> None:
+    """The others are given back all the same; what a broker refuses to release is still held."""
+    hold, group = captured(1, 4)
+    members = {entry["partition"]: entry["member_id"] for entry in hold.state()["holders"]}
+    del group.holders[members[4]]
+    group.unknown = code
+    with pytest.raises(HoldLost, match=r"^orders-4 is no longer held"):
+        hold.release(group, orders(1, 4))
+    assert (orders(), {}) == (hold.held, group.holders)
+
+    hold, group = captured(1)
+    group.refusing = 30
+    with pytest.raises(BrokerRefused, match="releasing orders-1: not allowed"):
+        hold.release(group, orders(1))
+    assert orders(1) == hold.held
 
 
 def test_a_hold_goes_on_from_its_state() -> None:

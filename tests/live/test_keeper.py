@@ -28,7 +28,8 @@ class Recipes:
 
     held: frozenset[TopicPartition] = frozenset({ONE, TWO})
     fails: list[str] = field(default_factory=list)
-    lost: frozenset[TopicPartition] = frozenset()  # what `keep` finds that it has no more
+    lost: frozenset[TopicPartition] = frozenset()  # what the broker says that it has no more
+    loses_all: bool = False  # with what is lost
     survives_s: float | None = 45.0
     takes_s: float = 0.0  # a capture
     beat_every_s: float = 0.0
@@ -49,7 +50,12 @@ class Recipes:
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Hold less."""
         self._step(channel, "release")
+        lost = self.lost & self.held
         self.held -= some
+        if self.loses_all:
+            self.held = frozenset()
+        if lost:
+            raise HoldLost("another operator resumed it")
 
     def state(self) -> dict[str, Any]:
         """Return nothing of interest."""
@@ -134,6 +140,61 @@ def test_a_keeper_that_has_lost_everything_says_so_and_ends(keeper: Keeper) -> N
     assert record
     assert (False, "another operator resumed it") == (answers[0]["ok"], answers[0]["words"])
     assert (HoldStatus.ENDED, "another operator resumed it") == (record.status, record.words)
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ("", "the pause duration has ended; another operator resumed it"),
+        ("stopped by SIGTERM", "stopped by SIGTERM; another operator resumed it"),
+    ],
+)
+def test_an_end_does_not_hide_that_the_hold_was_lost(keeper: Keeper, why: str, words: str) -> None:
+    """A keeper that was stopped for long is told so when it leaves; the end was not as planned."""
+    keeper.hold = Recipes(lost=frozenset({ONE, TWO}))
+    over = datetime(2026, 11, 22, tzinfo=UTC)
+    keeper.record = replace(keeper.record, note=replace(keeper.record.note, until=over))
+    keeper.end_reason = why
+
+    keeper.run()
+
+    record = read_hold(keeper.path)
+    assert record
+    assert (HoldStatus.ENDED, words, None) == (record.status, record.words, record.planned_end)
+
+
+@pytest.mark.parametrize(
+    ("some", "hold", "left"),
+    [
+        ({ONE, TWO}, Recipes(lost=frozenset({ONE})), ()),
+        ({ONE}, Recipes(lost=frozenset({ONE})), (TWO,)),
+    ],
+    ids=["all", "some"],
+)
+def test_what_somebody_else_resumed_just_now_is_let_go(
+    keeper: Keeper, some: set[TopicPartition], hold: Recipes, left: tuple[TopicPartition, ...]
+) -> None:
+    """Who asks for it gets what was asked for, and the rest stays held."""
+    keeper.hold = hold
+
+    answer = keeper.answer(KeeperRequest("release", frozenset(some)))
+
+    assert (True, list(left)) == (answer["ok"], answer["held"])
+    assert (left, None) == (keeper.record.held, keeper.lost)
+    assert {"held": list(left)} == keeper.record.members or not left
+
+
+def test_a_part_that_is_let_go_shows_that_all_is_lost(keeper: Keeper) -> None:
+    """That ends the hold as lost, and not as resumed, also where a move has died."""
+    keeper.hold = Recipes(lost=frozenset({ONE, TWO}), loses_all=True)
+    answer = keeper.answer(KeeperRequest("release", frozenset({ONE})))
+    assert (False, "another operator resumed it") == (answer["ok"], answer["words"])
+    assert keeper.lost
+
+    keeper.hold = Recipes(lost=frozenset({ONE, TWO}), loses_all=True)
+    keeper.added_until = {ONE: 0.0}
+    with pytest.raises(HoldLost):
+        keeper.release_what_is_over()
 
 
 def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:

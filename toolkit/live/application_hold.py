@@ -22,7 +22,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from toolkit.errors import Blocked, BrokerRefused, HoldLost, NotCaptured, ToolkitError
-from toolkit.kafka_io.client.error_codes import ErrorCode
+from toolkit.kafka_io.client.error_codes import MEMBER_GONE, ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
@@ -54,6 +54,10 @@ READ = (
     "broker, or when the keeper was stopped; all members were evicted again"
 )
 
+LOST = (
+    "hold lost: its member is no longer in the group. Either the application was resumed, or "
+    "another operator pauses it, or the keeper missed its session timeout"
+)
 TOLD_WITHIN_S = 10.0  # after the delay its members hear of their tasks
 LOOK_EVERY_S = 0.5
 
@@ -120,7 +124,7 @@ class ApplicationHold:
 
     def _beat(self, channel: RecipeChannel, group: StreamsFacts) -> None:
         beat = channel.ask(StreamsHeartbeat(self._member_id, self._epoch))
-        if beat.error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}:
+        if beat.error in MEMBER_GONE:
             self._come_back(channel, group)
         elif beat.error:
             raise BrokerRefused(f"the coordinator rejected the heartbeat of a hold: {beat.why}")
@@ -134,10 +138,16 @@ class ApplicationHold:
                 "nothing was resumed: the tasks of a Streams application are paused together",
                 hint="resume all its partitions",
             )
-        not_restored = self._leave(channel)
+        if self._others(channel.ask(DescribeStreams())):
+            self._is_set = False  # the operator who holds it now restores it
+        not_restored, left = self._leave(channel)
+        if left.error and left.error not in MEMBER_GONE:
+            raise BrokerRefused(f"releasing the hold: {left.why}")
         self.held = frozenset()
         if not_restored:
             raise BrokerRefused(not_restored)
+        if left.error:
+            raise HoldLost(LOST)
         left_s = self._began[1] + self.survives_s - channel.now()
         if why := until_resumed(channel, left_s + TOLD_WITHIN_S):
             raise BrokerRefused(why)
@@ -260,20 +270,16 @@ class ApplicationHold:
         if not is_own or self._others(group):
             self.held = frozenset()
             self._is_set = False  # the operator who resumed it, or holds it now, restores it
-            raise HoldLost(
-                "hold lost: its member is no longer in the group. Either the application was "
-                "resumed, or another operator pauses it"
-            )
+            raise HoldLost(LOST)
         self._evict_all(channel)
 
-    def _leave(self, channel: RecipeChannel) -> str:
-        """Restore the setting, and leave, in this order; return why it was not restored."""
+    def _leave(self, channel: RecipeChannel) -> tuple[str, StreamsHeartbeatResult]:
+        """Restore the setting, and leave, in this order; return why not, and the last answer."""
         why = ""
         if self._is_set:
             changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._setting))
             why = f"{STREAMS_DELAY_MS} was not restored: {changed.why}" if changed.error else ""
-        channel.ask(LeaveStreams(self._member_id))
-        return why
+        return why, channel.ask(LeaveStreams(self._member_id))
 
     def _others(self, group: StreamsFacts) -> set[str]:
         """Return the ids of members of other holds."""

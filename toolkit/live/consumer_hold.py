@@ -18,7 +18,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
-from toolkit.kafka_io.client.error_codes import ErrorCode
+from toolkit.kafka_io.client.error_codes import MEMBER_GONE
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.consumer import DescribeConsumer
 from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, FetchGroupConfig
@@ -42,9 +42,6 @@ RECIPES = {
     CaptureMode.QUIET: capture_quiet,
     CaptureMode.FAST: capture_fast,
 }
-GONE = frozenset(
-    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND}
-)
 
 
 class ConsumerHold:
@@ -158,7 +155,7 @@ class ConsumerHold:
         lost: dict[TopicPartition, str] = {}
         refused = ""
         for holder, answer in zip(holders, answers, strict=True):
-            if answer.error in GONE or holder.has_extra_partitions(answer):
+            if answer.error in MEMBER_GONE or holder.has_extra_partitions(answer):
                 del self._holders[holder.place]
                 lost[holder.place] = holder.member_id
             refused = refused or (answer.why if holder.place in self._holders else "")
@@ -166,10 +163,7 @@ class ConsumerHold:
         if lost:
             with suppress(ToolkitError):  # one that is only out of step would be waited for
                 together(channel, [leave(member_id) for member_id in lost.values()])
-            raise HoldLost(
-                f"{_names(lost)} is no longer held: either it was resumed, or the keeper missed "
-                "its session timeout"
-            )
+            raise _lost(lost)
         if refused:
             raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")
         self._published = text
@@ -187,11 +181,26 @@ class ConsumerHold:
         together(channel, [leave(member_id) for member_id in late])
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
-        """Give partitions back; their members get them with their next heartbeat."""
+        """
+        Give partitions back; their members get them with their next heartbeat.
+
+        Raises HoldLost, when the others are given back, for those whose members were removed
+        before; what a broker refuses is still held.
+        """
         places = sorted(frozenset(some) & self.held)
-        together(channel, [leave(self._holders[place].member_id) for place in places])
-        for place in places:
-            del self._holders[place]
+        answers = together(channel, [leave(self._holders[place].member_id) for place in places])
+        errors = {place: one for place, one in zip(places, answers, strict=True) if one.error}
+        lost = [place for place, one in errors.items() if one.error in MEMBER_GONE]
+        refused = [place for place in errors if place not in lost]
+        self._holders = {
+            place: one
+            for place, one in self._holders.items()
+            if place not in places or place in refused
+        }
+        if refused:
+            raise BrokerRefused(f"releasing {_names(refused)}: {errors[refused[0]].why}")
+        if lost:
+            raise _lost(lost)
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on with the hold."""
@@ -240,6 +249,13 @@ def _session_s(channel: RecipeChannel) -> float | None:
         return None
     value = found.values.get(SESSION_TIMEOUT_MS, "")
     return int(value) / 1000 if value.isdecimal() else None
+
+
+def _lost(places: Iterable[TopicPartition]) -> HoldLost:
+    return HoldLost(
+        f"{_names(places)} is no longer held: either it was resumed, or the keeper missed its "
+        "session timeout"
+    )
 
 
 def _names(places: Iterable[TopicPartition]) -> str:

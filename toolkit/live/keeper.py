@@ -22,7 +22,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,7 +68,8 @@ class Hold(Protocol):
     Partitions of one group that its members do not get.
 
     `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
-    was held before; `keep` raises HoldLost where the broker no longer knows the sentinels.
+    was held before; `keep` and `release` raise HoldLost where the broker no longer knows sentinels,
+    and `held` is what the others hold.
     """
 
     beat_every_s: float
@@ -332,22 +333,37 @@ class Keeper:
         """Release what was added for a time that is over: a move resumes it before, or has died."""
         over = {p for p, until in self.added_until.items() if until < time.monotonic()}
         if over & self.hold.held:
-            with suppress(ToolkitError):  # until the next heartbeat
-                self.let_go(frozenset(over))
+            self.try_to_let_go(frozenset(over))
 
     def take_back(self, request: KeeperRequest) -> None:
         """Release what was added for a process that does not wait any more: it said "refused"."""
         if request.do == "add" and self.added & self.hold.held:
-            with suppress(ToolkitError):
-                self.let_go(self.added)
+            self.try_to_let_go(self.added)
+
+    def try_to_let_go(self, some: frozenset[TopicPartition]) -> None:
+        """Release some partitions; what a broker does not do now raises nothing."""
+        try:
+            self.let_go(some)
+        except HoldLost:
+            raise
+        except ToolkitError as exc:
+            log.warning("%s", exc)
 
     def let_go(self, some: frozenset[TopicPartition]) -> None:
-        """Release some partitions on request; with the last, the hold ends."""
+        """
+        Release some partitions on request; with the last, the hold ends.
+
+        What somebody else has resumed is let go. Raises HoldLost if that is also so of all others.
+        """
         is_last = self.hold.held <= some
         self.is_ending = self.is_ending or is_last  # what lets all go is not interrupted
         try:
             with self.recipe() as channel:
                 self.hold.release(channel, some & self.hold.held)
+        except HoldLost:
+            if not (is_last or self.hold.held):
+                raise
+            self.note_members()
         except ToolkitError:
             self.is_ending = False  # it goes on, and the request may come again
             raise
@@ -362,6 +378,8 @@ class Keeper:
             if self.hold.held:
                 with self.recipe() as channel:
                     self.hold.release(channel, self.hold.held)
+        except HoldLost as exc:
+            words, planned = f"{words}; {exc.problem}", None
         except ToolkitError as exc:
             words = (
                 f"{words}; could not leave the group, so its members leave at the session "

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import ClusterUnreachable, HoldLost, Interrupted
+from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, Interrupted
 from toolkit.live.keeper import Keeper
 from toolkit.live.keeper_socket import KeeperRequest, ask_keeper
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
+from toolkit.plan import ChangeStatus
+from toolkit.storage import audit
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
 
 ONE, TWO, THREE, FOUR = (TopicPartition("orders", number) for number in (1, 2, 3, 4))
@@ -30,6 +32,7 @@ class Recipes:
     fails: list[str] = field(default_factory=list)
     lost: frozenset[TopicPartition] = frozenset()  # what the broker says that it has no more
     loses_all: bool = False  # with what is lost
+    is_slow: bool = False  # whether what it releases is not seen as released
     survives_s: float | None = 45.0
     takes_s: float = 0.0  # a capture
     beat_every_s: float = 0.0
@@ -52,6 +55,8 @@ class Recipes:
         self._step(channel, "release")
         lost = self.lost & self.held
         self.held -= some
+        if self.is_slow:
+            raise BrokerRefused("no tasks yet")
         if self.loses_all:
             self.held = frozenset()
         if lost:
@@ -161,6 +166,40 @@ def test_an_end_does_not_hide_that_the_hold_was_lost(keeper: Keeper, why: str, w
     record = read_hold(keeper.path)
     assert record
     assert (HoldStatus.ENDED, words, None) == (record.status, record.words, record.planned_end)
+
+
+@pytest.mark.parametrize(
+    ("hold", "words", "status"),
+    [
+        (Recipes(), "stopped by SIGTERM", ChangeStatus.DONE),
+        (
+            Recipes(fails=["release"]),
+            (
+                "stopped by SIGTERM; could not leave the group, so its members leave at the "
+                "session timeout: nobody is there"
+            ),
+            ChangeStatus.NOT_CONFIRMED,
+        ),
+        (
+            Recipes(is_slow=True),
+            "stopped by SIGTERM; no tasks yet",
+            ChangeStatus.NOT_CONFIRMED,
+        ),
+    ],
+    ids=["left", "not left", "left, and not seen"],
+)
+def test_the_audit_log_has_what_is_known_of_an_end(
+    keeper: Keeper, hold: Recipes, words: str, status: ChangeStatus
+) -> None:
+    """Members that could not leave hold on until the session timeout: that is not done."""
+    keeper.hold = hold
+    keeper.end_reason = "stopped by SIGTERM"
+
+    keeper.run()
+
+    *_, entry = audit.read(keeper.path.parents[2])
+    assert (words, words) == (keeper.record.words, entry.run.reason)
+    assert status is entry.steps[0].status
 
 
 @pytest.mark.parametrize(

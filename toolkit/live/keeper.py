@@ -47,6 +47,7 @@ from toolkit.live.recipe_steps import CheckedChannel, RecipeChannel
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import CaptureMode, GroupType, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
+from toolkit.plan import ChangeStatus
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -381,20 +382,25 @@ class Keeper:
         except HoldLost as exc:
             words, planned = f"{words}; {exc.problem}", None
         except ToolkitError as exc:
-            words = (
-                f"{words}; could not leave the group, so its members leave at the session "
-                f"timeout: {exc}"
-            )
-            planned = None
+            why = "could not leave the group, so its members leave at the session timeout: "
+            words = f"{words}; {why if self.hold.held else ''}{exc}"
+            self.note_end(words, status=ChangeStatus.NOT_CONFIRMED)
+            return
         self.note_end(words, planned)
 
-    def note_end(self, words: str, planned: PlannedEnd | None = None) -> None:
+    def note_end(
+        self,
+        words: str,
+        planned: PlannedEnd | None = None,
+        *,
+        status: ChangeStatus = ChangeStatus.DONE,
+    ) -> None:
         """Record how the hold ended, also in the audit log, unless who ended it has done that."""
         was_held = self.record.status is HoldStatus.HELD
         self.note(status=HoldStatus.ENDED, words=words, planned_end=planned)
         if was_held and planned is not PlannedEnd.RESUMED:
             try:
-                record_end(self.path, self.record, words, now())
+                record_end(self.path, self.record, words, now(), status=status)
             except StateFileError as exc:
                 log.warning("%s", exc)
         self.note(held=())

@@ -14,6 +14,7 @@ delay from the clock: once a thread was given tasks, and ended when it was evict
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -58,6 +59,11 @@ LOST = (
     "hold lost: its member is no longer in the group. Either the application was resumed, or "
     "another operator pauses it, or the keeper missed its session timeout"
 )
+WENT_ON = (
+    "hold lost: the keeper missed its session timeout, so the application may have gone on. It was "
+    "not paused again"
+)
+LOST_AFTER_S = SESSION_TIMEOUT_S  # without a heartbeat
 TOLD_WITHIN_S = 10.0  # after the delay its members hear of their tasks
 LOOK_EVERY_S = 0.5
 
@@ -80,8 +86,9 @@ class ApplicationHold:
         self._topology = 0  # which of the possible ones it is
         self._is_set = False  # whether the hold has to restore the group's setting
         self._setting: str | None = None  # what the group's own was before, if it had one
-        # When the delay began, at the earliest and at the latest, by the monotonic clock.
+        # When the delay began, at the earliest and at the latest, by the channel's clock.
         self._began = (0.0, 0.0)
+        self._kept_at = math.inf  # when it was last kept; a keeper that takes over does so at once
 
     def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """Hold these; returns when no member has a task any more."""
@@ -89,7 +96,7 @@ class ApplicationHold:
             raise NotCaptured("the whole application is paused already")
         group = described(channel)
         self._refuse_another(group)
-        self._member_id, self.held = str(uuid4()), partitions
+        self._member_id, self.held, self._kept_at = str(uuid4()), partitions, math.inf
         evicted = {one.member_id for one in group.members}
         try:
             self._set_delay(channel)
@@ -107,7 +114,8 @@ class ApplicationHold:
         """
         Stay in the group, and evict all members again around the end of the delay.
 
-        Raises BrokerRefused where a member had tasks, after evicting it.
+        Raises BrokerRefused where a member had tasks, after evicting it, or HoldLost where it may
+        have had them for long.
         """
         group = described(channel)
         was_read = is_read(group)
@@ -119,6 +127,7 @@ class ApplicationHold:
             was_read = self._evict_around_the_end(channel)
         else:
             self._beat(channel, group)
+        self._kept_at = channel.now()
         if was_read:
             raise BrokerRefused(READ)
 
@@ -212,6 +221,7 @@ class ApplicationHold:
     def _evict_all(self, channel: RecipeChannel) -> None:
         """Evict all members, also the sentinel, which then joins first: the delay begins."""
         group = described(channel)
+        self._check_late(channel, group)
         topologies = possible_topologies(group.topology)
         topology = next(islice(topologies, self._topology, None))
         requests: list[MemberRequest[StreamsHeartbeatResult]]
@@ -239,6 +249,7 @@ class ApplicationHold:
         give_up_at = self._began[1] + self.survives_s + LATE_S
         while not is_over and now < give_up_at:
             group = described(channel)
+            self._check_late(channel, group)
             others = (one.member_id for one in group.members if one.member_id != self._member_id)
             channel.ask_together([LeaveStreams(one) for one in others])
             is_over = any(one.is_to_read for one in group.members)
@@ -263,14 +274,33 @@ class ApplicationHold:
             with suppress(BrokerRefused):  # the setting may not have reached the coordinator
                 self.keep(channel)
 
-    def _come_back(self, channel: RecipeChannel, group: StreamsFacts) -> None:
-        """Join again, unless the application was resumed: its setting is gone then."""
+    def _check_late(self, channel: RecipeChannel, group: StreamsFacts) -> None:
+        """
+        Raise HoldLost, and evict nobody, if the application may have gone on for long.
+
+        What a keeper notices within a session timeout it takes back.
+        """
+        is_there = self._member_id in {one.member_id for one in group.members}
+        is_late = channel.now() - self._kept_at > LOST_AFTER_S
+        if not is_late or (is_there and not is_read(group)):
+            return
+        self._check_resumed(channel, group)
+        not_restored, _ = self._leave(channel)
+        self.held = frozenset()
+        raise HoldLost("; ".join(filter(None, [WENT_ON, not_restored])))
+
+    def _check_resumed(self, channel: RecipeChannel, group: StreamsFacts) -> None:
+        """Raise HoldLost if the application was resumed: its setting is gone then."""
         found = delay_setting(channel)
         is_own = found.own.get(STREAMS_DELAY_MS) == self._delay_ms
         if not is_own or self._others(group):
             self.held = frozenset()
             self._is_set = False  # the operator who resumed it, or holds it now, restores it
             raise HoldLost(LOST)
+
+    def _come_back(self, channel: RecipeChannel, group: StreamsFacts) -> None:
+        """Join again, unless the application was resumed."""
+        self._check_resumed(channel, group)
         self._evict_all(channel)
 
     def _leave(self, channel: RecipeChannel) -> tuple[str, StreamsHeartbeatResult]:

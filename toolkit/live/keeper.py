@@ -176,7 +176,6 @@ class Keeper:
         self.added_until: dict[TopicPartition, float] = {}  # what a move adds, if it dies
         self.is_ending = False
         self.is_unwritten = False  # whether the hold file says less than it should
-        self.heard_at = time.monotonic()  # when the brokers last heard of the hold
         self.wakeful, self.waker = socket.socketpair()
         kind = (record.type, record.assignor)
         if record.status is HoldStatus.HELD:
@@ -186,6 +185,7 @@ class Keeper:
         self.standby = Standby(path)
         self.control = KeeperSocket(after=record.socket)
         self.channel = GroupChannel(record.cluster, record.group_id, check=self.check)
+        self.heard_at = self.channel.now()  # when the brokers last heard of the hold
 
     def run(self) -> None:
         """Hold until the end, and leave nothing behind but the record of how it ended."""
@@ -238,7 +238,7 @@ class Keeper:
         try:
             with self.recipe() as channel:
                 self.hold.keep(channel)
-            self.heard_at = time.monotonic()
+            self.heard_at = self.channel.now()
             self.note_held("held")
             self.standby.ensure()  # not before: what ends this one might end it, too
         except HoldLost as exc:
@@ -253,7 +253,7 @@ class Keeper:
     def probable_state(self) -> str:
         """Describe the probable state of the hold while no broker is reachable."""
         survives_s = self.hold.survives_s
-        if survives_s is not None and time.monotonic() - self.heard_at > survives_s:
+        if survives_s is not None and self.channel.now() - self.heard_at > survives_s:
             return "probably no longer held: the session timeout has passed"
         return "held, as far as known"
 

@@ -128,6 +128,23 @@ def test_what_was_lost_meanwhile_is_captured_again(keeper: Keeper) -> None:
     assert keeper.lost is None
 
 
+@pytest.mark.parametrize("lost", [{ONE}, {ONE, TWO}], ids=["some", "all"])
+def test_a_hold_that_finds_a_loss_when_it_is_asked_for_more_goes_on_with_the_rest(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch, lost: set[TopicPartition]
+) -> None:
+    """The answer has the reason; the keeper ends only if nothing is left."""
+
+    def capture(*_: object) -> None:
+        keeper.hold = Recipes(held=keeper.hold.held - lost)
+        raise HoldLost("the topic was deleted")
+
+    monkeypatch.setattr(keeper.hold, "capture", capture)
+    answer = keeper.answer(KeeperRequest("add", frozenset({ONE})))
+
+    assert (False, "the topic was deleted") == (answer["ok"], answer["words"])
+    assert (lost == {ONE, TWO}) == (keeper.lost is not None)
+
+
 def test_a_keeper_that_has_lost_everything_says_so_and_ends(keeper: Keeper) -> None:
     """The answer has the reason, and the hold file does: nothing was resumed by this keeper."""
     keeper.hold = Recipes(lost=frozenset({ONE, TWO}))

@@ -17,11 +17,12 @@ from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID
 
-from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
+from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import MEMBER_GONE
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.consumer import DescribeConsumer
 from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, FetchGroupConfig
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics
 from toolkit.live.consumer_captures import capture_fast, capture_lossless, capture_quiet
 from toolkit.live.former_owners import FormerOwners
 from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
@@ -37,6 +38,7 @@ from toolkit.planning.holds.recipes import WAITS_FOR
 PATIENCE_S = WAITS_FOR.total_seconds()
 AGAIN = "run the command again"
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; a resume by another operator is seen this soon
+TOPICS_EVERY_S = 5.0  # how often it is looked whether the topics are still the same
 RECIPES = {
     CaptureMode.LOSSLESS: capture_lossless,
     CaptureMode.QUIET: capture_quiet,
@@ -68,6 +70,7 @@ class ConsumerHold:
         self._patience_s = patience_s
         self._holders: dict[TopicPartition, Holder] = {}
         self._published = ""
+        self._look_at = 0.0  # when it is looked next whether the topics are still the same
         self._evict_at = math.inf  # when members that the capture has made late are evicted
 
     @property
@@ -80,8 +83,10 @@ class ConsumerHold:
         Withhold these partitions, too.
 
         All or nothing: raises NotCaptured, and then, as when it is interrupted, every
-        sentinel that joined for it has left and the group reads as before.
+        sentinel that joined for it has left and the group reads as before. Raises HoldLost as
+        `keep` does for topics that were deleted: what is held is not asked for again.
         """
+        self._leave_deleted_topics(channel)
         new = frozenset(partitions) - self.held
         if not new:
             return
@@ -145,8 +150,9 @@ class ConsumerHold:
         Go on holding: one heartbeat of every sentinel.
 
         Raises HoldLost for the partitions whose members were removed: an operator resumed them, or
-        no heartbeat got through for a session. They are not held any more, and not captured
-        again. The others are still held: `keep` goes on with them.
+        no heartbeat got through for a session; and for those of a topic that was deleted. They are
+        not held any more, and not captured again. The others are still held: `keep` goes on with
+        them.
         """
         holders = list(self._holders.values())
         text = self._note_text()
@@ -167,9 +173,40 @@ class ConsumerHold:
         if refused:
             raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")
         self._published = text
+        if channel.now() >= self._look_at:
+            self._leave_deleted_topics(channel)
         if channel.now() >= self._evict_at:
             self._evict_at = math.inf
             self._evict_late(channel)
+
+    def _leave_deleted_topics(self, channel: RecipeChannel) -> None:
+        """
+        Look whether a topic was deleted: then its holders hold nothing.
+
+        No broker says that: heartbeats go on, and a new topic of that name is read.
+        """
+        self._look_at = channel.now() + TOPICS_EVERY_S
+        names = tuple(sorted({place.topic for place in self._holders}))
+        if not names:
+            return
+        try:
+            found = channel.ask(FetchTopics(names))
+        except (BrokerRefused, ClusterUnreachable):
+            return  # the heartbeats got through
+        ids = {name: topic.topic_id for name, topic in found.topics.items()}
+        gone = {
+            place: holder.member_id
+            for place, holder in self._holders.items()
+            if place.topic not in found.unread and ids.get(place.topic) != holder.topic_id
+        }
+        if gone:
+            self._holders = {p: one for p, one in self._holders.items() if p not in gone}
+            with suppress(ToolkitError):
+                together(channel, [leave(member_id) for member_id in gone.values()])
+            raise HoldLost(
+                f"{_names(gone)} is no longer held: the topic was deleted, and perhaps created "
+                "again"
+            )
 
     def _evict_late(self, channel: RecipeChannel) -> None:
         """

@@ -326,7 +326,7 @@ class Keeper:
         except Interrupted:
             raise
         except ToolkitError as exc:
-            self.lost = exc if isinstance(exc, HoldLost) else None
+            self.lost = exc if isinstance(exc, HoldLost) and not self.hold.held else None
             return {"ok": False, "words": str(exc)}
         return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
 

@@ -248,7 +248,8 @@ def test_a_part_that_is_let_go_shows_that_all_is_lost(keeper: Keeper) -> None:
     assert keeper.lost
 
     keeper.hold = Recipes(lost=frozenset({ONE, TWO}), loses_all=True)
-    keeper.added_until = {ONE: 0.0}
+    over = datetime(2026, 11, 22, tzinfo=UTC)
+    keeper.record = replace(keeper.record, added_until={ONE: over})
     with pytest.raises(HoldLost):
         keeper.release_what_is_over()
 
@@ -361,7 +362,26 @@ def test_what_a_dead_move_has_added_is_released(keeper: Keeper) -> None:
 
     assert {ONE, TWO, FOUR} == keeper.hold.held
     assert keeper.answer(KeeperRequest("release", frozenset({FOUR})))["ok"]
-    assert {} == keeper.added_until
+    assert {} == keeper.record.added_until
+
+
+def test_a_keeper_that_takes_over_knows_what_is_to_be_released(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The move and the first keeper were killed; what was asked for without an end stays held."""
+    for place, for_s in ((THREE, 0.0), (FOUR, 0.0), (FOUR, None)):
+        assert keeper.answer(KeeperRequest("add", frozenset({place}), for_s))["ok"]
+    record = read_hold(keeper.path)
+    assert record
+    assert {ONE, TWO, THREE, FOUR} == {*record.held}
+    left = Recipes(held=frozenset(record.held))
+    monkeypatch.setattr("toolkit.live.keeper.taken_over", lambda *_, **__: left)
+
+    after = Keeper(keeper.path, record, starter=None)
+    with after.wakeful, after.waker, after.control:
+        after.release_what_is_over()
+
+    assert {ONE, TWO, FOUR} == after.hold.held
 
 
 def test_what_an_earlier_request_has_added_is_not_taken_back(

@@ -24,7 +24,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -173,7 +173,6 @@ class Keeper:
         self.end_reason = ""
         self.lost: HoldLost | None = None  # what a request has found
         self.added: frozenset[TopicPartition] = frozenset()  # by the last request
-        self.added_until: dict[TopicPartition, float] = {}  # what a move adds, if it dies
         self.is_ending = False
         self.is_unwritten = False  # whether the hold file says less than it should
         self.wakeful, self.waker = socket.socketpair()
@@ -315,10 +314,8 @@ class Keeper:
                     with self.recipe() as channel:
                         self.hold.capture(channel, self.added)
                     self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
+                    self.note(added_until=self.ends(some, request.for_s))
                     self.note_held("held")
-                    if request.for_s is not None:
-                        until = time.monotonic() + request.for_s
-                        self.added_until |= dict.fromkeys(self.added, until)
                 case "release":
                     self.let_go(some)
                 case other:
@@ -330,9 +327,18 @@ class Keeper:
             return {"ok": False, "words": str(exc)}
         return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
 
+    def ends(
+        self, asked: frozenset[TopicPartition], for_s: float | None
+    ) -> dict[TopicPartition, datetime]:
+        """Return which partitions are held until when, after some more, that were asked for."""
+        before = self.record.added_until
+        if for_s is None:
+            return {place: until for place, until in before.items() if place not in asked}
+        return {**before, **dict.fromkeys(self.added, now() + timedelta(seconds=for_s))}
+
     def release_what_is_over(self) -> None:
         """Release what was added for a time that is over: a move resumes it before, or has died."""
-        over = {p for p, until in self.added_until.items() if until < time.monotonic()}
+        over = {place for place, until in self.record.added_until.items() if until < now()}
         if over & self.hold.held:
             self.try_to_let_go(frozenset(over))
 
@@ -368,8 +374,9 @@ class Keeper:
         except ToolkitError:
             self.is_ending = False  # it goes on, and the request may come again
             raise
-        self.added_until = {p: until for p, until in self.added_until.items() if p not in some}
-        self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
+        self.note(
+            wanted=tuple(sorted({*self.record.wanted} - some)), added_until=self.ends(some, None)
+        )
         self.note_held("held")
 
     def end(self, words: str, planned: PlannedEnd | None = None) -> None:

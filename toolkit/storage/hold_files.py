@@ -51,7 +51,8 @@ class HoldRecord:
 
     `members` is the state of the members, from which another keeper continues;
     `socket` is where it listens; `words` say what it is doing, or how it ended. `planned_end` is
-    None for as long as it has not ended, and where it ended otherwise.
+    None for as long as it has not ended, and where it ended otherwise. `added_until` says when what
+    a move has added is resumed, should the move have died.
     """
 
     run_id: str
@@ -68,6 +69,7 @@ class HoldRecord:
     planned_end: PlannedEnd | None = None
     held: tuple[TopicPartition, ...] = ()
     members: Mapping[str, Any] = field(default_factory=dict)
+    added_until: Mapping[TopicPartition, datetime] = field(default_factory=dict)
     socket: str = ""
     pid: int = 0
 
@@ -159,6 +161,7 @@ def _content(record: HoldRecord) -> dict[str, Any]:
             "settings": dict(record.cluster.settings),  # secrets are references here
             "timeout_s": record.cluster.timeout_s,
         },
+        "added_until": [[*one, utc_text(at)] for one, at in sorted(record.added_until.items())],
         "note": {
             "who": note.who,
             "host": note.host,
@@ -183,6 +186,10 @@ def _record(content: dict[str, Any]) -> HoldRecord:
         planned_end=PlannedEnd(record.planned_end) if record.planned_end else None,
         wanted=tuple(TopicPartition(*pair) for pair in record.wanted),
         held=tuple(TopicPartition(*pair) for pair in record.held),
+        added_until={
+            TopicPartition(topic, number): datetime.fromisoformat(at)
+            for topic, number, at in content.get("added_until", ())
+        },
         note=HoldNote(**{**note, "since": _time(note["since"]), "until": _time(note["until"])}),
     )
 

@@ -108,6 +108,7 @@ class Coordinator(ScriptedChannel):
     claims: list[Join] = field(default_factory=list)  # those of ours
     heartbeat_errors: list[int] = field(default_factory=list)  # of the next ones
     join_errors: list[int] = field(default_factory=list)
+    leave_error: int = 0
     counts: int = 6
     holders: list[str] = field(default_factory=list)  # ids of ours that are out
     joined: set[str] = field(default_factory=set)
@@ -251,7 +252,8 @@ class Coordinator(ScriptedChannel):
     def leave(self, ids: tuple[str, ...]) -> LeaveResult:
         """Let ours go; members of the application come back under new ids, and own nothing."""
         self.lost += [one for one in ids if one == self.misses]
-        for one in ids:
+        known = {*self.holders, *self.shares}
+        for one in () if self.leave_error else ids:
             if one in self.holders:
                 self.holders.remove(one)
             elif (share := self.shares.pop(one, None)) is not None and one != self.stays_away:
@@ -260,7 +262,7 @@ class Coordinator(ScriptedChannel):
                 )
         if not self.holders and self.state == "PreparingRebalance":
             self.state = "Stable"
-        return LeaveResult(0, dict.fromkeys(ids, 0))
+        return LeaveResult(self.leave_error, {one: 0 if one in known else 25 for one in ids})
 
     @property
     def given_out(self) -> frozenset[TopicPartition]:
@@ -716,6 +718,24 @@ def test_a_release_that_nobody_hears_of_is_made_up_for(mode: Mode) -> None:
     hold.keep(group)
 
     check_shared_out(hold, group, 1)
+
+
+@each
+def test_a_release_says_that_the_hold_was_lost_before(mode: Mode) -> None:
+    """Of all or of some of it; what a broker refuses to release is still held."""
+    for some in (orders(1, 4), orders(4)):
+        hold, group = captured(mode, 1, 4)
+        group.holders.clear()
+        group.join_errors = [25]
+        with pytest.raises(HoldLost, match="its member is no longer in the group"):
+            hold.release(group, some)
+        assert orders() == hold.held
+
+    hold, group = captured(mode, 1)
+    group.leave_error = 30
+    with pytest.raises(BrokerRefused, match="GROUP_AUTHORIZATION_FAILED"):
+        hold.release(group, orders(1))
+    assert orders(1) == hold.held
 
 
 @pytest.mark.parametrize("mode", [EAGER, COOPERATIVE], ids=["eager", "cooperative"])

@@ -99,6 +99,26 @@ def test_a_member_that_is_busy_with_a_record_does_not_stop_the_others(held: Make
     together(is_so, "ab")
 
 
+def test_a_topic_that_was_created_again_is_not_held(held: MakeHold, apps: Applications) -> None:
+    """The broker says nothing: heartbeats go on. So the hold looks, and can capture it again."""
+    group = held(KIND)
+    (place,) = group.live.places_of(1)
+    group.capture(place)
+    apps.delete_topic(place.topic)
+    apps.create_topic(place.topic, partitions=6)
+
+    eventually(lambda: any(place in one.assigned for one in group.facts().members))
+    with pytest.raises(HoldLost, match="the topic was deleted"):
+        group.hold.capture(group.channel, frozenset({place}))
+    assert (frozenset(), []) == (group.hold.held, group.holders())
+
+    group.capture(place)
+    eventually(lambda: [{place}] == [one.holds for one in group.holders()])
+    group.hold.keep(group.channel)
+    group.hold.release(group.channel, frozenset({place}))
+    assert [] == group.holders()
+
+
 def test_the_others_are_given_back_to_who_had_them(held: MakeHold) -> None:
     """The assignor begins with readers that have nothing, also where several are captured."""
     group = held(KIND)

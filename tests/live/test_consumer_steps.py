@@ -34,7 +34,7 @@ from toolkit.kafka_io.membership.group_config import (
     FetchGroupConfig,
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic, TopicsFound
-from toolkit.live.consumer_hold import ConsumerHold
+from toolkit.live.consumer_hold import TOPICS_EVERY_S, ConsumerHold
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
@@ -64,7 +64,10 @@ class Coordinator(ScriptedChannel):
     full: bool = False
     deaf: bool = False  # the owners never give anything up
     refusing: int = 0  # the error that heartbeats are answered with
+    unknown: int = 25  # the error that a member is answered with which leaves, and is not there
     interval_ms: int = 5000
+    topics: dict[str, Topic] = field(default_factory=lambda: dict(TOPICS))
+    unread: dict[str, str] = field(default_factory=dict)
     generous: int = 0  # how often a holder is given something besides
 
     def answer(self, request: Any) -> Any:
@@ -76,7 +79,8 @@ class Coordinator(ScriptedChannel):
                 members = (*self.readers, *holders)
                 answer = ConsumerFacts(self.error, "no", self.state, 7, self.assignor, members)
             case FetchTopics(names):
-                answer = TopicsFound(0, {n: TOPICS[n] for n in names if n in TOPICS})
+                found = {n: topic for n, topic in self.topics.items() if n in names}
+                answer = TopicsFound(0, found, self.unread)
             case FetchAllTopics():
                 answer = TopicsFound(0, TOPICS)
             case FetchGroupConfig():
@@ -94,12 +98,12 @@ class Coordinator(ScriptedChannel):
 
     def heartbeat(self, beat: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
         """Let a member join, stay or leave."""
-        if beat.epoch == LEAVE_EPOCH:
+        if beat.epoch == LEAVE_EPOCH and not self.refusing:
             self.evicted |= beat.member_id in {one.member_id for one in self.readers}
             if self.stays_away:
                 self.readers = [one for one in self.readers if one.member_id != beat.member_id]
             return ConsumerHeartbeatResult(
-                0 if self.holders.pop(beat.member_id, None) is not None else 25
+                0 if self.holders.pop(beat.member_id, None) is not None else self.unknown
             )
         if beat.epoch == JOIN_EPOCH:
             if self.full:
@@ -273,13 +277,38 @@ def test_what_is_held_stays_held_when_more_cannot_be() -> None:
 
 
 def test_what_is_held_already_is_not_captured_again() -> None:
-    """To capture what is held asks nothing of anybody."""
+    """To capture what is held asks nobody for anything but whether the topic is still the same."""
     hold, group = captured(1)
     steps = list(group.steps)
 
     hold.capture(group, orders(1))
 
-    assert steps == group.steps
+    assert [*steps, (FetchTopics(("orders",)),)] == group.steps
+
+
+@pytest.mark.parametrize("found", [{"orders": Topic(UUID(int=9), 6)}, {}], ids=["new", "gone"])
+@pytest.mark.parametrize("what", ["keep", "capture"])
+def test_what_a_topic_that_was_deleted_had_is_lost(found: dict[str, Topic], what: str) -> None:
+    """Coordinators let its holders go on, and describe them as holding nothing."""
+    hold, group = captured(1, 4)
+    group.topics = found
+    group.clock += TOPICS_EVERY_S
+    with pytest.raises(HoldLost, match=r"^orders-1, orders-4 is no longer held: the topic was del"):
+        hold.keep(group) if what == "keep" else hold.capture(group, orders(1))
+    assert (orders(), {}) == (hold.held, group.holders)
+
+
+def test_a_topic_that_cannot_be_looked_at_is_not_lost() -> None:
+    """The heartbeats got through: that is what a hold is told by."""
+    hold, group = captured(1)
+    group.topics, group.unread = {}, {"orders": "TOPIC_AUTHORIZATION_FAILED"}
+    group.clock += TOPICS_EVERY_S
+    hold.keep(group)
+    group.fail(ClusterUnreachable("gone"), at=1, is_heard=False)
+    group.clock += TOPICS_EVERY_S
+    hold.keep(group)
+
+    assert orders(1) == hold.held
 
 
 def test_what_is_held_is_kept_while_more_is_captured() -> None:
@@ -496,6 +525,24 @@ def test_what_is_lost_is_said_though_nobody_answers_any_more() -> None:
         hold.keep(group)
 
     assert orders() == hold.held
+
+
+@pytest.mark.parametrize("code", [25, 110, 69])
+def test_a_release_says_what_was_lost_before(code: int) -> None:
+    """The others are given back all the same; what a broker refuses to release is still held."""
+    hold, group = captured(1, 4)
+    members = {entry["partition"]: entry["member_id"] for entry in hold.state()["holders"]}
+    del group.holders[members[4]]
+    group.unknown = code
+    with pytest.raises(HoldLost, match=r"^orders-4 is no longer held"):
+        hold.release(group, orders(1, 4))
+    assert (orders(), {}) == (hold.held, group.holders)
+
+    hold, group = captured(1)
+    group.refusing = 30
+    with pytest.raises(BrokerRefused, match="releasing orders-1: not allowed"):
+        hold.release(group, orders(1))
+    assert orders(1) == hold.held
 
 
 def test_a_hold_goes_on_from_its_state() -> None:

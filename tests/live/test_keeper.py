@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import ClusterUnreachable, HoldLost, Interrupted
+from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, Interrupted
 from toolkit.live.keeper import Keeper
 from toolkit.live.keeper_socket import KeeperRequest, ask_keeper
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
+from toolkit.plan import ChangeStatus
+from toolkit.storage import audit
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
 
 ONE, TWO, THREE, FOUR = (TopicPartition("orders", number) for number in (1, 2, 3, 4))
@@ -28,7 +30,9 @@ class Recipes:
 
     held: frozenset[TopicPartition] = frozenset({ONE, TWO})
     fails: list[str] = field(default_factory=list)
-    lost: frozenset[TopicPartition] = frozenset()  # what `keep` finds that it has no more
+    lost: frozenset[TopicPartition] = frozenset()  # what the broker says that it has no more
+    loses_all: bool = False  # with what is lost
+    is_slow: bool = False  # whether what it releases is not seen as released
     survives_s: float | None = 45.0
     takes_s: float = 0.0  # a capture
     beat_every_s: float = 0.0
@@ -49,7 +53,14 @@ class Recipes:
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """Hold less."""
         self._step(channel, "release")
+        lost = self.lost & self.held
         self.held -= some
+        if self.is_slow:
+            raise BrokerRefused("no tasks yet")
+        if self.loses_all:
+            self.held = frozenset()
+        if lost:
+            raise HoldLost("another operator resumed it")
 
     def state(self) -> dict[str, Any]:
         """Return nothing of interest."""
@@ -117,6 +128,23 @@ def test_what_was_lost_meanwhile_is_captured_again(keeper: Keeper) -> None:
     assert keeper.lost is None
 
 
+@pytest.mark.parametrize("lost", [{ONE}, {ONE, TWO}], ids=["some", "all"])
+def test_a_hold_that_finds_a_loss_when_it_is_asked_for_more_goes_on_with_the_rest(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch, lost: set[TopicPartition]
+) -> None:
+    """The answer has the reason; the keeper ends only if nothing is left."""
+
+    def capture(*_: object) -> None:
+        keeper.hold = Recipes(held=keeper.hold.held - lost)
+        raise HoldLost("the topic was deleted")
+
+    monkeypatch.setattr(keeper.hold, "capture", capture)
+    answer = keeper.answer(KeeperRequest("add", frozenset({ONE})))
+
+    assert (False, "the topic was deleted") == (answer["ok"], answer["words"])
+    assert (lost == {ONE, TWO}) == (keeper.lost is not None)
+
+
 def test_a_keeper_that_has_lost_everything_says_so_and_ends(keeper: Keeper) -> None:
     """The answer has the reason, and the hold file does: nothing was resumed by this keeper."""
     keeper.hold = Recipes(lost=frozenset({ONE, TWO}))
@@ -134,6 +162,96 @@ def test_a_keeper_that_has_lost_everything_says_so_and_ends(keeper: Keeper) -> N
     assert record
     assert (False, "another operator resumed it") == (answers[0]["ok"], answers[0]["words"])
     assert (HoldStatus.ENDED, "another operator resumed it") == (record.status, record.words)
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ("", "the pause duration has ended; another operator resumed it"),
+        ("stopped by SIGTERM", "stopped by SIGTERM; another operator resumed it"),
+    ],
+)
+def test_an_end_does_not_hide_that_the_hold_was_lost(keeper: Keeper, why: str, words: str) -> None:
+    """A keeper that was stopped for long is told so when it leaves; the end was not as planned."""
+    keeper.hold = Recipes(lost=frozenset({ONE, TWO}))
+    over = datetime(2026, 11, 22, tzinfo=UTC)
+    keeper.record = replace(keeper.record, note=replace(keeper.record.note, until=over))
+    keeper.end_reason = why
+
+    keeper.run()
+
+    record = read_hold(keeper.path)
+    assert record
+    assert (HoldStatus.ENDED, words, None) == (record.status, record.words, record.planned_end)
+
+
+@pytest.mark.parametrize(
+    ("hold", "words", "status"),
+    [
+        (Recipes(), "stopped by SIGTERM", ChangeStatus.DONE),
+        (
+            Recipes(fails=["release"]),
+            (
+                "stopped by SIGTERM; could not leave the group, so its members leave at the "
+                "session timeout: nobody is there"
+            ),
+            ChangeStatus.NOT_CONFIRMED,
+        ),
+        (
+            Recipes(is_slow=True),
+            "stopped by SIGTERM; no tasks yet",
+            ChangeStatus.NOT_CONFIRMED,
+        ),
+    ],
+    ids=["left", "not left", "left, and not seen"],
+)
+def test_the_audit_log_has_what_is_known_of_an_end(
+    keeper: Keeper, hold: Recipes, words: str, status: ChangeStatus
+) -> None:
+    """Members that could not leave hold on until the session timeout: that is not done."""
+    keeper.hold = hold
+    keeper.end_reason = "stopped by SIGTERM"
+
+    keeper.run()
+
+    *_, entry = audit.read(keeper.path.parents[2])
+    assert (words, words) == (keeper.record.words, entry.run.reason)
+    assert status is entry.steps[0].status
+
+
+@pytest.mark.parametrize(
+    ("some", "hold", "left"),
+    [
+        ({ONE, TWO}, Recipes(lost=frozenset({ONE})), ()),
+        ({ONE}, Recipes(lost=frozenset({ONE})), (TWO,)),
+    ],
+    ids=["all", "some"],
+)
+def test_what_somebody_else_resumed_just_now_is_let_go(
+    keeper: Keeper, some: set[TopicPartition], hold: Recipes, left: tuple[TopicPartition, ...]
+) -> None:
+    """Who asks for it gets what was asked for, and the rest stays held."""
+    keeper.hold = hold
+
+    answer = keeper.answer(KeeperRequest("release", frozenset(some)))
+
+    assert (True, list(left)) == (answer["ok"], answer["held"])
+    assert (left, None) == (keeper.record.held, keeper.lost)
+    assert {"held": list(left)} == keeper.record.members or not left
+
+
+def test_a_part_that_is_let_go_shows_that_all_is_lost(keeper: Keeper) -> None:
+    """That ends the hold as lost, and not as resumed, also where a move has died."""
+    keeper.hold = Recipes(lost=frozenset({ONE, TWO}), loses_all=True)
+    answer = keeper.answer(KeeperRequest("release", frozenset({ONE})))
+    assert (False, "another operator resumed it") == (answer["ok"], answer["words"])
+    assert keeper.lost
+
+    keeper.hold = Recipes(lost=frozenset({ONE, TWO}), loses_all=True)
+    over = datetime(2026, 11, 22, tzinfo=UTC)
+    keeper.record = replace(keeper.record, added_until={ONE: over})
+    with pytest.raises(HoldLost):
+        keeper.release_what_is_over()
 
 
 def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:
@@ -187,7 +305,8 @@ def test_a_hold_that_was_not_heard_of_for_a_session_is_most_likely_over(keeper: 
     """The words say so: brokers let partitions go when the session of their holder is over."""
     assert "held, as far as known" == keeper.probable_state()
 
-    keeper.heard_at -= 46
+    heard_at = keeper.heard_at
+    keeper.channel.now = lambda: heard_at + 46  # type: ignore[method-assign]
 
     assert keeper.probable_state().startswith("probably no longer held")
 
@@ -243,7 +362,26 @@ def test_what_a_dead_move_has_added_is_released(keeper: Keeper) -> None:
 
     assert {ONE, TWO, FOUR} == keeper.hold.held
     assert keeper.answer(KeeperRequest("release", frozenset({FOUR})))["ok"]
-    assert {} == keeper.added_until
+    assert {} == keeper.record.added_until
+
+
+def test_a_keeper_that_takes_over_knows_what_is_to_be_released(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The move and the first keeper were killed; what was asked for without an end stays held."""
+    for place, for_s in ((THREE, 0.0), (FOUR, 0.0), (FOUR, None)):
+        assert keeper.answer(KeeperRequest("add", frozenset({place}), for_s))["ok"]
+    record = read_hold(keeper.path)
+    assert record
+    assert {ONE, TWO, THREE, FOUR} == {*record.held}
+    left = Recipes(held=frozenset(record.held))
+    monkeypatch.setattr("toolkit.live.keeper.taken_over", lambda *_, **__: left)
+
+    after = Keeper(keeper.path, record, starter=None)
+    with after.wakeful, after.waker, after.control:
+        after.release_what_is_over()
+
+    assert {ONE, TWO, FOUR} == after.hold.held
 
 
 def test_what_an_earlier_request_has_added_is_not_taken_back(

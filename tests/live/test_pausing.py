@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -28,6 +28,7 @@ from toolkit.errors import Blocked, Interrupted, OutcomeNotRecorded
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
+from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
@@ -104,6 +105,41 @@ def test_a_hold_ends_when_its_time_is_over(shared_holding: MakeHolding) -> None:
     assert Action.RELEASE is ended.steps[0].action
     assert "duration" in ended.run.reason
     assert until <= ended.at
+
+
+@pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer"])
+def test_time_that_is_over_does_not_hide_that_a_hold_was_lost(
+    shared_holding: MakeHolding, kind: str
+) -> None:
+    """A keeper that was stopped meanwhile, as on a machine that slept, is told when it leaves."""
+    one = shared_holding(kind)
+    one.pause(2, terms=HoldTerms(pause_for=timedelta(seconds=20)))
+    until = one.record.note.until
+    assert until
+    with suspended(one.record.pid):
+        one.elsewhere().resume(2)
+        eventually(lambda: datetime.now(UTC) > until)
+
+    assert "the pause duration has ended; " in one.last_words()
+    assert "missed its session timeout" in one.record.words
+    assert one.record.planned_end is None
+
+
+def test_what_a_move_has_added_stays_when_it_is_paused_as_well(
+    shared_holding: MakeHolding,
+) -> None:
+    """A move that was killed leaves its end in the hold file, and there it is taken away."""
+    one = shared_holding("librdkafka-range")
+    one.pause(1)
+    (four,) = one.live.places_of(4)
+    assert ask_keeper(one.record.socket, {"do": "add", "partitions": [four], "for_s": 900})["ok"]
+    eventually(lambda: one.places == one.paused)
+    assert {four} == one.record.added_until.keys()
+
+    assert carried_out(one.operator.session.pause(one.live.group, [one.live.scope(4)])).is_done
+
+    assert (one.places, {}) == (one.paused, one.record.added_until)
+    one.resume()
 
 
 def test_what_somebody_else_resumed_stays_resumed(shared_holding: MakeHolding) -> None:

@@ -34,6 +34,7 @@ RECORD = hold_record(
     status=HoldStatus.HELD,
     held=(TopicPartition("orders", 1),),
     members={"!0001": {"epoch": 7}},
+    added_until={TopicPartition("orders", 1): datetime(2026, 11, 21, 10, 15, 0, 5, tzinfo=UTC)},
 )
 
 
@@ -45,6 +46,10 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     for record in (RECORD, replace(RECORD, status=HoldStatus.ENDED, words="resumed", held=())):
         write_hold(path, record)
         assert read_hold(path) == record
+    before = json.loads(path.read_text("utf-8"))  # as written by an earlier version
+    del before["added_until"]
+    path.write_text(json.dumps(before), "utf-8")
+    assert read_hold(path) == replace(record, added_until={})
     assert [path] == list_holds(tmp_path)
     assert path.parent.parent == tmp_path / "holds"
 

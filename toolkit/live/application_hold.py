@@ -14,6 +14,7 @@ delay from the clock: once a thread was given tasks, and ended when it was evict
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +23,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from toolkit.errors import Blocked, BrokerRefused, HoldLost, NotCaptured, ToolkitError
-from toolkit.kafka_io.client.error_codes import ErrorCode
+from toolkit.kafka_io.client.error_codes import MEMBER_GONE, ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
@@ -54,6 +55,15 @@ READ = (
     "broker, or when the keeper was stopped; all members were evicted again"
 )
 
+LOST = (
+    "hold lost: its member is no longer in the group. Either the application was resumed, or "
+    "another operator pauses it, or the keeper missed its session timeout"
+)
+WENT_ON = (
+    "hold lost: the keeper missed its session timeout, so the application may have gone on. It was "
+    "not paused again"
+)
+LOST_AFTER_S = SESSION_TIMEOUT_S  # without a heartbeat
 TOLD_WITHIN_S = 10.0  # after the delay its members hear of their tasks
 LOOK_EVERY_S = 0.5
 
@@ -76,8 +86,9 @@ class ApplicationHold:
         self._topology = 0  # which of the possible ones it is
         self._is_set = False  # whether the hold has to restore the group's setting
         self._setting: str | None = None  # what the group's own was before, if it had one
-        # When the delay began, at the earliest and at the latest, by the monotonic clock.
+        # When the delay began, at the earliest and at the latest, by the channel's clock.
         self._began = (0.0, 0.0)
+        self._kept_at = math.inf  # when it was last kept; a keeper that takes over does so at once
 
     def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """Hold these; returns when no member has a task any more."""
@@ -85,7 +96,7 @@ class ApplicationHold:
             raise NotCaptured("the whole application is paused already")
         group = described(channel)
         self._refuse_another(group)
-        self._member_id, self.held = str(uuid4()), partitions
+        self._member_id, self.held, self._kept_at = str(uuid4()), partitions, math.inf
         evicted = {one.member_id for one in group.members}
         try:
             self._set_delay(channel)
@@ -103,7 +114,8 @@ class ApplicationHold:
         """
         Stay in the group, and evict all members again around the end of the delay.
 
-        Raises BrokerRefused where a member had tasks, after evicting it.
+        Raises BrokerRefused where a member had tasks, after evicting it, or HoldLost where it may
+        have had them for long.
         """
         group = described(channel)
         was_read = is_read(group)
@@ -115,12 +127,13 @@ class ApplicationHold:
             was_read = self._evict_around_the_end(channel)
         else:
             self._beat(channel, group)
+        self._kept_at = channel.now()
         if was_read:
             raise BrokerRefused(READ)
 
     def _beat(self, channel: RecipeChannel, group: StreamsFacts) -> None:
         beat = channel.ask(StreamsHeartbeat(self._member_id, self._epoch))
-        if beat.error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}:
+        if beat.error in MEMBER_GONE:
             self._come_back(channel, group)
         elif beat.error:
             raise BrokerRefused(f"the coordinator rejected the heartbeat of a hold: {beat.why}")
@@ -134,10 +147,16 @@ class ApplicationHold:
                 "nothing was resumed: the tasks of a Streams application are paused together",
                 hint="resume all its partitions",
             )
-        not_restored = self._leave(channel)
+        if self._others(channel.ask(DescribeStreams())):
+            self._is_set = False  # the operator who holds it now restores it
+        not_restored, left = self._leave(channel)
+        if left.error and left.error not in MEMBER_GONE:
+            raise BrokerRefused(f"releasing the hold: {left.why}")
         self.held = frozenset()
         if not_restored:
             raise BrokerRefused(not_restored)
+        if left.error:
+            raise HoldLost(LOST)
         left_s = self._began[1] + self.survives_s - channel.now()
         if why := until_resumed(channel, left_s + TOLD_WITHIN_S):
             raise BrokerRefused(why)
@@ -202,6 +221,7 @@ class ApplicationHold:
     def _evict_all(self, channel: RecipeChannel) -> None:
         """Evict all members, also the sentinel, which then joins first: the delay begins."""
         group = described(channel)
+        self._check_late(channel, group)
         topologies = possible_topologies(group.topology)
         topology = next(islice(topologies, self._topology, None))
         requests: list[MemberRequest[StreamsHeartbeatResult]]
@@ -229,6 +249,7 @@ class ApplicationHold:
         give_up_at = self._began[1] + self.survives_s + LATE_S
         while not is_over and now < give_up_at:
             group = described(channel)
+            self._check_late(channel, group)
             others = (one.member_id for one in group.members if one.member_id != self._member_id)
             channel.ask_together([LeaveStreams(one) for one in others])
             is_over = any(one.is_to_read for one in group.members)
@@ -253,27 +274,42 @@ class ApplicationHold:
             with suppress(BrokerRefused):  # the setting may not have reached the coordinator
                 self.keep(channel)
 
-    def _come_back(self, channel: RecipeChannel, group: StreamsFacts) -> None:
-        """Join again, unless the application was resumed: its setting is gone then."""
+    def _check_late(self, channel: RecipeChannel, group: StreamsFacts) -> None:
+        """
+        Raise HoldLost, and evict nobody, if the application may have gone on for long.
+
+        What a keeper notices within a session timeout it takes back.
+        """
+        is_there = self._member_id in {one.member_id for one in group.members}
+        is_late = channel.now() - self._kept_at > LOST_AFTER_S
+        if not is_late or (is_there and not is_read(group)):
+            return
+        self._check_resumed(channel, group)
+        not_restored, _ = self._leave(channel)
+        self.held = frozenset()
+        raise HoldLost("; ".join(filter(None, [WENT_ON, not_restored])))
+
+    def _check_resumed(self, channel: RecipeChannel, group: StreamsFacts) -> None:
+        """Raise HoldLost if the application was resumed: its setting is gone then."""
         found = delay_setting(channel)
         is_own = found.own.get(STREAMS_DELAY_MS) == self._delay_ms
         if not is_own or self._others(group):
             self.held = frozenset()
             self._is_set = False  # the operator who resumed it, or holds it now, restores it
-            raise HoldLost(
-                "hold lost: its member is no longer in the group. Either the application was "
-                "resumed, or another operator pauses it"
-            )
+            raise HoldLost(LOST)
+
+    def _come_back(self, channel: RecipeChannel, group: StreamsFacts) -> None:
+        """Join again, unless the application was resumed."""
+        self._check_resumed(channel, group)
         self._evict_all(channel)
 
-    def _leave(self, channel: RecipeChannel) -> str:
-        """Restore the setting, and leave, in this order; return why it was not restored."""
+    def _leave(self, channel: RecipeChannel) -> tuple[str, StreamsHeartbeatResult]:
+        """Restore the setting, and leave, in this order; return why not, and the last answer."""
         why = ""
         if self._is_set:
             changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._setting))
             why = f"{STREAMS_DELAY_MS} was not restored: {changed.why}" if changed.error else ""
-        channel.ask(LeaveStreams(self._member_id))
-        return why
+        return why, channel.ask(LeaveStreams(self._member_id))
 
     def _others(self, group: StreamsFacts) -> set[str]:
         """Return the ids of members of other holds."""

@@ -100,7 +100,7 @@ class ClassicHold(LeaderHold):
             self._check_granted(channel)
             self._until_released(channel, former)
         except BaseException as exc:
-            self.held = before
+            self.held = before if self._member else frozenset()
             self._changed = True
             is_new = bool(own.ids)
             if is_new:
@@ -300,6 +300,7 @@ class ClassicHold(LeaderHold):
 
     def _forget_member(self) -> None:
         self._member = None
+        self.held = frozenset()
 
     def _note_text(self) -> str:
         return write_note(replace(self.note, survives_s=self.survives_s), self.held)

@@ -17,11 +17,12 @@ from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID
 
-from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
-from toolkit.kafka_io.client.error_codes import ErrorCode
+from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, NotCaptured, ToolkitError
+from toolkit.kafka_io.client.error_codes import MEMBER_GONE
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.consumer import DescribeConsumer
 from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, FetchGroupConfig
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics
 from toolkit.live.consumer_captures import capture_fast, capture_lossless, capture_quiet
 from toolkit.live.former_owners import FormerOwners
 from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
@@ -37,14 +38,12 @@ from toolkit.planning.holds.recipes import WAITS_FOR
 PATIENCE_S = WAITS_FOR.total_seconds()
 AGAIN = "run the command again"
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; a resume by another operator is seen this soon
+TOPICS_EVERY_S = 5.0  # how often it is looked whether the topics are still the same
 RECIPES = {
     CaptureMode.LOSSLESS: capture_lossless,
     CaptureMode.QUIET: capture_quiet,
     CaptureMode.FAST: capture_fast,
 }
-GONE = frozenset(
-    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND}
-)
 
 
 class ConsumerHold:
@@ -71,8 +70,9 @@ class ConsumerHold:
         self._patience_s = patience_s
         self._holders: dict[TopicPartition, Holder] = {}
         self._published = ""
+        self._topics_at = 0.0  # when it is looked next whether the topics are still the same
         # When members that the capture has made late are looked for; and evicted if still so.
-        self._look_at = self._evict_at = math.inf
+        self._late_at = self._evict_at = math.inf
         self._late: dict[str, frozenset[TopicPartition]] = {}
 
     @property
@@ -85,8 +85,10 @@ class ConsumerHold:
         Withhold these partitions, too.
 
         All or nothing: raises NotCaptured, and then, as when it is interrupted, every
-        sentinel that joined for it has left and the group reads as before.
+        sentinel that joined for it has left and the group reads as before. Raises HoldLost as
+        `keep` does for topics that were deleted: what is held is not asked for again.
         """
+        self._leave_deleted_topics(channel)
         new = frozenset(partitions) - self.held
         if not new:
             return
@@ -96,7 +98,7 @@ class ConsumerHold:
             former, holders = self._capture(new, pool)
             self._holders |= {holder.place: holder for holder in holders}
             self._evict_at = channel.now() + self._patience_s
-            self._look_at = self._evict_at - self._patience_s / 2
+            self._late_at = self._evict_at - self._patience_s / 2
             self._until_known(channel, former)
         except BaseException as exc:
             self._holders = {p: one for p, one in self._holders.items() if p not in new}
@@ -151,8 +153,9 @@ class ConsumerHold:
         Go on holding: one heartbeat of every sentinel.
 
         Raises HoldLost for the partitions whose members were removed: an operator resumed them, or
-        no heartbeat got through for a session. They are not held any more, and not captured
-        again. The others are still held: `keep` goes on with them.
+        no heartbeat got through for a session; and for those of a topic that was deleted. They are
+        not held any more, and not captured again. The others are still held: `keep` goes on with
+        them.
         """
         holders = list(self._holders.values())
         text = self._note_text()
@@ -161,7 +164,7 @@ class ConsumerHold:
         lost: dict[TopicPartition, str] = {}
         refused = ""
         for holder, answer in zip(holders, answers, strict=True):
-            if answer.error in GONE or holder.has_extra_partitions(answer):
+            if answer.error in MEMBER_GONE or holder.has_extra_partitions(answer):
                 del self._holders[holder.place]
                 lost[holder.place] = holder.member_id
             refused = refused or (answer.why if holder.place in self._holders else "")
@@ -169,19 +172,47 @@ class ConsumerHold:
         if lost:
             with suppress(ToolkitError):  # one that is only out of step would be waited for
                 together(channel, [leave(member_id) for member_id in lost.values()])
-            raise HoldLost(
-                f"{_names(lost)} is no longer held: either it was resumed, or the keeper missed "
-                "its session timeout"
-            )
+            raise _lost(lost)
         if refused:
             raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")
         self._published = text
+        if channel.now() >= self._topics_at:
+            self._leave_deleted_topics(channel)
         if channel.now() >= self._evict_at:
             self._evict_at = math.inf
             self._evict_late(channel)
-        elif channel.now() >= self._look_at:
-            self._look_at = math.inf
+        elif channel.now() >= self._late_at:
+            self._late_at = math.inf
             self._late = late_members(channel.ask(DescribeConsumer()))
+
+    def _leave_deleted_topics(self, channel: RecipeChannel) -> None:
+        """
+        Look whether a topic was deleted: then its holders hold nothing.
+
+        No broker says that: heartbeats go on, and a new topic of that name is read.
+        """
+        self._topics_at = channel.now() + TOPICS_EVERY_S
+        names = tuple(sorted({place.topic for place in self._holders}))
+        if not names:
+            return
+        try:
+            found = channel.ask(FetchTopics(names))
+        except (BrokerRefused, ClusterUnreachable):
+            return  # the heartbeats got through
+        ids = {name: topic.topic_id for name, topic in found.topics.items()}
+        gone = {
+            place: holder.member_id
+            for place, holder in self._holders.items()
+            if place.topic not in found.unread and ids.get(place.topic) != holder.topic_id
+        }
+        if gone:
+            self._holders = {p: one for p, one in self._holders.items() if p not in gone}
+            with suppress(ToolkitError):
+                together(channel, [leave(member_id) for member_id in gone.values()])
+            raise HoldLost(
+                f"{_names(gone)} is no longer held: the topic was deleted, and perhaps created "
+                "again"
+            )
 
     def _evict_late(self, channel: RecipeChannel) -> None:
         """
@@ -195,11 +226,26 @@ class ConsumerHold:
         together(channel, [leave(member_id) for member_id in busy])
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
-        """Give partitions back; their members get them with their next heartbeat."""
+        """
+        Give partitions back; their members get them with their next heartbeat.
+
+        Raises HoldLost, when the others are given back, for those whose members were removed
+        before; what a broker refuses is still held.
+        """
         places = sorted(frozenset(some) & self.held)
-        together(channel, [leave(self._holders[place].member_id) for place in places])
-        for place in places:
-            del self._holders[place]
+        answers = together(channel, [leave(self._holders[place].member_id) for place in places])
+        errors = {place: one for place, one in zip(places, answers, strict=True) if one.error}
+        lost = [place for place, one in errors.items() if one.error in MEMBER_GONE]
+        refused = [place for place in errors if place not in lost]
+        self._holders = {
+            place: one
+            for place, one in self._holders.items()
+            if place not in places or place in refused
+        }
+        if refused:
+            raise BrokerRefused(f"releasing {_names(refused)}: {errors[refused[0]].why}")
+        if lost:
+            raise _lost(lost)
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on with the hold."""
@@ -248,6 +294,13 @@ def _session_s(channel: RecipeChannel) -> float | None:
         return None
     value = found.values.get(SESSION_TIMEOUT_MS, "")
     return int(value) / 1000 if value.isdecimal() else None
+
+
+def _lost(places: Iterable[TopicPartition]) -> HoldLost:
+    return HoldLost(
+        f"{_names(places)} is no longer held: either it was resumed, or the keeper missed its "
+        "session timeout"
+    )
 
 
 def _names(places: Iterable[TopicPartition]) -> str:

@@ -24,7 +24,14 @@ from toolkit.storage.hold_files import HoldRecord
 from toolkit.storage.undo_records import new_run_id
 
 
-def record_end(path: Path, record: HoldRecord, words: str, at: datetime) -> None:
+def record_end(
+    path: Path,
+    record: HoldRecord,
+    words: str,
+    at: datetime,
+    *,
+    status: ChangeStatus = ChangeStatus.DONE,
+) -> None:
     """
     Append what really happened to a hold, as a run of its own; `path` is its hold file.
 
@@ -51,7 +58,7 @@ def record_end(path: Path, record: HoldRecord, words: str, at: datetime) -> None
     run = audit.RunInfo(run_id, record.note.who, record.note.host, words)
     intent = audit.intent_entry(plan, run, at)
     audit.append(state, intent)
-    results = tuple(Result(partition, ChangeStatus.DONE) for partition in record.held)
-    step = StepOutcome(record.group_id, Action.RELEASE, ChangeStatus.DONE, words, results)
+    results = tuple(Result(partition, status) for partition in record.held)
+    step = StepOutcome(record.group_id, Action.RELEASE, status, words, results)
     outcome = Outcome(run_id, plan.fingerprint, at, at, (step,))
     audit.append(state, replace(audit.outcome_entry(intent, outcome), seq=0))

@@ -22,9 +22,9 @@ import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +47,7 @@ from toolkit.live.recipe_steps import CheckedChannel, RecipeChannel
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import CaptureMode, GroupType, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
+from toolkit.plan import ChangeStatus
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -68,7 +69,8 @@ class Hold(Protocol):
     Partitions of one group that its members do not get.
 
     `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
-    was held before; `keep` raises HoldLost where the broker no longer knows the sentinels.
+    was held before; `keep` and `release` raise HoldLost where the broker no longer knows sentinels,
+    and `held` is what the others hold.
     """
 
     beat_every_s: float
@@ -171,10 +173,8 @@ class Keeper:
         self.end_reason = ""
         self.lost: HoldLost | None = None  # what a request has found
         self.added: frozenset[TopicPartition] = frozenset()  # by the last request
-        self.added_until: dict[TopicPartition, float] = {}  # what a move adds, if it dies
         self.is_ending = False
         self.is_unwritten = False  # whether the hold file says less than it should
-        self.heard_at = time.monotonic()  # when the brokers last heard of the hold
         self.wakeful, self.waker = socket.socketpair()
         kind = (record.type, record.assignor)
         if record.status is HoldStatus.HELD:
@@ -184,6 +184,7 @@ class Keeper:
         self.standby = Standby(path)
         self.control = KeeperSocket(after=record.socket)
         self.channel = GroupChannel(record.cluster, record.group_id, check=self.check)
+        self.heard_at = self.channel.now()  # when the brokers last heard of the hold
 
     def run(self) -> None:
         """Hold until the end, and leave nothing behind but the record of how it ended."""
@@ -236,7 +237,7 @@ class Keeper:
         try:
             with self.recipe() as channel:
                 self.hold.keep(channel)
-            self.heard_at = time.monotonic()
+            self.heard_at = self.channel.now()
             self.note_held("held")
             self.standby.ensure()  # not before: what ends this one might end it, too
         except HoldLost as exc:
@@ -251,7 +252,7 @@ class Keeper:
     def probable_state(self) -> str:
         """Describe the probable state of the hold while no broker is reachable."""
         survives_s = self.hold.survives_s
-        if survives_s is not None and time.monotonic() - self.heard_at > survives_s:
+        if survives_s is not None and self.channel.now() - self.heard_at > survives_s:
             return "probably no longer held: the session timeout has passed"
         return "held, as far as known"
 
@@ -313,10 +314,8 @@ class Keeper:
                     with self.recipe() as channel:
                         self.hold.capture(channel, self.added)
                     self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
+                    self.note(added_until=self.ends(some, request.for_s))
                     self.note_held("held")
-                    if request.for_s is not None:
-                        until = time.monotonic() + request.for_s
-                        self.added_until |= dict.fromkeys(self.added, until)
                 case "release":
                     self.let_go(some)
                 case other:
@@ -324,35 +323,60 @@ class Keeper:
         except Interrupted:
             raise
         except ToolkitError as exc:
-            self.lost = exc if isinstance(exc, HoldLost) else None
+            self.lost = exc if isinstance(exc, HoldLost) and not self.hold.held else None
             return {"ok": False, "words": str(exc)}
         return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
 
+    def ends(
+        self, asked: frozenset[TopicPartition], for_s: float | None
+    ) -> dict[TopicPartition, datetime]:
+        """Return which partitions are held until when, after some more, that were asked for."""
+        before = self.record.added_until
+        if for_s is None:
+            return {place: until for place, until in before.items() if place not in asked}
+        return {**before, **dict.fromkeys(self.added, now() + timedelta(seconds=for_s))}
+
     def release_what_is_over(self) -> None:
         """Release what was added for a time that is over: a move resumes it before, or has died."""
-        over = {p for p, until in self.added_until.items() if until < time.monotonic()}
+        over = {place for place, until in self.record.added_until.items() if until < now()}
         if over & self.hold.held:
-            with suppress(ToolkitError):  # until the next heartbeat
-                self.let_go(frozenset(over))
+            self.try_to_let_go(frozenset(over))
 
     def take_back(self, request: KeeperRequest) -> None:
         """Release what was added for a process that does not wait any more: it said "refused"."""
         if request.do == "add" and self.added & self.hold.held:
-            with suppress(ToolkitError):
-                self.let_go(self.added)
+            self.try_to_let_go(self.added)
+
+    def try_to_let_go(self, some: frozenset[TopicPartition]) -> None:
+        """Release some partitions; what a broker does not do now raises nothing."""
+        try:
+            self.let_go(some)
+        except HoldLost:
+            raise
+        except ToolkitError as exc:
+            log.warning("%s", exc)
 
     def let_go(self, some: frozenset[TopicPartition]) -> None:
-        """Release some partitions on request; with the last, the hold ends."""
+        """
+        Release some partitions on request; with the last, the hold ends.
+
+        What somebody else has resumed is let go. Raises HoldLost if that is also so of all others.
+        """
         is_last = self.hold.held <= some
         self.is_ending = self.is_ending or is_last  # what lets all go is not interrupted
         try:
             with self.recipe() as channel:
                 self.hold.release(channel, some & self.hold.held)
+        except HoldLost:
+            if not (is_last or self.hold.held):
+                raise
+            self.note_members()
         except ToolkitError:
             self.is_ending = False  # it goes on, and the request may come again
             raise
-        self.added_until = {p: until for p, until in self.added_until.items() if p not in some}
-        self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
+        self.note(
+            wanted=tuple(sorted({*self.record.wanted} - some)), added_until=self.ends(some, None)
+        )
         self.note_held("held")
 
     def end(self, words: str, planned: PlannedEnd | None = None) -> None:
@@ -362,21 +386,28 @@ class Keeper:
             if self.hold.held:
                 with self.recipe() as channel:
                     self.hold.release(channel, self.hold.held)
+        except HoldLost as exc:
+            words, planned = f"{words}; {exc.problem}", None
         except ToolkitError as exc:
-            words = (
-                f"{words}; could not leave the group, so its members leave at the session "
-                f"timeout: {exc}"
-            )
-            planned = None
+            why = "could not leave the group, so its members leave at the session timeout: "
+            words = f"{words}; {why if self.hold.held else ''}{exc}"
+            self.note_end(words, status=ChangeStatus.NOT_CONFIRMED)
+            return
         self.note_end(words, planned)
 
-    def note_end(self, words: str, planned: PlannedEnd | None = None) -> None:
+    def note_end(
+        self,
+        words: str,
+        planned: PlannedEnd | None = None,
+        *,
+        status: ChangeStatus = ChangeStatus.DONE,
+    ) -> None:
         """Record how the hold ended, also in the audit log, unless who ended it has done that."""
         was_held = self.record.status is HoldStatus.HELD
         self.note(status=HoldStatus.ENDED, words=words, planned_end=planned)
         if was_held and planned is not PlannedEnd.RESUMED:
             try:
-                record_end(self.path, self.record, words, now())
+                record_end(self.path, self.record, words, now(), status=status)
             except StateFileError as exc:
                 log.warning("%s", exc)
         self.note(held=())

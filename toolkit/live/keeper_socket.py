@@ -11,7 +11,6 @@ The answer has `ok`, and `words` where something went wrong.
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 import socket
@@ -27,6 +26,7 @@ from toolkit.model import TopicPartition
 from toolkit.storage.formats.atomic_files import folder_for_sockets
 
 LONGEST_LINE = 1_000_000
+LONGEST_S = 1e9  # 32 years
 PATIENCE_S = 2.0  # for one request: heartbeats wait meanwhile
 ANSWER_WITHIN_S = 120.0  # a capture may take 30 s, and another one may be going on
 
@@ -148,7 +148,7 @@ def _request(line: bytes) -> KeeperRequest:
     if not do or type(do) is not str:
         raise ValueError("it must be an object with 'do'")
     for_s = fields.get("for_s")
-    if for_s is not None and (type(for_s) not in {int, float} or not 0 <= for_s < math.inf):
+    if for_s is not None and (type(for_s) not in {int, float} or not 0 <= for_s <= LONGEST_S):
         raise ValueError("'for_s' must be seconds")
     if pairs is None:
         return KeeperRequest(do, for_s=for_s)

@@ -77,9 +77,12 @@ class LeaderHold(ABC):
             self._changed = True  # should the broker not hear of it now, `keep` tells it
             self._rebalance(channel)
             return
-        channel.ask(Leave((heartbeat.member_id,)))
-        # Not before: one that could not leave still holds everything.
-        self.held = left
+        answer = channel.ask(Leave((heartbeat.member_id,)))
+        code = answer.error_of(heartbeat.member_id)
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
+            raise self._lost(FORGOTTEN)
+        if code != ErrorCode.NONE:  # one that could not leave still holds everything
+            raise BrokerRefused(f"releasing the hold: {reason(code, 'Read')}")
         self._forget_member()
 
     def _lost(self, why: str) -> HoldLost:
@@ -113,4 +116,4 @@ class LeaderHold(ABC):
 
     @abstractmethod
     def _forget_member(self) -> None:
-        """Forget our member, which is not in the group any more."""
+        """Forget our member, which is not in the group any more, so nothing is held."""

@@ -50,7 +50,7 @@ class RecipeChannel(Protocol):
         """Let time pass, and return `now`."""
 
     def now(self) -> float:
-        """Return the monotonic clock in seconds."""
+        """Return a monotonic clock in seconds, which goes on while the machine is suspended."""
 
 
 class CheckedChannel(RecipeChannel):

@@ -51,7 +51,8 @@ class HoldRecord:
 
     `members` is the state of the members, from which another keeper continues;
     `socket` is where it listens; `words` say what it is doing, or how it ended. `planned_end` is
-    None for as long as it has not ended, and where it ended otherwise.
+    None for as long as it has not ended, and where it ended otherwise. `added_until` says when what
+    a move has added is resumed, should the move have died.
     """
 
     run_id: str
@@ -68,6 +69,7 @@ class HoldRecord:
     planned_end: PlannedEnd | None = None
     held: tuple[TopicPartition, ...] = ()
     members: Mapping[str, Any] = field(default_factory=dict)
+    added_until: Mapping[TopicPartition, datetime] = field(default_factory=dict)
     socket: str = ""
     pid: int = 0
 
@@ -107,6 +109,15 @@ def read_hold(path: Path) -> HoldRecord | None:
             f"hold file {path} is damaged: {exc}",
             hint="list and resume holds without it: offsetbook paused-partitions",
         ) from exc
+
+
+def added_by_moves(path: Path) -> frozenset[TopicPartition]:
+    """Return what a hold has for as long as a move takes; a damaged file says nothing of that."""
+    with suppress(StateFileError):
+        record = read_hold(path)
+        if record and record.status is HoldStatus.HELD:
+            return frozenset(record.added_until)
+    return frozenset()
 
 
 def note_released(path: Path, partitions: frozenset[TopicPartition]) -> None:
@@ -159,6 +170,7 @@ def _content(record: HoldRecord) -> dict[str, Any]:
             "settings": dict(record.cluster.settings),  # secrets are references here
             "timeout_s": record.cluster.timeout_s,
         },
+        "added_until": [[*one, utc_text(at)] for one, at in sorted(record.added_until.items())],
         "note": {
             "who": note.who,
             "host": note.host,
@@ -183,6 +195,10 @@ def _record(content: dict[str, Any]) -> HoldRecord:
         planned_end=PlannedEnd(record.planned_end) if record.planned_end else None,
         wanted=tuple(TopicPartition(*pair) for pair in record.wanted),
         held=tuple(TopicPartition(*pair) for pair in record.held),
+        added_until={
+            TopicPartition(topic, number): datetime.fromisoformat(at)
+            for topic, number, at in content.get("added_until", ())
+        },
         note=HoldNote(**{**note, "since": _time(note["since"]), "until": _time(note["until"])}),
     )
 

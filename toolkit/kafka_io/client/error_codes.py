@@ -52,6 +52,11 @@ ASK_AGAIN = frozenset(
     }
 )
 
+# A member of a newer protocol that the coordinator does not have, or not as it says it is.
+MEMBER_GONE = frozenset(
+    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND}
+)
+
 # A coordinator may have written its record before it answers with one of these: it waits only for a
 # while until the record is on enough replicas, and renames the errors of the log it writes to.
 MAY_TAKE_EFFECT = frozenset(

@@ -28,6 +28,8 @@ PAUSE_S = 0.2
 # Members may take as long as their rebalance timeout to join, 5 minutes by default in Java.
 LONGEST_WAIT_S = 600.0
 LOOK_EVERY_S = 2.0
+# Sessions and delays go on at the broker while this machine is suspended. On macOS both are one.
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 REBALANCE_OVER = frozenset({"CompletingRebalance", "Stable"})
 
 
@@ -146,8 +148,8 @@ class GroupChannel:
         return self.now()
 
     def now(self) -> float:
-        """Return the monotonic clock in seconds."""
-        return time.monotonic()
+        """Return a monotonic clock in seconds, which goes on while the machine is suspended."""
+        return time.clock_gettime(CLOCK)
 
     def _ask_once(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
         waits = any(request.waits for request in requests)

@@ -137,6 +137,10 @@ class LeaveResult:
     error: int
     members: Mapping[str, int] = field(default_factory=dict)
 
+    def error_of(self, member_id: str) -> int:
+        """Return the error of one member."""
+        return self.error or self.members.get(member_id, ErrorCode.NONE)
+
 
 @dataclass(frozen=True, slots=True)
 class Leave(MemberRequest[LeaveResult]):

@@ -1,0 +1,171 @@
+"""A hold of a Streams application (KIP-1071) step by step: late, lost, and refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from recipe_runs import ScriptedChannel, orders
+
+from toolkit.errors import BrokerRefused, HoldLost
+from toolkit.kafka_io.membership.group_config import (
+    STREAMS_DELAY_MS,
+    ChangeConfig,
+    ConfigChanged,
+    ConfigFound,
+    FetchGroupConfig,
+)
+from toolkit.kafka_io.membership.streams import (
+    DescribedStreamsMember,
+    DescribeStreams,
+    LeaveStreams,
+    StreamsFacts,
+    StreamsHeartbeat,
+    StreamsHeartbeatResult,
+)
+from toolkit.live.application_hold import DELAY_S, LOST_AFTER_S, ApplicationHold
+from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
+
+ALL = orders(0, 1)
+OWN = f"{DELAY_S * 1000:.0f}"
+
+
+@dataclass
+class Coordinator(ScriptedChannel):
+    """A coordinator of one application, whose members come back as soon as they are evicted."""
+
+    readers: dict[str, frozenset[TopicPartition]] = field(default_factory=lambda: {"app-1": ALL})
+    holders: list[str] = field(default_factory=list)
+    own: dict[str, str] = field(default_factory=dict)  # what is set for the group
+    leave_error: int = 0
+    stops_s: float = 0.0  # how long our process is stopped in its next sleep
+    evicted: list[str] = field(default_factory=list)
+
+    def answer(self, request: Any) -> Any:
+        """Answer one request."""
+        match request:
+            case DescribeStreams():
+                return self.described()
+            case FetchGroupConfig():
+                return ConfigFound(0, values={STREAMS_DELAY_MS: "3000"}, own=dict(self.own))
+            case ChangeConfig(name, value):
+                self.own.pop(name, None)
+                self.own |= {} if value is None else {name: value}
+                return ConfigChanged(0)
+            case StreamsHeartbeat(member_id, topology=topology):
+                if topology is not None:
+                    self.holders.append(member_id)
+                is_there = member_id in self.holders
+                return StreamsHeartbeatResult(0 if is_there else 25, "unknown", 5)
+            case LeaveStreams(member_id):
+                return self.leave(member_id)
+        raise AssertionError(request)
+
+    def described(self) -> StreamsFacts:
+        """Return who is there and has what."""
+        ours = [
+            DescribedStreamsMember(one, HOLDER_CLIENT_ID, 5, orders(), orders())
+            for one in self.holders
+        ]
+        theirs = [DescribedStreamsMember(o, "app", 5, has, has) for o, has in self.readers.items()]
+        topology = SimpleNamespace(epoch=3, subtopologies=[])
+        return StreamsFacts(0, "", "Stable", (*ours, *theirs), topology)
+
+    def leave(self, member_id: str) -> StreamsHeartbeatResult:
+        """Let a member go."""
+        if self.leave_error:
+            return StreamsHeartbeatResult(self.leave_error, "not allowed")
+        if member_id in self.readers:
+            self.readers[member_id] = orders()
+            self.evicted.append(member_id)
+        elif member_id in self.holders:
+            self.holders.remove(member_id)
+        else:
+            return StreamsHeartbeatResult(25, "unknown")
+        return StreamsHeartbeatResult(0)
+
+    def sleep(self, seconds: float) -> float:
+        """Put the clock forward; who is not heard of for a session is removed."""
+        now = super().sleep(seconds + self.stops_s)
+        if self.stops_s:
+            self.stops_s = 0.0
+            self.goes_on()
+        return now
+
+    def goes_on(self, *, is_there: bool = False) -> None:
+        """Give the application its tasks, as when the delay is over."""
+        self.readers = dict.fromkeys(self.readers, ALL)
+        self.holders = self.holders if is_there else []
+        self.evicted.clear()
+
+
+def captured() -> tuple[ApplicationHold, Coordinator]:
+    """Return a hold of an application, and its coordinator."""
+    hold, group = ApplicationHold(note=HoldNote(who="ann")), Coordinator()
+    hold.capture(group, ALL)
+    hold.keep(group)
+    assert (ALL, 1, {STREAMS_DELAY_MS: OWN}) == (hold.held, len(group.holders), group.own)
+    return hold, group
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize(("after_s", "is_late"), [(LOST_AFTER_S - 5, False), (3 * 3600, True)])
+def test_an_application_that_went_on_for_long_is_not_paused_again(
+    after_s: float, *, is_there: bool, is_late: bool
+) -> None:
+    """What a keeper misses for a moment it takes back; after that nobody is evicted."""
+    hold, group = captured()
+    group.clock += after_s
+    group.goes_on(is_there=is_there)
+
+    with pytest.raises(HoldLost if is_late else BrokerRefused, match=r"not paused|evicted again"):
+        hold.keep(group)
+
+    if is_late:
+        assert (orders(), [], []) == (hold.held, group.holders, group.evicted)
+        assert {} == group.own
+    else:
+        assert (ALL, 1, ["app-1"]) == (hold.held, len(group.holders), group.evicted)
+
+
+def test_a_keeper_that_is_stopped_around_the_end_of_the_delay_evicts_nobody_after_it() -> None:
+    """Then it is in the middle of evicting all again, and has looked at the group before."""
+    hold, group = captured()
+    group.clock += DELAY_S - 1
+    group.stops_s = 3 * 3600
+
+    with pytest.raises(HoldLost, match="not paused again"):
+        hold.keep(group)
+
+    assert ([], []) == (group.evicted, group.holders)
+
+
+def test_a_keeper_that_takes_over_takes_back_what_was_missed_meanwhile() -> None:
+    """It is there at once, or somebody has paused the same again."""
+    hold, group = captured()
+    other = ApplicationHold.from_state(hold.state(), note=hold.note)
+    group.clock += 3 * 3600
+    group.goes_on()
+
+    with pytest.raises(BrokerRefused, match="evicted again"):
+        other.keep(group)
+    assert ALL == other.held
+
+
+def test_a_release_says_that_the_application_went_on_before() -> None:
+    """Its setting is restored, unless another operator needs it; what is refused is still held."""
+    for others in ([], ["other"]):
+        hold, group = captured()
+        group.holders = others
+        with pytest.raises(HoldLost, match="no longer in the group"):
+            hold.release(group, ALL)
+        assert (orders(), others) == (hold.held, group.holders)
+        assert ({STREAMS_DELAY_MS: OWN} if others else {}) == group.own
+
+    hold, group = captured()
+    group.leave_error = 30
+    with pytest.raises(BrokerRefused, match="not allowed"):
+        hold.release(group, ALL)
+    assert ALL == hold.held

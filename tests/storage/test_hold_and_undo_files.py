@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path

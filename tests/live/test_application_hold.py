@@ -62,7 +62,7 @@ def group(app: StreamsApplication) -> Iterator[RecipeHold]:
 
 
 def has_delay(group: RecipeHold, expected: str | None) -> bool:
-    """Return whether this delay is set for the group, in milliseconds; a broker hears of it late."""
+    """Return whether the group has this delay in ms, once its broker has heard of it."""
 
     def is_set() -> bool:
         own: dict[str, str] = group.channel.ask(FetchGroupConfig((STREAMS_DELAY_MS,))).own

@@ -264,7 +264,7 @@ def test_records_without_a_timestamp(
     table = rows(times, logs, wanted, now).assign(record_found=True, record_at=None)
     (told,) = with_time_lag(table, now=now).itertuples()
 
-    assert {(partition, 0): FirstRecord(found=True)} == first
+    assert {(partition, 0): FirstRecord(found=True, offset=0)} == first
     assert len(stamps) == told.lag
     assert (None, NO_TIMESTAMP) == (told.time_lag_method, told.time_lag_why)
 

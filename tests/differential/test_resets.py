@@ -70,7 +70,14 @@ MODES = (
         "a partition without a commit does not keep the others from being shifted",
         before=ta(50, None, 50),
     ),
-    Case("R14", "--topic ta --shift-by -10", ta(100, 40, 40), before=ta(500, 50, 50)),
+    # A position past the log end may be of an earlier topic, of whose successor nothing was read.
+    Case(
+        "R14",
+        "--topic ta --shift-by -10",
+        ta(100, 40, 40),
+        rules=SKIPS,
+        before=ta(500, 50, 50),
+    ),
     Case(
         "R14b",
         "--topic tstart --shift-by 5",
@@ -139,6 +146,7 @@ MODES = (
         tstart(10, 500),
         tstart(40, 100),
         "an offset outside of the log is what there is to heal",
+        rules=SKIPS,
         before=tstart(10, 500),
     ),
     Case(

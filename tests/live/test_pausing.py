@@ -28,7 +28,6 @@ from toolkit.errors import Blocked, Interrupted, OutcomeNotRecorded
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
-from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
@@ -123,23 +122,6 @@ def test_time_that_is_over_does_not_hide_that_a_hold_was_lost(
     assert "the pause duration has ended; " in one.last_words()
     assert "missed its session timeout" in one.record.words
     assert one.record.planned_end is None
-
-
-def test_what_a_move_has_added_stays_when_it_is_paused_as_well(
-    shared_holding: MakeHolding,
-) -> None:
-    """A move that was killed leaves its end in the hold file, and there it is taken away."""
-    one = shared_holding("librdkafka-range")
-    one.pause(1)
-    (four,) = one.live.places_of(4)
-    assert ask_keeper(one.record.socket, {"do": "add", "partitions": [four], "for_s": 900})["ok"]
-    eventually(lambda: one.places == one.paused)
-    assert {four} == one.record.added_until.keys()
-
-    assert carried_out(one.operator.session.pause(one.live.group, [one.live.scope(4)])).is_done
-
-    assert (one.places, {}) == (one.paused, one.record.added_until)
-    one.resume()
 
 
 def test_what_somebody_else_resumed_stays_resumed(shared_holding: MakeHolding) -> None:

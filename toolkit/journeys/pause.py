@@ -22,7 +22,7 @@ from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.display import is_headless
 from toolkit.report.run_command import NotebookCall
-from toolkit.storage.hold_files import HoldRecord, added_by_moves, hold_path
+from toolkit.storage.hold_files import HoldRecord, hold_path
 
 PAUSE, RESUME = "pause", "resume"
 
@@ -72,8 +72,6 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
         orphaned=still_withheld(access.cluster, group, access.state),
     )
     facts = read_facts(access, [ExactName(group)], topics=topics)
-    path = hold_path(access.state, facts.cluster_id, group)
-    hold_facts = replace(hold_facts, added_by_moves=added_by_moves(path))
     plan = plan_pause(facts, group=group, topics=topics, terms=terms, hold_facts=hold_facts)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
 

@@ -151,6 +151,8 @@ class ApplicationHold:
             self._is_set = False  # the operator who holds it now restores it
         not_restored, left = self._leave(channel)
         if left.error and left.error not in MEMBER_GONE:
+            if self._is_set:  # it goes on
+                channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._delay_ms))
             raise BrokerRefused(f"releasing the hold: {left.why}")
         self.held = frozenset()
         if not_restored:

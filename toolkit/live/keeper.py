@@ -387,7 +387,9 @@ class Keeper:
                 with self.recipe() as channel:
                     self.hold.release(channel, self.hold.held)
         except HoldLost as exc:
-            words, planned = f"{words}; {exc.problem}", None
+            # A leave whose answer was lost is answered so when it is sent again.
+            if self.channel.now() - self.heard_at > 2 * self.hold.beat_every_s:
+                words, planned = f"{words}; {exc.problem}", None
         except ToolkitError as exc:
             why = "could not leave the group, so its members leave at the session timeout: "
             words = f"{words}; {why if self.hold.held else ''}{exc}"

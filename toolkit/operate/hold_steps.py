@@ -182,8 +182,6 @@ class HoldExecutor:
         held = frozenset(record.held if record else ())
         if record and goes_on:
             held = record.held_in(before)
-        if record and self.longest_s is None:
-            held -= record.added_until.keys()  # the keeper is told that these stay
         if record and (missing := partitions - held):
             request = {"do": "add", "partitions": sorted(missing), "for_s": self.longest_s}
             answer = ask_keeper(record.socket, request)

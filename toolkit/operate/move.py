@@ -150,6 +150,7 @@ class _Mover:
                 afterwards.callback(self.terminate_keepers)
                 afterwards.push(lambda _type, exc, _trace: self.release_at_last(planned, exc))
                 self.held = frozenset(change.partition for _, change in pause.changes)
+                self.unheld.clear()
                 if not self.hold(pause):
                     return
             facts = self.facts(planned)
@@ -292,7 +293,7 @@ class _Mover:
     def release(self, planned: PlannedMove) -> None:
         """Release what this move has paused, once; what was paused before stays paused."""
         stopped: Outcome | None = None
-        while resume := self.plan_release(planned) if self.held else None:
+        while resume := self.plan_release(planned, again=bool(stopped)) if self.held else None:
             released = self.apply(resume).outcome
             if not released.interrupted:
                 self.held = frozenset() if released.is_done else self.held
@@ -303,9 +304,11 @@ class _Mover:
         if stopped:
             self.outcomes.append(_released_all_the_same(stopped))
 
-    def plan_release(self, planned: PlannedMove) -> Plan | None:
+    def plan_release(self, planned: PlannedMove, *, again: bool = False) -> Plan | None:
         """
         Return the plan that releases what this move has paused; None if none of that is held.
+
+        What is not held before this move has tried to release it, `again` or not, is noted.
 
         What somebody else holds by now is left out. Raises BrokerRefused if what is held cannot be
         seen for a while.
@@ -321,7 +324,8 @@ class _Mover:
             resume = plan_resume(facts, group=self.group_id, topics=scopes, by=here)
             why = [one.why for one in resume.findings if one.severity is Severity.BLOCK]
             if resume.steps or not why:
-                self.unheld |= {place for place in mine if place not in paused}
+                if not again:
+                    self.unheld |= {place for place in mine if place not in paused}
                 return resume if resume.steps else None
             if time.monotonic() > give_up_at:
                 raise BrokerRefused(f"what is paused cannot be seen: {why[0]}")

@@ -75,7 +75,9 @@ def _is_removed(run: Path) -> bool:
     except OSError:  # another process removes it, or it may not be removed
         return False
     shutil.rmtree(hidden, ignore_errors=True)
-    return True
+    if is_left := (hidden / FILE_NAME).exists():  # of another user
+        hidden.rename(run)
+    return not is_left
 
 
 def _newest_first(folder: Path, runbook: str) -> list[tuple[Path, dict[str, Any]]]:

@@ -25,7 +25,8 @@ class Conclusion:
     """
     What a notebook concluded.
 
-    `undo` is the run that undoes it, where something was changed; `cluster` that of a plan.
+    `undo` is the run that undoes it, where something was changed; `cluster` that of a plan. `runs`
+    has how many changes each run of the notebook has made by now.
     """
 
     summary: str = ""
@@ -33,6 +34,7 @@ class Conclusion:
     counts: dict[str, int] = field(default_factory=dict)
     undo: str | None = None
     cluster: str = ""
+    runs: dict[str, int] = field(default_factory=dict)
 
 
 def write_conclusion(conclusion: Conclusion) -> None:
@@ -53,13 +55,18 @@ def write_conclusion(conclusion: Conclusion) -> None:
 
 
 def _with_earlier(earlier: Conclusion, now: Conclusion) -> Conclusion:
-    before = earlier.counts.get("changed", 0)
-    if not before or earlier.undo == now.undo:
+    runs = {**earlier.runs, **({now.undo: now.counts.get("changed", 0)} if now.undo else {})}
+    if not runs:
         return now
-    counts = {**now.counts, "changed": before + now.counts.get("changed", 0)}
-    is_blocked = now.ending is ConclusionStatus.BLOCKED
-    ending = ConclusionStatus.PARTLY_APPLIED if is_blocked else now.ending
-    return replace(now, ending=ending, counts=counts, undo=now.undo or earlier.undo)
+    is_partly = earlier.ending is ConclusionStatus.PARTLY_APPLIED and earlier.undo != now.undo
+    is_partly |= now.ending is ConclusionStatus.BLOCKED
+    return replace(
+        now,
+        ending=ConclusionStatus.PARTLY_APPLIED if is_partly else now.ending,
+        counts={**now.counts, "changed": sum(runs.values())},
+        undo=now.undo or earlier.undo,
+        runs=runs,
+    )
 
 
 def run_folder() -> Path | None:

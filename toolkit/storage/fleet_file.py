@@ -170,13 +170,13 @@ def _is_of_sandbox(path: Path) -> bool:
 
 
 def _places() -> list[Path]:
-    in_parents = [
-        place / "fleet.yaml"
-        for folder in (Path.cwd(), *Path.cwd().parents[:2])  # notebooks run one or two levels down
-        for place in (folder, folder / sandbox_folder())
-    ]
-    settings = config_folder()
-    return [*dict.fromkeys(in_parents), *([settings / "fleet.yaml"] if settings else [])]
+    folders = [Path.cwd(), *Path.cwd().parents[:2]]  # notebooks run one or two levels down
+    sandbox, settings = sandbox_folder(), config_folder()
+    if sandbox.is_absolute():  # it is of none of these folders
+        places = [*folders, sandbox]
+    else:
+        places = [place for folder in folders for place in (folder, folder / sandbox)]
+    return [place / "fleet.yaml" for place in (*places, *([settings] if settings else []))]
 
 
 def load_fleet(path: Path | None = None) -> dict[str, Cluster]:

@@ -111,15 +111,6 @@ def read_hold(path: Path) -> HoldRecord | None:
         ) from exc
 
 
-def added_by_moves(path: Path) -> frozenset[TopicPartition]:
-    """Return what a hold has for as long as a move takes; a damaged file says nothing of that."""
-    with suppress(StateFileError):
-        record = read_hold(path)
-        if record and record.status is HoldStatus.HELD:
-            return frozenset(record.added_until)
-    return frozenset()
-
-
 def note_released(path: Path, partitions: frozenset[TopicPartition]) -> None:
     """Write down that partitions were resumed, if no keeper is there to do so."""
     # A damaged file says of nothing that it is held.

@@ -41,7 +41,7 @@ from toolkit.model import (
     Unread,
 )
 from toolkit.plan import Action, Change, Intent, Plan, Position
-from toolkit.planning.changes.pause import STAYS, plan_pause, plan_resume
+from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
 
 DAY = timedelta(days=1)
@@ -338,19 +338,6 @@ def test_what_is_added_to_a_hold_ends_with_it(
     ends = "when resumed" if ends_in is None else f"at {NOON + ends_in:%Y-%m-%d %H:%M:%S} UTC"
     assert reason(again, "already-paused").endswith(f", which ends {ends}")
     assert [] == blocks(pause(held, terms=HoldTerms(pause_for=pause_for), by=BOB))
-
-
-def test_what_a_move_has_added_is_paused_for_itself() -> None:
-    """Else it is resumed when the move ends, or was killed; it ends with the rest of the hold."""
-    note = HoldNote("alice", "desk", NOON)
-    held = group(reader("a", 0, 1), reader("b", 2), holder(3, note=note))
-    three = TopicPartition("orders", 3)
-    beside = {"by": ALICE, "added_by_moves": frozenset({three})}
-
-    ((_, change),) = pause(held, "orders:3", **beside).changes
-    assert (three, STAYS) == (change.partition, change.why)
-    longer = pause(held, "orders:3", terms=HoldTerms(pause_for=DAY), **beside)
-    assert ["other-end"] == blocks(longer)
 
 
 HELD = (reader("a", 0), reader("b", 2), holder(1, 3))

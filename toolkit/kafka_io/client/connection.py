@@ -246,6 +246,10 @@ class Connection:
         self._silent.pop(node_id, None)
         return answer
 
+    def is_silent(self, node_id: int) -> bool:
+        """Return whether a broker has not answered in time, and is skipped for now."""
+        return time.monotonic() < self._silent.get(node_id, 0)
+
     async def _ask(self, request: Any, node_id: int | None, timeout_s: float | None = None) -> Any:
         timeout_s = self.cluster.timeout_s if timeout_s is None else timeout_s
         return await self._admin._manager.send(  # noqa: SLF001

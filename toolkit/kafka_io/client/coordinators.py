@@ -52,6 +52,7 @@ class _Failure(NamedTuple):
     why: str
     retry: bool
     code: int = ErrorCode.NONE
+    is_silence: bool = False  # a time-out
 
 
 def ask_coordinators(
@@ -81,7 +82,7 @@ def ask_coordinators(
                 yield result
                 continue
             # Whoever succeeds a silent coordinator was elected before the silence was noticed.
-            patience_s = RETRY_FOR_S if result.code else 2 * RETRY_PAUSE_S
+            patience_s = 2 * RETRY_PAUSE_S if result.is_silence else RETRY_FOR_S
             if result.retry and now < give_up_at.setdefault(result.group_id, now + patience_s):
                 again.append(result.group_id)
             elif result.code == ErrorCode.GROUP_ID_NOT_FOUND:
@@ -118,7 +119,9 @@ def _ask_once(
     for node_id, chunk, response, _ in connection.send_each(asks):
         if isinstance(response, ToolkitError):
             worth = isinstance(response, ClusterUnreachable)
-            yield from (_Failure(group_id, str(response), retry=worth) for group_id in chunk)
+            is_silence = connection.is_silent(node_id)
+            for group_id in chunk:
+                yield _Failure(group_id, str(response), retry=worth, is_silence=is_silence)
             continue
         batches[node_id].learn(len(chunk), sum(map(size, response.groups)))
         owed = set(chunk)

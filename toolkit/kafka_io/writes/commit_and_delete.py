@@ -104,14 +104,8 @@ class GroupWriter:
 
     def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
-        refused: dict[TopicPartition, str] = {}
-        for chunk in _chunks(group_id, positions):
-            request = CommitOfIdleGroup(group_id, chunk)
-            result = self._ask(group_id, request, _commit_code, _commit_result)
-            refused |= result.partitions
-            if result.error or result.is_lost:
-                return result._replace(partitions=refused)
-        return WriteResult("", refused)
+        requests = (CommitOfIdleGroup(group_id, chunk) for chunk in _chunks(group_id, positions))
+        return self._ask_each(group_id, requests, _commit_code, _commit_result)
 
     def commit_together(
         self, by_group: Mapping[str, Mapping[TopicPartition, Position]]
@@ -178,14 +172,9 @@ class GroupWriter:
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> WriteResult:
         """Delete committed offsets (KIP-496); the group may be live, its topics not subscribed."""
-        refused: dict[TopicPartition, str] = {}
-        for chunk in _chunks(group_id, dict.fromkeys(partitions, NOTHING)):
-            request = _delete_request(group_id, chunk)
-            result = self._ask(group_id, request, lambda r: r.error_code, _offsets_deletion)
-            refused |= result.partitions
-            if result.error or result.is_lost:
-                return result._replace(partitions=refused)
-        return WriteResult("", refused)
+        chunks = _chunks(group_id, dict.fromkeys(partitions, NOTHING))
+        requests = (_delete_request(group_id, chunk) for chunk in chunks)
+        return self._ask_each(group_id, requests, lambda r: r.error_code, _offsets_deletion)
 
     def delete_group(self, group_id: str, committed: Iterable[TopicPartition] = ()) -> WriteResult:
         """
@@ -200,6 +189,24 @@ class GroupWriter:
                 return answered
         request = DeleteGroupsRequest(groups_names=[group_id])
         return self._ask(group_id, request, lambda r: r.results[0].error_code, _deletion)
+
+    def _ask_each(
+        self,
+        group_id: str,
+        requests: Iterable[Any],
+        code_of: Callable[[Any], int],
+        result_of: Callable[[Any], WriteResult],
+    ) -> WriteResult:
+        """Send requests until one is refused as a whole, and return what became of all."""
+        refused: dict[TopicPartition, str] = {}
+        is_lost = False
+        for request in requests:
+            result = self._ask(group_id, request, code_of, result_of)
+            refused |= result.partitions
+            is_lost |= result.is_lost
+            if result.error:
+                return WriteResult(result.error, refused, is_lost=is_lost)
+        return WriteResult("", refused, is_lost=is_lost)
 
     def _ask(
         self,

@@ -45,7 +45,6 @@ from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 NEEDED_TO_RESUME = frozenset({Unread.HELD_PARTITIONS, Unread.MEMBERS})
 TAKEN_OVER = "takes over the hold of a crashed keeper"
-STAYS = "was added by a move; stays paused when that has ended"
 HOLD_TERMS = HoldTerms()
 NO_HOLD_FACTS = HoldFacts()
 
@@ -84,31 +83,22 @@ def plan_pause(
             return
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from missing
-        left = _held_anew([p for p in partitions if p in known.paused], hold_facts)
+        left = [p for p in partitions if p in known.paused and p in hold_facts.orphaned]
         yield from already_paused(known, [p for p in partitions if p not in left])
         unpaused = tuple(p for p in partitions if p not in known.paused)
         case = HoldContext(facts.index, known, unpaused, terms, hold_facts)
         if unpaused:
             yield from judge(case)
             yield from _first_commits(facts, case)
-        elif not hold_facts.orphaned.intersection(left):
+        elif not left:
             yield from other_end(case)
-        whys = [(p, _why_held(case, p)) for p in unpaused] + [*left.items()]
+        whys = [(p, _why_held(case, p)) for p in unpaused] + [(p, TAKEN_OVER) for p in left]
         if changes := [Change(partition, None, None, why) for partition, why in whys]:
             yield facts.step(group, Action.HOLD, changes)
 
     request = f"pause {shown_name(group)} {' '.join(map(str, scopes))} {terms.words}"
     plan = plan_of(snapshot, parts(), intent=Intent.PAUSE, request=request)
     return replace(plan, terms=terms.as_terms())
-
-
-def _held_anew(
-    paused: Iterable[TopicPartition], hold_facts: HoldFacts
-) -> dict[TopicPartition, str]:
-    """Return what is paused and would not stay so, and why it is paused once more."""
-    whys = dict.fromkeys(hold_facts.added_by_moves, STAYS)
-    whys |= dict.fromkeys(hold_facts.orphaned, TAKEN_OVER)
-    return {place: whys[place] for place in paused if place in whys}
 
 
 def _first_commits(facts: Facts, case: HoldContext) -> Iterator[Part]:

@@ -83,6 +83,7 @@ class OffsetMoves:
     repeated: int = 0
     outside: list[OffsetMove] = field(default_factory=list)  # not within the log
     unknown: list[str] = field(default_factory=list)  # which logs are not known
+    uncounted: list[str] = field(default_factory=list)  # where all offsets count as records
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,11 @@ class CheckContext:
                     moves.outside.append(OffsetMove(step.group_id, partition, offset, start, end))
                 if before is not None:
                     unread = self.unread_from(step.group_id, partition, before, log)
+                    is_known = (partition, unread) in self.facts.first_records
+                    if unread < min(offset, end) and not is_known:
+                        topic, number = partition
+                        uncounted = f"which offsets of {topic} partition {number} are records"
+                        moves.uncounted.append(uncounted)
                     skipped += self._records(partition, unread, min(offset, end))
                     moves.repeated += max(0, min(before.offset, end) - max(offset, start))
                 elif self.plan.intent in NEW_OFFSETS:

@@ -97,16 +97,14 @@ class HoldFacts:
 
     `earlier` is an earlier snapshot, from which the rates are computed. `by` is the user and host
     of the hold; None: unknown. `orphaned` are the partitions of a crashed keeper of this user,
-    which another keeper takes over, `added_by_moves` those that a move has added to a hold, which
-    are resumed without it. `unread` has the first unread record of each partition that had lag
-    before the snapshot; None: not read.
+    which another keeper takes over. `unread` has the first unread record of each partition that had
+    lag before the snapshot; None: not read.
     """
 
     settings: HoldSettings = HoldSettings()
     earlier: Snapshot | None = None
     by: tuple[str, str] | None = None
     orphaned: frozenset[TopicPartition] = frozenset()
-    added_by_moves: frozenset[TopicPartition] = frozenset()
     unread: Mapping[TopicPartition, FirstRecord] | None = None
 
 

@@ -136,7 +136,7 @@ def test_a_resume_that_is_stopped_is_told_as_it_ends(
 
     (outcome,) = mover.outcomes
     assert (True, "") == (outcome.is_done, outcome.interrupted)
-    assert frozenset() == mover.held
+    assert (frozenset(), set()) == (mover.held, mover.unheld)
 
 
 def test_what_is_not_paused_any_more_is_not_released(mover: Mover, planned: PlannedMove) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from applications import Applications
+from applications import Applications, eventually
+from confluent_kafka import Consumer
 from operators import Operator
 from plans_of_groups import Orders, copy, delete_group, delete_offsets, rename
 
 from toolkit.model import GroupState
-from toolkit.plan import Action, Plan, Position
+from toolkit.operate import apply
+from toolkit.plan import Action, ChangeStatus, Plan, Position
 from toolkit.planning.changes.delete_offsets import plan_delete_unsubscribed
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ToOffset
@@ -158,6 +161,38 @@ def test_what_a_live_group_does_not_read_comes_back(
     assert {Action.MOVE} == {step.action for step in undo.steps}
     assert operator.apply(undo).is_done
     assert before == operator.held(group)
+
+
+def test_what_is_subscribed_since_the_check_is_not_written(
+    operator: Operator,
+    apps: Applications,
+    orders: Orders,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A consumer that joins meanwhile has its position: it would commit over what is written."""
+    group = apps.name("payments")
+    operator.commit(group, dict.fromkeys(orders, 7))
+    consumer = apps.join(group, [apps.create_topic(apps.name("read"))])
+    plan = operator.reset(group)
+    check = apply.reread_facts
+
+    def check_and_subscribe(*given: Any, **more: Any) -> Any:
+        case = check(*given, **more)
+        consumer.subscribe([orders[0].topic])
+        eventually(lambda: consumer.poll(0.1) is None and orders[0].topic in topics_of(consumer))
+        return case
+
+    monkeypatch.setattr(apply, "reread_facts", check_and_subscribe)
+
+    outcome = operator.apply(plan)
+
+    assert {ChangeStatus.REFUSED} == {step.status for step in outcome.steps}
+    assert {7} == {position.offset for position in operator.held(group)[group].values()}
+
+
+def topics_of(consumer: Consumer) -> set[str]:
+    """Return the topics of which a consumer is assigned partitions."""
+    return {place.topic for place in consumer.assignment()}
 
 
 def test_a_run_that_was_refused_leaves_nothing_to_undo(

@@ -75,6 +75,7 @@ HELD_FOR_AN_HOUR = (
 )
 NEVER_SEEN = EarlierSightings()
 SKIPS_A_MARKER = facts(first_records={(ORDERS, 10): 11})
+SKIPS_A_RECORD = facts(first_records={(ORDERS, 10): 10})
 
 
 def standing(
@@ -323,7 +324,7 @@ EXAMPLES = {
     "too-few-records": of_plan(
         standing(SKIPS_A_MARKER, after=11, min_records_skipped=1),
         "0 records skipped; min_records_skipped is 1",
-        standing(after=11, max_records_skipped=1, min_records_skipped=1),
+        standing(SKIPS_A_RECORD, after=11, max_records_skipped=1, min_records_skipped=1),
     ),
     "empty-too-briefly": Example(
         standing(empty_since(30), empty_for_days=31),

@@ -299,6 +299,17 @@ def test_what_is_blocked_after_a_change_is_partly_applied(
     assert ({"changed": 1}, "R1") == (result.counts, result.undo)
 
 
+def test_what_several_changes_did_is_counted_once(make_notebook: MakeNotebook, run: Run) -> None:
+    """Each is told when it is applied and when it is concluded, in whatever order."""
+    told = "from toolkit.report.conclusion import conclude\n"
+    one, two = "conclude('one', undo='R1', changed=3)\n", "conclude('two', undo='R2', changed=2)\n"
+
+    for said in (one + one + two + two, one + two + one + two):
+        result = run(make_notebook("## Change", told + said))
+
+        assert ({"changed": 5}, "R2") == (result.counts, result.undo)
+
+
 def test_every_cluster_of_a_run_is_named(
     make_notebook: MakeNotebook, run: Run, without_kernel: EndWith
 ) -> None:

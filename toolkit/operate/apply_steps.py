@@ -9,6 +9,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import MOST_GROUPS
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
@@ -26,9 +27,11 @@ from toolkit.operate.read_back import (
 )
 from toolkit.plan import Action, Change, ChangeStatus, Position, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
+from toolkit.planning.selection.group_selection import is_unread
 
 OnStep = Callable[[StepOutcome], None]
 
+PENDING_SINCE = "an open transaction has a pending offset commit for this partition since the check"
 LARGEST_BATCH = MOST_GROUPS  # their offsets are read by one request each time
 
 
@@ -162,15 +165,26 @@ class _StepExecutor:
             return not_tried(step, f"its committed offsets could not be read: {committed}")
         if step.action is Action.MOVE and step.type is GroupType.STREAMS:
             return None  # its members continue to commit, so its offsets differ from the checked
-        if moved := why_moved(step, committed, finishing=self.finishing):
-            return refused_step(step, moved)
+        why = why_moved(step, committed, finishing=self.finishing)
         if any((step.group_id, change.partition) in self.pending for change in step.changes):
-            return refused_step(
-                step,
-                "an open transaction has a pending offset commit for this partition since "
-                "the check",
-            )
-        return None
+            why = why or PENDING_SINCE
+        if not why and step.action is Action.MOVE and self._may_be_read(step):
+            why = "a member may read these partitions since the check"
+        return refused_step(step, why) if why else None
+
+    def _may_be_read(self, step: Step) -> bool:
+        """
+        Whether a member of a live group may read what nobody read at the check.
+
+        A hold keeps paused partitions from others, and a broker refuses the offsets of a group that
+        is not idle any more; but nothing keeps a member from subscribing to another topic.
+        """
+        changed = [change.partition for change in step.changes]
+        group = self.case.groups.get(step.group_id)
+        if not group or group.paused.keys() >= set(changed):
+            return False
+        (found,) = describe_groups(self.connection, [group])
+        return not isinstance(found, Group) or not is_unread(found, changed)
 
     def _write(self, step: Step, changes: Sequence[Change]) -> WriteResult:
         """Send the step's request; a missing response is resolved by the read-back."""

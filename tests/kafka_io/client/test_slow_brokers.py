@@ -6,7 +6,8 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ from kafka.protocol.admin import AlterClientQuotasRequest, ListGroupsRequest
 
 from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
+from toolkit.kafka_io.client.coordinators import ask_coordinators
 from toolkit.kafka_io.client.leaders import ask_leaders, find_leaders
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import LATEST, list_offsets_request
-from toolkit.model import Cluster, TopicPartition
+from toolkit.model import Cluster, Problem, TopicPartition, Unread
 
 OTHER = "127.0.0.2"  # on loopback, too
 HOST = "two-addresses.test"
@@ -141,3 +143,49 @@ def test_the_successor_of_a_silent_broker_is_asked(
 def log_ends(partitions: Sequence[TopicPartition]) -> Iterable[tuple[None, Any]]:
     """Make the request for where logs end."""
     yield None, list_offsets_request(dict.fromkeys(partitions, LATEST), timeout_s=15)
+
+
+@dataclass
+class Restarting:
+    """A connection to a broker that does not answer, until another one coordinates its groups."""
+
+    silent: bool
+    until: float
+    coordinators: dict[str, int] = field(default_factory=dict)
+
+    def is_silent(self, node_id: int) -> bool:
+        """Return whether it was waited for in vain."""
+        return self.silent and node_id == GONE
+
+    def send(self, request: Any, **_: Any) -> Any:
+        """Tell who coordinates groups."""
+        node_id = GONE if time.monotonic() < self.until else 1
+        found = [
+            SimpleNamespace(key=key, node_id=node_id, error_code=0, error_message=None)
+            for key in request.coordinator_keys
+        ]
+        return SimpleNamespace(coordinators=found)
+
+    def send_each(
+        self, asks: Mapping[int, Iterable[TaggedRequest]], **_: Any
+    ) -> Iterator[Response]:
+        """Refuse, or answer."""
+        for node_id, requests in asks.items():
+            for about, _request in requests:
+                groups = [SimpleNamespace(group_id=name, error_code=0) for name in about]
+                answer: Any = SimpleNamespace(groups=groups)
+                if node_id == GONE:
+                    answer = ClusterUnreachable("no connection")
+                yield Response(node_id, about, answer)
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_killed_coordinator_is_waited_for_until_another_is_elected(*, silent: bool) -> None:
+    """It is known to be dead at once, and named for some seconds; a silent one was long before."""
+    connection: Any = Restarting(silent, time.monotonic() + 1.5)
+
+    (found,) = ask_coordinators(
+        connection, ["payments"], what=Unread.GROUP, build=lambda _: SimpleNamespace()
+    )
+
+    assert silent == isinstance(found, Problem)

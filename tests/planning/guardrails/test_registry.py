@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, LogOffsets, Policy
 from toolkit.model.groups import Sighting
-from toolkit.plan import Finding, Severity
+from toolkit.plan import Finding, Intent, Severity
 from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import EarlierSightings
 from toolkit.planning.guardrails.registry import (
@@ -50,6 +50,15 @@ def test_an_ordinary_case_is_not_blocked() -> None:
 
 
 ONLY_WHEN_APPLYING = {"reason-required", "stale-plan", "keeps-committing"}
+
+
+@pytest.mark.parametrize("intent", [Intent.PAUSE, Intent.RESUME])
+def test_a_move_is_paused_and_resumed_within_its_limits(intent: Intent) -> None:
+    """The plans of which a live move consists are judged by its limits, and skip no record."""
+    case = standing(max_records_skipped=1, min_records_skipped=1)
+    part = replace(case, plan=replace(case.plan, intent=intent))
+
+    assert [] == [found.rule for found in check(part) if found.rule == "too-few-records"]
 
 
 @pytest.mark.parametrize("rule", EXAMPLES)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from applications import Applications, eventually
-from confluent_kafka import Consumer
 from operators import Operator
 from plans_of_groups import Orders, copy, delete_group, delete_offsets, rename
 
@@ -190,7 +189,7 @@ def test_what_is_subscribed_since_the_check_is_not_written(
     assert {7} == {position.offset for position in operator.held(group)[group].values()}
 
 
-def topics_of(consumer: Consumer) -> set[str]:
+def topics_of(consumer: Any) -> set[str]:
     """Return the topics of which a consumer is assigned partitions."""
     return {place.topic for place in consumer.assignment()}
 

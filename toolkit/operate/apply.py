@@ -295,10 +295,12 @@ def record_outcome(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> N
 
 
 def _changed_by(plan: Plan, stopping: Sequence[Finding], state: Path) -> str:
-    """Return which of our own runs has changed the groups since the plan was made; "" if none."""
-    if not OF_ANOTHER_CHANGE.intersection(finding.rule for finding in stopping):
+    """Return which runs of ours have changed what stops the plan since it was made; "" if none."""
+    about = {found.group_id for found in stopping if found.rule in OF_ANOTHER_CHANGE}
+    groups = [name for name in plan.group_ids if name in about]
+    if not groups:
         return ""
-    runs = audit.changed_since(state, plan.cluster_id, plan.group_ids, plan.made_at)
+    runs = audit.changed_since(state, plan.cluster_id, groups, plan.made_at)
     names = [f"{one.run.run_id} by {one.run.who}@{one.run.host} ({one.request})" for one in runs]
     return f"; changed since the plan was made by run {', '.join(names[-3:])}" if names else ""
 

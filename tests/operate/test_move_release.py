@@ -159,7 +159,6 @@ def test_a_move_that_is_cut_off_is_not_told_as_one_that_moved_nothing(
     mover: Mover, planned: PlannedMove, found: ChangeStatus | None, told: str
 ) -> None:
     """The second Ctrl-C ends a part at once; what it did is known if the resume has found it."""
-    assert isinstance(mover.stopped(), Interrupted)
     mover.exact = planned.plan
     if found:
         run = RunInfo("run", "ana", "desk", "why", ())
@@ -198,3 +197,33 @@ def test_a_pause_that_ended_before_is_known_at_the_resume(
     assert mover.plan_release(planned)
 
     assert {other} == mover.unheld
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        (frozenset(), "nothing was moved, and what it paused is resumed"),
+        (frozenset({PLACE}), "nothing was moved, but what it paused was not seen to be resumed"),
+    ],
+)
+def test_a_stopped_move_says_what_was_seen_of_its_pause(
+    mover: Mover, held: frozenset[TopicPartition], told: str
+) -> None:
+    """Where the resume has failed as well, the keeper is ended, which nobody has looked at."""
+    mover.held = held
+
+    error = mover.stopped()
+
+    assert isinstance(error, Interrupted)
+    assert told in error.problem
+
+
+def test_what_somebody_else_has_paused_is_not_told_as_resumed(
+    mover: Mover, planned: PlannedMove
+) -> None:
+    """The resume was stopped, and another operator holds the partition by then."""
+    mover.sees, mover.ends = HELD, ((STOPPED, seen(classic(reader("a"), holder(1)))),)
+
+    mover.release(planned)
+
+    assert [ChangeStatus.NOT_TRIED] == [step.status for step in mover.outcomes[0].steps]

@@ -114,6 +114,11 @@ class _Mover:
 
     def stopped(self) -> ToolkitError:
         """Return what to say of a move that was stopped before its result was known."""
+        if self.exact is None and self.held:
+            return Interrupted(
+                f"{STOPPED}: nothing was moved, but what it paused was not seen to be resumed",
+                hint="see 'offsetbook paused-partitions'",
+            )
         if self.exact is None:
             return Interrupted(f"{STOPPED}: nothing was moved, and what it paused is resumed")
         for run in self.interrupted:  # as the resume has found it
@@ -302,16 +307,17 @@ class _Mover:
             self.outcomes.remove(released)
         self.held = frozenset()
         if stopped:
-            self.outcomes.append(_released_all_the_same(stopped))
+            groups = self.facts(planned).groups
+            paused = {place for group in groups for place in group.paused}
+            self.outcomes.append(_released_all_the_same(stopped, paused))
 
     def plan_release(self, planned: PlannedMove, *, again: bool = False) -> Plan | None:
         """
         Return the plan that releases what this move has paused; None if none of that is held.
 
-        What is not held before this move has tried to release it, `again` or not, is noted.
-
-        What somebody else holds by now is left out. Raises BrokerRefused if what is held cannot be
-        seen for a while.
+        What somebody else holds by now is left out. What nobody holds is noted as resumed before,
+        unless this move has tried to release it, and does so `again`. Raises BrokerRefused if what
+        is held cannot be seen for a while.
         """
         give_up_at = time.monotonic() + SEEN_WITHIN_S
         while True:
@@ -380,12 +386,14 @@ def _has_moved(outcome: Outcome) -> bool:
     return any(step.action is Action.MOVE for step in outcome.steps)
 
 
-def _released_all_the_same(stopped: Outcome) -> Outcome:
-    """Return the outcome of a resume that was stopped where nothing is seen to be paused after."""
-    steps = (
-        with_results(step, [replace(r, status=ChangeStatus.DONE, why="") for r in step.results])
-        for step in stopped.steps
-    )
+def _released_all_the_same(stopped: Outcome, paused: Collection[TopicPartition]) -> Outcome:
+    """Return the outcome of a resume that was stopped: what is not seen as paused after is done."""
+
+    def seen(one: Result) -> Result:
+        is_paused = one.partition in paused
+        return one if is_paused else replace(one, status=ChangeStatus.DONE, why="")
+
+    steps = (with_results(step, [*map(seen, step.results)]) for step in stopped.steps)
     return replace(stopped, steps=tuple(steps), interrupted="")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from toolkit.kafka_io.membership.consumer import DescribeConsumer
+from toolkit.kafka_io.membership.consumer import ConsumerFacts, DescribeConsumer
 from toolkit.live.group_view import (
     GroupView,
     is_being_captured,
@@ -46,7 +46,8 @@ def join_before_heartbeats(
     owners = {one.member_id for one in view.owners(partitions)}
     pool.join(new_members)
     announcer = new_members[-1]
-    if waits_for_heartbeats(len(owners), len(view.readers), announcer.interval_s):
+    waits = waits_for_heartbeats(len(owners), len(view.readers), announcer.interval_s)
+    if waits:
         pool.bump_epoch()
         pool.announce(announcer, partitions)
         _give_way(partitions, announcer, pool)
@@ -54,19 +55,23 @@ def join_before_heartbeats(
         while (left_s := begin_at - pool.channel.now()) > 0:
             pool.channel.sleep(min(left_s, LOOK_EVERY_S))
             pool.keep_all()
-        changing = unsettled_reason(pool.channel.ask(DescribeConsumer()), pool.own_ids)
-        if changing and not pool.has_given_way:
-            raise AnotherCapture(changing)
-    _give_way(partitions, announcer, pool)
+    facts = _give_way(partitions, announcer, pool)
+    changing = unsettled_reason(facts, pool.own_ids)
+    if waits and changing and not pool.has_given_way:
+        raise AnotherCapture(changing)
 
 
-def _give_way(partitions: frozenset[TopicPartition], announcer: Sentinel, pool: MemberPool) -> None:
+def _give_way(
+    partitions: frozenset[TopicPartition], announcer: Sentinel, pool: MemberPool
+) -> ConsumerFacts:
+    """Return the group as it is, unless another hold goes on instead."""
     facts = pool.channel.ask(DescribeConsumer())
     refuse_what_is_held(facts, partitions, pool.own_ids)
     # Of two that announced one partition each sees the other, and the same one goes on.
     refuse_what_is_announced(facts, partitions, pool.own_ids, below=announcer.member_id)
     if is_being_captured(facts, pool.own_ids):
         raise AnotherCapture(BEING_CAPTURED)
+    return facts
 
 
 def next_heartbeats(

@@ -190,15 +190,24 @@ class AuditReport:
     def _meant(self) -> set[str]:
         return {found for name in self.groups for found in names_meant(name, self.all_groups)}
 
-    @cached_property
+    @property
     def all_groups(self) -> frozenset[str]:
         """The groups of all runs in the log."""
-        return frozenset[str]().union(*(one.groups for one in read_summaries(self.state)))
+        return self._named[1]
 
-    @cached_property
+    @property
     def all_clusters(self) -> frozenset[str]:
         """The clusters of all runs in the log."""
-        return frozenset(one.entry.cluster for one in read_summaries(self.state))
+        return self._named[0]
+
+    @cached_property
+    def _named(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The clusters and the groups of all runs; the log may be long, and is read once."""
+        clusters, groups = set[str](), set[str]()
+        for one in read_summaries(self.state):
+            clusters.add(one.entry.cluster)
+            groups |= one.groups
+        return frozenset(clusters), frozenset(groups)
 
     @cached_property
     def _found(self) -> tuple[str, ...]:

@@ -39,10 +39,10 @@ class Record:
 
 
 class FirstRecord(NamedTuple):
-    """The first record at or after an offset: whether there is one, its time if it has one."""
+    """The first record at or after an offset: whether there is one, and its time and offset."""
 
     found: bool
-    at: datetime | None = None
+    at: datetime | None = None  # None: it has none, or it is not known
     offset: int | None = None  # None: not known
 
 

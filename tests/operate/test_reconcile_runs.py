@@ -34,6 +34,8 @@ from toolkit.plan import (
 from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
 
+TIME_IS_OVER = "the time for the run is over"
+
 
 @pytest.mark.parametrize("action", [Action.HOLD, Action.RELEASE, Action.DELETE_GROUP])
 def test_a_group_that_was_not_listed_tells_nothing(
@@ -132,33 +134,43 @@ def test_a_pause_by_somebody_else_is_not_what_a_run_has_done(
         assert [summary] == [one.outcome.summary for one in found.known]
 
 
-@pytest.mark.parametrize("later", [Intent.RESCUE, Intent.RESET])
-@pytest.mark.parametrize(("earlier", "refused"), [(Intent.RESCUE, False), (Intent.RESET, True)])
-def test_an_interrupted_rescue_has_changed_no_offset(
-    tmp_path: Path, *, earlier: Intent, refused: bool, later: Intent
+@pytest.mark.parametrize("since", [(), (Intent.PAUSE, Intent.RESUME, Intent.RESCUE)])
+@pytest.mark.parametrize(
+    ("earlier", "later", "refused"),
+    [
+        (Intent.RESET, Intent.RESET, True),
+        (Intent.RESET, Intent.RESCUE, False),
+        (Intent.RESCUE, Intent.RESET, False),
+        (Intent.PAUSE, Intent.RESET, False),
+        (Intent.UNDO, Intent.RESET, True),
+    ],
+)
+def test_what_starts_from_offsets_is_refused_after_an_interrupted_change(
+    tmp_path: Path, *, earlier: Intent, since: tuple[Intent, ...], refused: bool, later: Intent
 ) -> None:
-    """It can be repeated, and nothing else starts from what it changed."""
+    """A pause or a rescue since then hides no such run: a shift would be applied twice."""
     first = plan(step(Change(ORDERS, Position(1), Position(1))), intent=earlier)
-    _interrupted(first, tmp_path)
+    for number, intent in enumerate((earlier, *since)):
+        _run(replace(first, intent=intent), tmp_path, number, "" if number else TIME_IS_OVER)
     made = replace(first, intent=later, request="another")
     runs = reconcile_runs.last_runs(made, tmp_path)
 
-    assert [True] == [run.ended_early for run in runs]
-    with pytest.raises(Blocked) if refused else nullcontext():
+    with pytest.raises(Blocked, match="run-0") if refused else nullcontext():
         reconcile_runs.refuse_after_a_cut_off_run(made, runs, Approval("", "a reason"))
 
 
-def _interrupted(made: Plan, state: Path) -> None:
-    """Record a run that was interrupted after its first change."""
-    intent = audit.intent_entry(made, audit.RunInfo("a-run", "ana", "here", "a test"), NOON)
+def _run(made: Plan, state: Path, number: int, interrupted: str) -> None:
+    """Record a run that made its first change."""
+    run = audit.RunInfo(f"run-{number}", "ana", "here", "a test")
+    intent = audit.intent_entry(made, run, NOON)
     done = (Result(ORDERS, ChangeStatus.DONE),)
     outcome = Outcome(
-        run_id="a-run",
+        run_id=run.run_id,
         fingerprint=made.fingerprint,
         started_at=NOON,
         finished_at=NOON,
         steps=(StepOutcome("g", Action.COMMIT, ChangeStatus.DONE, "", done),),
-        interrupted="the time for the run is over",
+        interrupted=interrupted,
     )
     audit.append(state, intent)
     audit.append(state, audit.outcome_entry(intent, outcome))

@@ -36,12 +36,18 @@ CHANGED = {ChangeStatus.DONE, ChangeStatus.FAILED, ChangeStatus.NOT_CONFIRMED}
 ADA, BOB = Operator("ada", "ops-1"), Operator("bob", "ops-2")
 
 
-def plan_of(groups: tuple[str, ...], *, cluster_id: str = "c1", to: int = 0) -> Plan:
-    """Return a plan to reset a partition of each group; `to` makes it another plan."""
+def plan_of(
+    groups: tuple[str, ...],
+    *,
+    cluster_id: str = "c1",
+    to: int = 0,
+    intent: Intent = Intent.RESET,
+) -> Plan:
+    """Return a plan that changes a partition of each group; `to` makes it another plan."""
     change = Change(PLACE, Position(50), Position(to))
     kind = {"type": GroupType.SIMPLE, "state": GroupState.EMPTY}
     steps = tuple(Step(group, Action.COMMIT, (change,), **kind) for group in groups)
-    return Plan(Intent.RESET, f"reset {groups}", "eu", cluster_id, NOON, steps)
+    return Plan(intent, f"{intent} {groups}", "eu", cluster_id, NOON, steps)
 
 
 def intent(number: int, plan: Plan, by: Operator = ADA) -> AuditEntry:
@@ -71,13 +77,17 @@ def unfinished_in(entries: list[AuditEntry]) -> list[AuditEntry]:
     return list(open_.values())
 
 
-def last_runs_in(entries: list[AuditEntry], groups: set[str], fingerprint: str) -> list[str]:
+def last_runs_in(
+    entries: list[AuditEntry], groups: set[str], fingerprint: str, apart_from: set[Intent]
+) -> list[str]:
     """The runs that matter for a plan on cluster c1, found by reading everything."""
     ends = [e for e in entries if e.cluster_id == "c1" and e.event is not audit.Event.INTENT]
     matters = [bool(e.interrupted) or e.fingerprint == fingerprint for e in ends]
     ends = ends[matters.index(True) :] if True in matters else []
     found, waiting = [], set(groups)
     for end in reversed(ends):
+        if end.intent in apart_from:
+            continue
         touched = {step.group_id for step in end.steps if step.status in CHANGED}
         if touched & waiting:
             found.append(end.run.run_id)
@@ -105,6 +115,7 @@ runs = st.tuples(
     st.sampled_from([None, *ChangeStatus]),  # how it ended; None: not
     st.sampled_from(["", "SIGTERM"]),
     st.sampled_from(["c1", "c2"]),
+    st.sampled_from([Intent.RESET, Intent.RESET, Intent.PAUSE, Intent.RESCUE]),
     st.sampled_from(["", "", "", "read", "removed", "garbage", "of another log", "torn line"]),
 )
 
@@ -115,19 +126,21 @@ runs = st.tuples(
 @given(
     many=st.lists(runs, max_size=12),
     groups_of_plan=st.sets(st.sampled_from(GROUPS), min_size=1),
+    apart_from=st.sets(st.sampled_from([Intent.PAUSE, Intent.RESCUE])),
     planned_before=st.none() | st.integers(0, 11),
 )
 def test_the_index_tells_what_the_log_tells(
     tmp_path_factory: pytest.TempPathFactory,
-    many: list[tuple[list[str], ChangeStatus | None, str, str, str]],
+    many: list[tuple[list[str], ChangeStatus | None, str, str, Intent, str]],
     groups_of_plan: set[str],
+    apart_from: set[Intent],
     planned_before: int | None,  # which of the runs was of the same plan
 ) -> None:
     """Runs without an end, and the last ones of groups; also after the index was spoiled."""
     state = tmp_path_factory.mktemp("state")
     fingerprint = ""
-    for number, (groups, status, interrupted, cluster_id, how) in enumerate(many):
-        plan = plan_of(tuple(groups), cluster_id=cluster_id, to=number)
+    for number, (groups, status, interrupted, cluster_id, kind, how) in enumerate(many):
+        plan = plan_of(tuple(groups), cluster_id=cluster_id, to=number, intent=kind)
         fingerprint = plan.fingerprint if number == planned_before else fingerprint
         entry = intent(number, plan)
         audit.append(state, entry)
@@ -138,9 +151,11 @@ def test_the_index_tells_what_the_log_tells(
         spoil(state, how)
 
     entries = list(audit.read(state))
-    found = audit.last_runs(state, "c1", groups_of_plan, fingerprint=fingerprint)
+    found = audit.last_runs(
+        state, "c1", groups_of_plan, fingerprint=fingerprint, apart_from=apart_from
+    )
     assert unfinished_in(entries) == audit.unfinished(state)
-    expected = last_runs_in(entries, groups_of_plan, fingerprint)
+    expected = last_runs_in(entries, groups_of_plan, fingerprint, apart_from)
     assert expected == [end.head.run_id for end in found]
 
 

@@ -29,6 +29,7 @@ from toolkit.storage.state_folder import Operator, locked
 
 HOLDING = frozenset({Action.HOLD, Action.RELEASE})
 UNAFFECTED = frozenset({Intent.UNDO, Intent.PAUSE, Intent.RESUME})
+LEAVES_OFFSETS = frozenset({Intent.PAUSE, Intent.RESUME, Intent.RESCUE})
 IN_TRANSACTION = "an open transaction is about to commit offsets; one of a run ends within 45 s"
 TRANSACTION_ENDED_AFTER = timedelta(minutes=5)
 CUT_OFF_RUN = "cut-off-run"  # the rule that blocks a plan until the run is reviewed
@@ -222,8 +223,19 @@ def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
 
 
 def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
-    """Return the relevant last runs that changed the plan's groups."""
-    return audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
+    """
+    Return the relevant last runs that changed the plan's groups.
+
+    For a plan that changes offsets: the last that may have changed one, whatever was paused since.
+    """
+    passed_over = frozenset() if plan.intent in LEAVES_OFFSETS else LEAVES_OFFSETS
+    return audit.last_runs(
+        state,
+        plan.cluster_id,
+        plan.group_ids,
+        fingerprint=plan.fingerprint,
+        apart_from=passed_over,
+    )
 
 
 def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[UnresolvedRun]) -> None:
@@ -244,17 +256,15 @@ def refuse_after_a_cut_off_run(
     plan: Plan, runs: list[audit.EarlierRun], approval: Approval
 ) -> None:
     """
-    Raise Blocked if an interrupted run has changed groups of the plan.
+    Raise Blocked if an interrupted run has changed offsets of the plan's groups.
 
     Running the same command again would start from the changed offsets, for example shift them
-    twice. Undoing, pausing and resuming do not start from offsets; a move resumes what it paused. A
-    rescue has committed what was committed, and can be repeated.
+    twice. An undo does not start from offsets, and a rescue commits what is committed.
     """
-    if plan.intent in UNAFFECTED or CUT_OFF_RUN in approval.overrides:
+    if plan.intent in {Intent.UNDO, *LEAVES_OFFSETS} or CUT_OFF_RUN in approval.overrides:
         return
     for run in runs:
-        is_rescue = run.intent is Intent.RESCUE
-        if run.ended_early and run.head.fingerprint != plan.fingerprint and not is_rescue:
+        if run.ended_early and run.head.fingerprint != plan.fingerprint:
             name, approved = run.head.run_id, run.head.fingerprint
             # The offsets of a live group advance: its plan cannot be applied a second time.
             finish = (

@@ -2,10 +2,10 @@
 Read runs from the audit log: all entries, unfinished runs, and the last ones.
 
 A change costs the same after 100,000 entries as after ten: `audit.index` in the state directory, an
-SQLite file, knows where each line stands, which runs have no end, and which run changed a group
-last. The log alone is the record: the index is brought up to its end whenever it is opened, and
-made anew where it is missing, damaged, or of another log. Where it cannot be written, one is made
-in memory.
+SQLite file, knows where each line stands, which runs have no end, and which run of each intent
+changed a group last. The log alone is the record: the index is brought up to its end whenever it is
+opened, and made anew where it is missing, damaged, or of another log. Where it cannot be written,
+one is made in memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from toolkit.storage.formats.atomic_files import open_private
 from toolkit.storage.state_folder import Operator, check_readable
 
 INDEX = "audit.index"
-FORMAT = 1
+FORMAT = 2
 WAIT_S = 10.0  # while another process brings it up to the end of the log
 IN_MEMORY = ":memory:"
 
@@ -60,9 +60,10 @@ CREATE INDEX early_ends ON lines (cluster_id) WHERE is_end AND is_early;
 CREATE INDEX runs_of_operators ON lines (cluster_id, who, host) WHERE NOT is_end;
 -- The intents of runs without an end.
 CREATE TABLE open_runs (run TEXT PRIMARY KEY, line INTEGER);
--- The end of the last run that changed a group, or may have changed it.
+-- The end of the last run of each intent that changed a group, or may have changed it.
 CREATE TABLE last_changes (
-    cluster_id TEXT, group_id TEXT, line INTEGER, PRIMARY KEY (cluster_id, group_id)
+    cluster_id TEXT, group_id TEXT, intent TEXT, line INTEGER,
+    PRIMARY KEY (cluster_id, group_id, intent)
 ) WITHOUT ROWID; """
 
 T = TypeVar("T")
@@ -110,10 +111,17 @@ class RunIndex:
         )
 
     def last_ends(
-        self, cluster_id: str, groups: Collection[str], fingerprint: str
+        self,
+        cluster_id: str,
+        groups: Collection[str],
+        *,
+        fingerprint: str,
+        apart_from: Collection[Intent],
     ) -> list[LinePlace]:
         """
         Return the ends of the last runs that changed any of these groups, oldest first.
+
+        Runs with one of the intents `apart_from` are passed over.
 
         Those before the first end that was early, or is of the plan with this fingerprint, are left
         out; all, where there is no such end.
@@ -126,18 +134,28 @@ class RunIndex:
         ).fetchone()
         if first is None:
             return []
-        return self.last_changes(cluster_id, groups, since=first)
+        return self.last_changes(cluster_id, groups, since=first, apart_from=apart_from)
 
     def last_changes(
-        self, cluster_id: str, groups: Collection[str], *, since: int = 0
+        self,
+        cluster_id: str,
+        groups: Collection[str],
+        *,
+        since: int = 0,
+        apart_from: Collection[Intent] = (),
     ) -> list[LinePlace]:
         """Return the ends of the last runs that changed any of these groups, oldest first."""
         found: set[int] = set()
+        query = (
+            "SELECT max(line) FROM last_changes WHERE cluster_id = ? AND group_id = ?"
+            " AND intent NOT IN (SELECT value FROM json_each(?)) HAVING max(line) >= ?"
+        )
+        passed_over = json.dumps([*apart_from])
         for group in groups:
-            query = "SELECT line FROM last_changes WHERE cluster_id = ? AND group_id = ?"
-            found.update(line for (line,) in self._index.execute(query, (cluster_id, group)))
+            lines = self._index.execute(query, (cluster_id, group, passed_over, since))
+            found.update(line for (line,) in lines)
         query = "SELECT start, stop FROM lines WHERE line = ?"
-        return [p for line in sorted(found) if line >= since for p in self._places(query, line)]
+        return [place for line in sorted(found) for place in self._places(query, line)]
 
     def newest_run(self, cluster_id: str, by: Operator) -> list[LinePlace]:
         """Return the lines of an operator's newest run on a cluster, its intent first."""
@@ -176,8 +194,8 @@ class RunIndex:
         if is_end:
             self._index.execute("DELETE FROM open_runs WHERE run = ?", (head.run_id,))
             self._index.executemany(
-                "INSERT OR REPLACE INTO last_changes VALUES (?, ?, ?)",
-                ((head.cluster_id, group, line) for group in _changed_groups(place)),
+                "INSERT OR REPLACE INTO last_changes VALUES (?, ?, ?, ?)",
+                ((head.cluster_id, group, intent, line) for group, intent in _changed(place)),
             )
         else:
             self._index.execute(
@@ -194,13 +212,14 @@ def is_early(head: RunHead) -> bool:
     return bool(head.event == Event.FOUND or head.interrupted)
 
 
-def _changed_groups(place: LinePlace) -> set[str]:
-    """Return the groups that a run has changed, or may have changed; none of a line that lies."""
+def _changed(place: LinePlace) -> set[tuple[str, Intent]]:
+    """Return the groups that a run may have changed, each with its intent; none of a bad line."""
     line = open_line(place.read())
     if line is None:
         return set()
-    steps = read_summary(line, f"entry {line.link.seq} of the audit log").steps
-    return {s.group_id for s in steps if not MAY_HAVE_CHANGED.isdisjoint({s.status, *s.changes})}
+    run = read_summary(line, f"entry {line.link.seq} of the audit log")
+    changed = (s for s in run.steps if not MAY_HAVE_CHANGED.isdisjoint({s.status, *s.changes}))
+    return {(step.group_id, run.entry.intent) for step in changed}
 
 
 @contextmanager
@@ -284,16 +303,25 @@ def unfinished(state: Path) -> list[AuditEntry]:
 
 
 def last_runs(
-    state: Path, cluster_id: str, groups: Collection[str], *, fingerprint: str
+    state: Path,
+    cluster_id: str,
+    groups: Collection[str],
+    *,
+    fingerprint: str,
+    apart_from: Collection[Intent] = (),
 ) -> list[EarlierRun]:
     """
     Return how the last runs ended that changed any of these groups, as far as that may matter.
 
     It may where a run on the cluster ended early or was cut off, or was of the plan with this
-    fingerprint. Otherwise nothing is returned.
+    fingerprint. Otherwise nothing is returned. Runs with an intent of `apart_from` are passed over.
     """
     ends = partial(
-        RunIndex.last_ends, cluster_id=cluster_id, groups=groups, fingerprint=fingerprint
+        RunIndex.last_ends,
+        cluster_id=cluster_id,
+        groups=groups,
+        fingerprint=fingerprint,
+        apart_from=apart_from,
     )
     return _read_lines(state, ends, partial(_run_end, state))
 

@@ -34,6 +34,8 @@ from toolkit.operate.watch_move import MoveWatch
 from toolkit.plan import Action, ChangeStatus, Outcome, Result
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, plan_move
+from toolkit.planning.changes.pause import plan_pause
+from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ShiftBy, Target, ToLatest, ToOffset
 
 pytestmark = pytest.mark.live("consumers commit late")
@@ -151,6 +153,18 @@ def consuming(cluster: Cluster, topic: str, protocol: str) -> Iterator[LateCommi
         yield one
 
 
+def paused(operator: Operator, late: LateCommitter) -> Outcome:
+    """Pause the partition that is moved."""
+    scope = f"{late.topic}:{MOVED}"
+
+    def attempt() -> Outcome:
+        facts = operator.facts(late.group, topics=(late.topic,))
+        return operator.apply(plan_pause(facts, group=late.group, topics=[scope]))
+
+    outcome: Outcome = once_at_rest(attempt)
+    return outcome
+
+
 def moved(operator: Operator, late: LateCommitter, to: Target) -> tuple[Outcome, Result]:
     """Move a partition of the live group; return the outcome, and the result of the move."""
 
@@ -214,6 +228,47 @@ def test_a_late_commit_before_the_move_is_waited_for(
         assert ["hold", "move", "release"] == [step.action for step in outcome.steps]
         assert result.found
         assert late.overwritten_with == [result.found.offset + BACK]
+
+    of_both_protocols(is_so)
+
+
+@pytest.mark.parametrize("command", ["reset", "move"])
+def test_a_late_commit_after_a_pause_is_waited_for(
+    of_both_protocols: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """A reset or a move of what was paused a moment ago is not overwritten."""
+    look = GroupCommits.mark
+    lates: dict[str, LateCommitter] = {}
+
+    def commit_first(commits: GroupCommits) -> None:
+        late = lates.get(commits.group_id)
+        if late and not late.overwritten_with:
+            late.late_now = True
+            eventually(lambda: late.overwritten_with)
+        look(commits)
+
+    monkeypatch.setattr(GroupCommits, "mark", commit_first)
+
+    def is_so(operator: Operator, late: LateCommitter) -> None:
+        place = TopicPartition(late.topic, MOVED)
+        assert paused(operator, late).is_done
+        lates[late.group] = late
+        if command == "move":
+            outcome, _ = moved(operator, late, ToOffset(5))
+        else:
+            scope = [f"{late.topic}:{MOVED}"]
+
+            def reset() -> Outcome:
+                facts = operator.facts(late.group)
+                plan = plan_reset(facts, ToOffset(5), groups=[late.group], topics=scope)
+                return operator.apply(plan, "skips-unread-records")
+
+            assert ChangeStatus.REFUSED is reset().steps[0].status
+            outcome = reset()
+
+        assert late.overwritten_with
+        assert outcome.is_done, outcome
+        assert 5 == operator.held(late.group)[late.group][place].offset
 
     of_both_protocols(is_so)
 

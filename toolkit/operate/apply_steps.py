@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
 from toolkit.kafka_io.client.connection import Connection
@@ -15,6 +16,7 @@ from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
 from toolkit.model.names import shown_name
+from toolkit.operate.group_commits import wait_for_late_commits
 from toolkit.operate.move_streams import move_streams
 from toolkit.operate.read_back import (
     Committed,
@@ -25,7 +27,7 @@ from toolkit.operate.read_back import (
     refused_step,
     why_moved,
 )
-from toolkit.plan import Action, Change, ChangeStatus, Position, Step, StepOutcome
+from toolkit.plan import Action, Change, ChangeStatus, Intent, Position, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 from toolkit.planning.selection.group_selection import is_unread
 
@@ -99,6 +101,7 @@ class _StepExecutor:
 
     def take(self, steps: Sequence[Step]) -> list[StepOutcome]:
         """Read the groups' offsets, apply the steps, and read them again."""
+        self._wait_for_late_commits(steps)
         before = self._committed(steps)
         if all(isinstance(committed, str) for committed in before.values()):
             self.ended = self.ended or str(next(iter(before.values())))
@@ -119,6 +122,17 @@ class _StepExecutor:
                 outcomes.append(read_back(step, answered, *pair, is_there=step.group_id in there))
         self.unfinished |= {o.group_id for o in outcomes if o.status is not ChangeStatus.DONE}
         return outcomes
+
+    def _wait_for_late_commits(self, steps: Sequence[Step]) -> None:
+        """Wait for what consumers still commit to partitions that were paused a moment ago."""
+        if self.case.plan.intent is Intent.MOVE:
+            return  # it has waited before it read the offsets to change
+        for step in steps:
+            group = self.case.groups.get(step.group_id)
+            if step.action is Action.MOVE and group and not self.ended:
+                with suppress(ToolkitError):  # reading what is committed fails next
+                    places = [change.partition for change in step.changes]
+                    wait_for_late_commits(self.connection, group, places)
 
     def _commit_together(
         self, steps: Sequence[Step], before: Mapping[str, Committed | str]

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import pairwise
 
 from toolkit.errors import BrokerRefused
@@ -13,7 +14,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.commit_follower import CommitFollower, NewCommit
-from toolkit.model import TopicPartition
+from toolkit.model import Group, TopicPartition
 
 LOOK_EVERY_S = 0.2
 # How long no commit must come. Clients commit what they lost only where the application commits
@@ -107,6 +108,21 @@ def wait_until_still(commits: GroupCommits, held: Collection[TopicPartition]) ->
         elif now >= since + still_s:
             return
         time.sleep(LOOK_EVERY_S)
+
+
+def wait_for_late_commits(
+    connection: Connection, group: Group, places: Collection[TopicPartition]
+) -> None:
+    """Wait until a group is still, as above, for those of its partitions paused a moment ago."""
+    now = datetime.now(UTC)
+    notes = {place: group.paused[place].hold_note for place in places if place in group.paused}
+    young = {
+        place
+        for place, note in notes.items()
+        if note and note.since and abs(now - note.since).total_seconds() < STILL_WITHIN_S
+    }
+    if young:
+        wait_until_still(GroupCommits(connection, group.group_id), young)
 
 
 def apart_s(commits: Iterable[NewCommit]) -> float:

@@ -27,7 +27,7 @@ from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
 from toolkit.operate.apply import AppliedPlan, apply_plan, check_approval, record_outcome
 from toolkit.operate.apply_steps import OnStep
 from toolkit.operate.deferred_signals import defer_signals
-from toolkit.operate.group_commits import GroupCommits, wait_until_still
+from toolkit.operate.group_commits import GroupCommits, wait_for_late_commits, wait_until_still
 from toolkit.operate.hold_steps import LOOK_EVERY_S, SEEN_WITHIN_S, release_by_keeper
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import InterruptedRun
@@ -158,6 +158,8 @@ class _Mover:
                 self.unheld.clear()
                 if not self.hold(pause):
                     return
+            elif pause:  # all were paused before
+                self.wait_for_late_commits(planned)
             facts = self.facts(planned)
             exact = planned.exact(facts)
             if not (pause and pause.steps):  # else the pause was as young, and of these topics
@@ -190,6 +192,13 @@ class _Mover:
             if outcome.is_done:
                 wait_until_still(commits, held)
         return outcome.is_done
+
+    def wait_for_late_commits(self, planned: PlannedMove) -> None:
+        """Wait for what consumers still commit to partitions that were paused before this move."""
+        places = [change.partition for _, change in planned.plan.changes]
+        with connected(self.cluster) as connection:
+            for group in self.facts(planned).groups:
+                wait_for_late_commits(connection, group, places)
 
     def release_and_watch(
         self,

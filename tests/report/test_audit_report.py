@@ -7,14 +7,30 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from conftest import Shown
 from plans_for_review import DETAILED_PLAN, NOON
 
+from toolkit.plan import ConclusionStatus
 from toolkit.report import audit_report
 from toolkit.report.audit_report import AuditReport
 from toolkit.storage import audit
 from toolkit.storage.audit import RunInfo
+from toolkit.storage.conclusion_file import FILE_VARIABLE, read_conclusion
 
 RUN = RunInfo("", "ada", "ops-1", "INC-7")
+
+
+def test_a_log_that_is_not_there_is_not_reviewed(
+    tmp_path: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That a missing log is intact proves nothing: the state directory may be another one."""
+    path = tmp_path / "conclusion"
+    monkeypatch.setenv(FILE_VARIABLE, str(path))
+
+    AuditReport(tmp_path / "state").conclude()
+
+    assert "No audit log" in shown.text
+    assert ConclusionStatus.INCOMPLETE is read_conclusion(path).ending
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def ended(*, changed: int = 0, summary: str = "fine") -> ClusterRunResult:
 LOOKED = ended()
 CHANGED = ended(changed=2)
 FAILED = ClusterRunResult(("us",), 3, why="runbook try is being run")
+NOT_BEGUN = ClusterRunResult(("us",), 2, why="no such cluster", begun=False)
 
 
 class _Inbox:
@@ -81,8 +82,8 @@ def told(*notices: NotifyRule, runs: tuple[ClusterRunResult, ...] = (LOOKED,)) -
     ("on", "due"),
     [
         ("always", [True, True, True, True]),
-        ("change", [False, True, False, True]),
-        ("failure", [False, False, True, True]),
+        ("change", [False, True, False, True, False]),
+        ("failure", [False, False, True, True, True]),
     ],
 )
 def test_when_somebody_is_told(inbox: _Inbox, on: str, due: list[bool]) -> None:
@@ -90,7 +91,9 @@ def test_when_somebody_is_told(inbox: _Inbox, on: str, due: list[bool]) -> None:
     hook = NotifyRule(on, "${env:HOOK}")
 
     for wanted, runs in zip(
-        due, [(LOOKED,), (LOOKED, CHANGED), (LOOKED, FAILED), (CHANGED, FAILED)], strict=True
+        due,
+        [(LOOKED,), (LOOKED, CHANGED), (LOOKED, FAILED), (CHANGED, FAILED), (NOT_BEGUN,)],
+        strict=True,
     ):
         inbox.got.clear()
         assert [] == told(hook, runs=runs)

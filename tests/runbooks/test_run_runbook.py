@@ -64,6 +64,22 @@ def test_a_full_disk_keeps_no_notice_back(place: Place, make_notebook: MakeNoteb
     assert (0, 0) == (done.returncode, json.loads(told.read_text())["exit_code"])
 
 
+def test_somebody_is_told_of_a_run_that_cannot_begin(
+    place: Place, make_notebook: MakeNotebook
+) -> None:
+    """Such as one on a cluster that is not in the fleet file any more."""
+    told = place.folder / "told"
+    notices = f"[{{on: failure, command: [sh, -c, 'cat > {told}']}}]"
+    notebook = make_notebook("1", parameters=PARAMETERS)
+    page = place.page(notebook, f"notify: {notices}\n")
+
+    code, _, said = place.run(page, "--cluster", "gone")
+
+    notice = json.loads(told.read_text())
+    assert (2, 2) == (code, notice["exit_code"])
+    assert all("'gone'" in text for text in (said, notice["text"]))
+
+
 def test_one_that_fails_does_not_stop_the_others(place: Place, make_notebook: MakeNotebook) -> None:
     """
     Each cluster has its own result; the exit code is the worst; the index lists them all.

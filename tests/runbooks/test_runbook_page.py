@@ -74,25 +74,26 @@ def test_all_that_a_page_can_say(make_page: MakePage) -> None:
             "clusters: [eu, us]\nmust_give: [group]\nkeep_for: 90d\nstep_timeout: 30m\n"
             "run_timeout: 2h\nat_once: 2\nnotify:\n"
             '  - {on: failure, webhook: "${env:HOOK}", format: slack}\n'
-            "  - {on: change, command: [logger, -t, offsetbook]}\n",
+            "  - {on: change, command: [logger, -t, '']}\n",
             front=changing(),
         )
     )
 
     assert (("eu", "us"), ("group",)) == (page.clusters, page.must_give)
+    assert ("eu",) == read_runbook(make_page("clusters: [eu]\n")).clusters
     assert (timedelta(days=90), 2) == (page.keep_for, page.at_once)
     assert TimeLimits(1800.0, 7200.0) == page.times
     assert ("max_groups=1", "max_partitions=2", "groups=pay*", "groups=007") == page.limits
     assert (
         NotifyRule("failure", "${env:HOOK}", "slack"),
-        NotifyRule("change", command=("logger", "-t", "offsetbook")),
+        NotifyRule("change", command=("logger", "-t", "")),
     ) == page.notify
 
 
 def test_the_notebook_decides_what_a_value_means(make_page: MakePage) -> None:
-    """A group 007 stays text, one name in a list may have a comma, and null is nothing."""
+    """A group 007 stays text, and one name in a list may have a comma."""
     page = read_runbook(
-        make_page("parameters: {group: 007, groups: ['a,b'], days: 9, deep: false, reason: }\n")
+        make_page("parameters: {group: 007, groups: ['a,b'], days: 9, deep: false, reason: ''}\n")
     )
 
     wanted = {"group": "007", "groups": ["a,b"], "days": 9, "deep": False, "reason": ""}
@@ -112,7 +113,11 @@ WRONG = {
     "a parameter in depth": ("parameters: {group: {a: b}}\n", 7, "group must be one value"),
     "limits for nothing": ("limits: {max_groups: 1}\n", 7, "need may_change: true"),
     "clusters in a word": ("clusters: eu\n", 7, "clusters must be all, or a list of names"),
-    "a cluster without a name": ("clusters: ['']\n", 7, "clusters has an empty name"),
+    "a cluster without a name": ("clusters: ['']\n", 7, "clusters has an empty value"),
+    "a parameter left blank": ("parameters:\n  group:\n", 8, "group has no value"),
+    "to give, left blank": ("must_give:\n", 7, "must_give has an empty value"),
+    "a command in a text": ("notify: [{on: always, command: a b}]\n", 7, "must be a list"),
+    "a command without a program": ("notify: [{on: always, command: []}]\n", 7, "must be a list"),
     "clusters without any": ("clusters: []\n", 7, "clusters must be all, or a list of names"),
     "to give what is not": ("must_give: [dry_run]\n", 7, "'dry_run' is not a parameter"),
     "no duration": ("keep_for: long\n", 7, "'long' is not a duration"),
@@ -149,6 +154,9 @@ def test_what_is_wrong_is_pointed_at(make_page: MakePage, what: str) -> None:
         (FRONT.replace("false", "no"), "may_change must be one of: true, false"),
         (FRONT.replace("{notebook}", "99_nothing"), "no notebook named '99_nothing'"),
         (changing().replace("max_groups: 1, ", ""), "needs a limit for max_groups"),
+        (changing().replace("[pay*, '007']", ""), "groups has an empty value"),
+        (changing().replace("[pay*, '007']", "['', pay]"), "groups has an empty value"),
+        (changing().replace("[pay*, '007']", "[]"), "'groups=' has no value"),
         ("", "lacks: title, when, back_out, notebook, may_change"),
     ],
 )

@@ -10,6 +10,7 @@ DECLARED = """\
 from typing import Literal
 cluster: str = "eu"  # name in the fleet file, a = b
 groups: list[str] = []
+topics: list[str] = []
 older_than_days: int = 7  # days
 share: float = 0.5
 apply: bool = False
@@ -36,6 +37,7 @@ def test_reads_every_line(notebook: Path, make_notebook: MakeNotebook) -> None:
     assert [(p.name, p.type.name, p.default) for p in parameters] == [
         ("cluster", "str", "eu"),
         ("groups", "list[str]", []),
+        ("topics", "list[str]", []),
         ("older_than_days", "int", 7),
         ("share", "float", 0.5),
         ("apply", "bool", False),
@@ -109,6 +111,8 @@ def test_harmless_names_pass(make_notebook: MakeNotebook, name: str) -> None:
         ("groups", ["a,b, c"], ["a", "b", "c"]),
         ("groups", [""], []),
         ("groups", ["a,b", "c"], ["a,b", "c"]),  # repeated, so that a name may hold a comma
+        ("groups", ["a:0,1"], ["a:0", "1"]),
+        ("topics", ["a:0, 1,3-5,b,7"], ["a:0,1,3-5", "b", "7"]),
         ("older_than_days", ["-3"], -3),
         ("share", ["1e-3"], 0.001),
         ("apply", ["false"], False),

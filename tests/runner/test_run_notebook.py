@@ -297,6 +297,7 @@ def test_what_is_blocked_after_a_change_is_partly_applied(
 
     assert (RunStatus.PARTLY_APPLIED, 4) == (result.status, result.exit_code)
     assert ({"changed": 1}, "R1") == (result.counts, result.undo)
+    assert result.message == "at 'Reset': facts moved; paused"
 
 
 def test_what_several_changes_did_is_counted_once(make_notebook: MakeNotebook, run: Run) -> None:
@@ -477,6 +478,23 @@ def test_report_that_fails(
     assert "No space left on device" in result.error.reason
     assert result.summary == "2 leftovers <b>found</b>"
     assert json.loads((result.folder / "result.json").read_text())["exit_code"] == 1
+
+
+def test_a_signal_while_the_report_is_written(
+    make_notebook: MakeNotebook, run: Run, without_kernel: EndWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is done then: the result says so."""
+
+    def stop(*_args: object, **_options: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("toolkit.report.html_export.write_report", stop)
+    without_kernel(Conclusion("4 done", undo="R1"))
+
+    result = run(make_notebook("1"))
+
+    assert (RunStatus.DONE, 0) == (result.status, result.exit_code)
+    assert "R1" == json.loads((result.folder / "result.json").read_text())["undo"]
 
 
 @pytest.fixture

@@ -43,6 +43,9 @@ class WholeNumber(click.IntRange):
             self.fail(f"{value!r} is not a whole number.", param, ctx)
         return super().convert(value, param, ctx)
 
+    def _describe_range(self) -> str:
+        return "" if self.min is self.max is None else super()._describe_range()
+
 
 class Duration(click.ParamType[str]):
     """A duration such as 5s or 10m, for `parse_duration`."""

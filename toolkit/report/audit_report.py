@@ -350,7 +350,8 @@ class AuditReport:
     def conclude(self) -> None:
         """End a notebook with the finding; runs without an outcome and overrides are counted."""
         found = len(self.unfinished) + len(self.overridden)
-        conclude(self.summary, findings=found, problems=len(self.flaws))
+        # That a missing log is intact proves nothing.
+        conclude(self.summary, findings=found, problems=len(self.flaws) or not self.exists)
 
     def __repr__(self) -> str:
         return report_text(self.summary, self.runs)

@@ -37,7 +37,7 @@ def text_of(page: Runbook, ended: Sequence[ClusterRunResult]) -> str:
     lines = [f"offsetbook {page.name}: exit {exit_code(ended)}"]
     for one in ended:
         where = ", ".join(one.clusters) or "run"
-        undo = f"; undo {one.result['undo']}" if one.result and one.result["undo"] else ""
+        undo = f"; undo {one.undo}" if one.undo else ""
         lines.append(f"{where}: {one.status}: {one.message}{undo}")
     return "\n".join(lines)
 
@@ -123,6 +123,8 @@ def _run(notice: NotifyRule, page: Runbook, ended: Sequence[ClusterRunResult]) -
         )
     except OSError as exc:
         return exc.strerror or str(exc)
+    except ValueError as exc:  # a NUL character in it
+        return str(exc)
     except subprocess.TimeoutExpired:
         return f"it took longer than {COMMAND_TIMEOUT_S} s"
     message = " ".join(done.stderr.split())[-200:]

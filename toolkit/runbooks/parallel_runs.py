@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from toolkit.errors import UsageError
 from toolkit.runbooks.run_process import RunOrder
 
 # What matters most to the operator on call comes first.
@@ -33,13 +34,14 @@ class ClusterRunResult:
     How one run ended.
 
     `result` is the content of its `result.json`; None where there is no run that left one, and
-    then `why` says so.
+    then `why` says so. `begun` is False where the run was not begun.
     """
 
     clusters: tuple[str, ...]
     exit_code: int
     result: Mapping[str, Any] | None = None
     why: str = ""
+    begun: bool = True
 
     @property
     def status(self) -> str:
@@ -56,7 +58,7 @@ class ClusterRunResult:
     def may_have_changed(self) -> bool:
         """Whether it changed something, or ended in a way in which that is not known."""
         if self.result is None:
-            return self.status == "no result"
+            return self.begun and self.status == "no result"
         is_known = "changed" in self.result["counts"] or self.status in _SAYS_WHAT_IT_DID
         return self.changed > 0 or not (is_known or self.result["parameters"].get("dry_run"))
 
@@ -69,7 +71,13 @@ class ClusterRunResult:
         if error is None:
             return str(self.result["summary"])
         where = f"at {error['step']!r}: " if error["step"] else ""
-        return f"{where}{error['reason']}"
+        done = f"; {self.result['summary']}" if self.changed else ""
+        return f"{where}{error['reason']}{done}"
+
+    @property
+    def undo(self) -> str:
+        """The run that undoes what it changed; "" without one."""
+        return (self.result and self.result["undo"]) or ""
 
 
 _BLOCKED = 3
@@ -107,7 +115,7 @@ class _Children:
         clusters = tuple(order.clusters)
         with self.lock:
             if self.stopped:
-                return ClusterRunResult(clusters, 1, why=_NEVER_BEGUN)
+                return ClusterRunResult(clusters, 1, why=_NEVER_BEGUN, begun=False)
             # A session of its own: Ctrl-C comes to it from here, and only once.
             child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "toolkit.runbooks.run_process"],
@@ -166,7 +174,8 @@ def _ended(clusters: tuple[str, ...], code: int, last: Mapping[str, Any]) -> Clu
         return ClusterRunResult(clusters, last["result"]["exit_code"], last["result"])
     if error := last.get("error"):
         hint = f". Try: {error['hint']}" if error["hint"] else ""
-        return ClusterRunResult(clusters, error["exit_code"], why=f"{error['problem']}{hint}")
+        code, why = error["exit_code"], f"{error['problem']}{hint}"
+        return ClusterRunResult(clusters, code, why=why, begun=code != UsageError.exit_code)
     how = signal.Signals(-code).name if code < 0 else f"exit {code}"
     why = f"the run ended without a result ({how}); see the audit log for what was changed"
     return ClusterRunResult(clusters, 1, why=why)

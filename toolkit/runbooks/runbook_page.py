@@ -40,7 +40,7 @@ from toolkit.plan.approvals import Limits
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
 from toolkit.runner.time_limits import TimeLimits
-from toolkit.storage.formats.yaml_nodes import YamlFile, meant
+from toolkit.storage.formats.yaml_nodes import YamlFile, is_blank, meant
 
 REQUIRED = ("title", "when", "back_out", "notebook", "may_change")
 OPTIONAL = (
@@ -149,10 +149,7 @@ def _clusters(front: _FrontMatter) -> tuple[str, ...] | None:
         return ()
     if not isinstance(node, yaml.SequenceNode) or not node.value:
         raise front.file.wrong_at(node, "clusters must be all, or a list of names")
-    names = front.file.texts_of(node, "clusters")
-    if not all(names):  # nothing is not all
-        raise front.file.wrong_at(node, "clusters has an empty name")
-    return tuple(names)
+    return tuple(front.texts(node, "clusters"))
 
 
 def _must_give(front: _FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
@@ -174,6 +171,9 @@ def _parameters(front: _FrontMatter, declared: Iterable[Parameter]) -> dict[str,
         if key.value in CONSENT:
             problem = f"{key.value} is not set here: see may_change, limits and clusters"
             raise front.file.wrong_at(key, problem)
+        if is_blank(value):
+            problem = f"{key.value} has no value; an empty text is written ''"
+            raise front.file.wrong_at(key, problem)
         try:
             pairs = [(key.value, text) for text in front.file.texts_of(value, key.value)]
             values |= parse_parameters(declared, pairs, notebook=front.text("notebook"))
@@ -190,16 +190,16 @@ def _limits(front: _FrontMatter) -> tuple[str, ...]:
         raise front.file.wrong_at(front.entries["may_change"], "may_change: true needs limits")
     if not may_change:
         raise front.file.wrong_at(node, "limits need may_change: true")
-    texts = tuple(
-        f"{key.value}={text}"
-        for key, value in front.file.pairs(node, "limits")
-        for text in front.texts(value, key.value)
-    )
+    texts: list[str] = []
+    for key, value in front.file.pairs(node, "limits"):
+        # A condition that is blank would be none.
+        given = front.texts(value, key.value) or [""]
+        texts += [f"{key.value}={text}" for text in given]
     try:
         Limits.parse(texts)
     except ToolkitError as exc:
         raise front.file.wrong_at(node, str(exc)) from exc
-    return texts
+    return tuple(texts)
 
 
 def _notices(front: _FrontMatter) -> Iterator[NotifyRule]:
@@ -219,7 +219,11 @@ def _notice(front: _FrontMatter, node: yaml.Node) -> NotifyRule:
         )
     on = front.one_of(entries["on"], "on", EVENTS)
     if "command" in entries:
-        return NotifyRule(on, command=tuple(front.texts(entries["command"], "command")))
+        words = front.file.items_of(entries["command"], "command")
+        if not isinstance(entries["command"], yaml.SequenceNode) or not words or not words[0]:
+            problem = "command must be a list: the program, and its arguments"
+            raise front.file.wrong_at(entries["command"], problem)
+        return NotifyRule(on, command=tuple(words))
     webhook = front.file.text_of(entries["webhook"], "webhook")
     if not REFERENCE.fullmatch(webhook):
         raise front.file.wrong_at(
@@ -285,7 +289,11 @@ class _FrontMatter:
         return self.one_of(self.entries[name], name, ("true", "false")) == "true"
 
     def texts(self, node: yaml.Node, name: str) -> list[str]:
-        return [text for text in self.file.texts_of(node, name) if text]
+        """Return one value or a list of them; raises RunbookError for an empty value."""
+        texts = self.file.items_of(node, name)
+        if not all(texts):
+            raise self.file.wrong_at(node, f"{name} has an empty value")
+        return texts
 
     def duration(self, name: str) -> timedelta | None:
         """Return an entry such as 90d; None where it is not there."""

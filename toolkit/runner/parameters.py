@@ -43,6 +43,7 @@ WITHOUT_APPROVAL: dict[str, object] = {
     "limits": [],
 }
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_PARTITIONS = re.compile(r"[0-9]+(-[0-9]+)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -67,7 +68,7 @@ class ValueType:
     def from_texts(self, texts: Sequence[str]) -> object:
         """The value of one or more texts; ValueError if they have none."""
         if self.kind == "list[str]":
-            return _list_from(texts)
+            return _list_from(texts, of_scopes=self.name == "topics")
         if len(texts) != 1:
             raise ValueError
         text = texts[0]
@@ -338,10 +339,16 @@ def _is_list_of_text(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _list_from(texts: Sequence[str]) -> list[str]:
-    # A name may hold a comma: only a list given in one text is split at commas.
-    items = texts[0].split(",") if len(texts) == 1 else texts
-    return [item.strip() for item in items if item.strip()]
+def _list_from(texts: Sequence[str], *, of_scopes: bool) -> list[str]:
+    if len(texts) > 1:  # a name may hold a comma
+        return [item.strip() for item in texts if item.strip()]
+    items: list[str] = []
+    for item in filter(None, map(str.strip, texts[0].split(","))):
+        if of_scopes and items and ":" in items[-1] and _PARTITIONS.fullmatch(item):
+            items[-1] += f",{item}"  # as in topic:0,1
+        else:
+            items.append(item)
+    return items
 
 
 def _bool_from(text: str) -> bool:

@@ -84,11 +84,12 @@ class RunResult:
 
     @property
     def message(self) -> str:
-        """What it did, or why it stopped and where, in one line."""
+        """What it did, and why it stopped and where, in one line."""
         if self.error is None:
             return self.summary
         where = f"at {self.error.step!r}: " if self.error.step else ""
-        return f"{where}{self.error.reason}"
+        done = f"; {self.summary}" if self.counts.get("changed") else ""
+        return f"{where}{self.error.reason}{done}"
 
     def write(self) -> Path:
         """Write `result.json` into the run's folder: whole or not at all; raises RunFailed."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from toolkit.errors import PartlyApplied, ToolkitError, UsageError
 from toolkit.model import Cluster
 from toolkit.model.side_by_side import side_by_side
+from toolkit.operate.deferred_signals import defer_signals
 from toolkit.report.display import HEADLESS_VARIABLE
 from toolkit.runner.execution import CellStep, NotebookJob, RunEnd, execute
 from toolkit.runner.parameters import (
@@ -76,19 +77,21 @@ def run_notebook(
             notebook, values, _environment(handed_over), terms.limits, _logged(on_step, log)
         )
         stop = execute(job, executed, log)
-        conclusion = read_conclusion(handed_over)
-        handed_over.unlink(missing_ok=True)
-        result = _result(folder, _ending(stop, conclusion), conclusion, values, started)
-        result = replace(
-            result,
-            notebook=notebook.stem,
-            notebook_digest=digest_of(executed),
-            runbook=terms.runbook,
-            cluster_ids=ids.result() | _cluster_ids(values, result.clusters[len(ids.result()) :]),
-        )
-        result = _with_report(result, executed)
-        log.say(f"{result.status}, exit {result.exit_code}: {result.message}")
-    result.write()
+        with defer_signals():  # all is done; what remains is to say so
+            conclusion = read_conclusion(handed_over)
+            handed_over.unlink(missing_ok=True)
+            result = _result(folder, _ending(stop, conclusion), conclusion, values, started)
+            known = ids.result()
+            result = replace(
+                result,
+                notebook=notebook.stem,
+                notebook_digest=digest_of(executed),
+                runbook=terms.runbook,
+                cluster_ids=known | _cluster_ids(values, result.clusters[len(known) :]),
+            )
+            result = _with_report(result, executed)
+            log.say(f"{result.status}, exit {result.exit_code}: {result.message}")
+            result.write()
     return result
 
 

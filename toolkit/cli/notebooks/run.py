@@ -164,5 +164,7 @@ def _print_result(result: RunResult, output: str) -> None:
         echo_data(f"{text}\n", is_json=True)
         return
     click.echo(f"{result.status}: {printable(result.message)}".rstrip(": "))
+    if result.error and result.undo:
+        click.echo(f"undo with 'offsetbook undo {result.undo}'")
     # Without a report, the directory still has the executed notebook.
     click.echo(result.folder / result.report if result.report else result.folder)

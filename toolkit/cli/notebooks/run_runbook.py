@@ -14,6 +14,8 @@ import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.output import after_a_change, printable
+from toolkit.errors import ToolkitError
+from toolkit.operate.deferred_signals import defer_signals
 from toolkit.runbooks.notify import content_of, notify
 from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code, run_all
 from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
@@ -37,8 +39,28 @@ def show_parameters(path: Path) -> int:
 
 def run_runbook(path: Path, request: RunRequest) -> int:
     page = read_runbook(path)
+    try:
+        orders = _orders(page, request)
+    except ToolkitError as exc:
+        refused = ClusterRunResult((), exc.exit_code, why=str(exc), begun=False)
+        for problem in notify(page, [refused]):
+            _note(problem, [])
+        raise
+    on_step = _ignore if request.quiet else _print_step
+    ended = run_all(orders, at_once=page.at_once, on_step=on_step)
+    with defer_signals():
+        problems = notify(page, ended)  # before what a full disk or a closed pipe may end
+        with after_a_change():
+            for problem in problems:
+                _note(problem, ended)
+            _clear_up(page, request.output_dir)
+            _print(page, ended, request.output)
+    return exit_code(ended)
+
+
+def _orders(page: Runbook, request: RunRequest) -> list[RunOrder]:
     values = values_of(page, request.parameters, dry_run=request.dry_run)
-    orders = [
+    return [
         RunOrder(
             runbook=page.name,
             notebook=str(page.notebook.resolve()),
@@ -49,15 +71,6 @@ def run_runbook(path: Path, request: RunRequest) -> int:
         )
         for clusters, parameters in runs_of(page, values, clusters=request.clusters)
     ]
-    on_step = _ignore if request.quiet else _print_step
-    ended = run_all(orders, at_once=page.at_once, on_step=on_step)
-    problems = notify(page, ended)  # before what a full disk or a closed pipe may end
-    with after_a_change():
-        for problem in problems:
-            _note(problem, ended)
-        _clear_up(page, request.output_dir)
-        _print(page, ended, request.output)
-    return exit_code(ended)
 
 
 def _clear_up(page: Runbook, output_dir: Path) -> None:
@@ -87,6 +100,8 @@ def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> Non
     for one in ended:
         where = f"{', '.join(one.clusters)}: " if one.clusters else ""
         click.echo(printable(f"{where}{one.status}: {one.message}").rstrip(": "))
+        if one.result and one.result["error"] and one.undo:
+            click.echo(f"  undo with 'offsetbook undo {one.undo}'")
         if one.result:
             folder = Path(one.result["folder"])
             report = one.result["report"]

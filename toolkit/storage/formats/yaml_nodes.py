@@ -81,13 +81,16 @@ class YamlFile:
         A list of fewer than two has an empty text at its end, which distinguishes it from one value
         with commas.
         """
-        is_list = isinstance(node, yaml.SequenceNode)
-        nodes = node.value if is_list else [node]
+        texts = self.items_of(node, what)
+        return [*texts, ""] if isinstance(node, yaml.SequenceNode) and len(texts) < 2 else texts
+
+    def items_of(self, node: yaml.Node, what: str) -> list[str]:
+        """Return one value or a list of them as texts; null is ""."""
+        nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for item in nodes:
             if not isinstance(item, yaml.ScalarNode):
                 raise self.wrong_at(item, f"{what} must be one value, or a list of values")
-        texts = ["" if item.tag.endswith(":null") else str(item.value) for item in nodes]
-        return [*texts, ""] if is_list and len(texts) < 2 else texts
+        return ["" if item.tag.endswith(":null") else str(item.value) for item in nodes]
 
     def wrong_at(self, node: yaml.Node, problem: str) -> UsageError:
         return self._at(node.start_mark, problem)
@@ -97,6 +100,11 @@ class YamlFile:
         if mark:
             place = f", line {self.lines_before + mark.line + 1}, column {mark.column + 1}"
         return self.error(f"{self.what} {self.path}{place}: {problem}", hint="fix that line")
+
+
+def is_blank(node: yaml.Node) -> bool:
+    """Whether nothing is written after a name, or null."""
+    return isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
 
 
 def meant(name: str, known: Sequence[str]) -> str:

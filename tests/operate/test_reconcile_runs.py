@@ -159,17 +159,51 @@ def test_what_starts_from_offsets_is_refused_after_an_interrupted_change(
         reconcile_runs.refuse_after_a_cut_off_run(made, runs, Approval("", "a reason"))
 
 
-def _run(made: Plan, state: Path, number: int, interrupted: str) -> None:
-    """Record a run that made its first change."""
+@pytest.mark.parametrize("by_another_plan", [True, False])
+def test_a_plan_is_finished_whatever_changed_some_of_its_groups_since(
+    tmp_path: Path, *, by_another_plan: bool
+) -> None:
+    """Such as its own second run, when that was cut off as well."""
+    change = step(Change(ORDERS, Position(9), Position(1)))
+    made = plan(replace(change, group_id="a"), replace(change, group_id="b"))
+    _run(made, tmp_path, 0, TIME_IS_OVER, done="a")
+    since = replace(made, request="another", steps=made.steps[1:]) if by_another_plan else made
+    _run(since, tmp_path, 1, "" if by_another_plan else TIME_IS_OVER, done="b")
+    runs = reconcile_runs.last_runs(made, tmp_path)
+
+    assert 2 == len(runs)
+    assert reconcile_runs.is_finishing(made, runs)
+
+
+def test_what_is_done_whole_is_not_to_be_finished(tmp_path: Path) -> None:
+    """A run that was killed after its last change can only be undone."""
+    first = plan(step(Change(ORDERS, Position(1), Position(2))))
+    _run(first, tmp_path, 0, TIME_IS_OVER)
+    made = plan(step(Change(ORDERS, Position(2), Position(3))))
+    runs = reconcile_runs.last_runs(made, tmp_path)
+
+    with pytest.raises(Blocked) as caught:
+        reconcile_runs.refuse_after_a_cut_off_run(made, runs, Approval("", "a reason"))
+    assert ("undo it" in caught.value.hint, "finish it" in caught.value.hint) == (True, False)
+
+
+def _run(made: Plan, state: Path, number: int, interrupted: str, done: str = "g") -> None:
+    """Record a run that changed one group."""
     run = audit.RunInfo(f"run-{number}", "ana", "here", "a test")
     intent = audit.intent_entry(made, run, NOON)
-    done = (Result(ORDERS, ChangeStatus.DONE),)
+    statuses = [
+        ChangeStatus.DONE if step.group_id == done else ChangeStatus.NOT_TRIED
+        for step in made.steps
+    ]
     outcome = Outcome(
         run_id=run.run_id,
         fingerprint=made.fingerprint,
         started_at=NOON,
         finished_at=NOON,
-        steps=(StepOutcome("g", Action.COMMIT, ChangeStatus.DONE, "", done),),
+        steps=tuple(
+            StepOutcome(step.group_id, step.action, status, "", (Result(ORDERS, status),))
+            for step, status in zip(made.steps, statuses, strict=True)
+        ),
         interrupted=interrupted,
     )
     audit.append(state, intent)

@@ -28,6 +28,7 @@ from toolkit.runner.parameters import read_parameters, read_texts
 from toolkit.runner.report_of import report_of
 from toolkit.storage import audit
 from toolkit.storage.fleet_file import load_fleet
+from toolkit.storage.formats import atomic_files
 from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.hold_files import hold_path, keeper_lock, write_hold
 from toolkit.storage.offsets_files import read_offsets
@@ -205,6 +206,18 @@ def test_a_file_that_is_too_large(tmp_path: Path) -> None:
     path.write_bytes(b"x" * (2**20 + 1))
     with pytest.raises(OSError, match="larger than 1 MiB"):
         read_input(path, most_bytes=2**20)
+
+
+def test_no_file_is_written_that_is_too_large_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An undo record that can never be read undoes nothing."""
+    monkeypatch.setattr(atomic_files, "MOST_BYTES", 3)
+    write_whole(tmp_path / "file", "new")
+
+    with pytest.raises(StateFileError, match="larger than"):
+        write_whole(tmp_path / "file", "newer")
+    assert ["new"] == [one.read_text() for one in tmp_path.iterdir()]
 
 
 @given(cell=st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, VALUES)), more=VALUES)

@@ -25,6 +25,7 @@ from toolkit.plan import (
     Step,
     StepOutcome,
 )
+from toolkit.report.audit_report import change_rows
 from toolkit.storage import audit
 from toolkit.storage.audit import AuditEntry, RunInfo
 from toolkit.storage.state_folder import Operator
@@ -234,6 +235,23 @@ def test_several_make_the_index_at_once(tmp_path: Path) -> None:
 
     assert [30] * 8 == found
     assert 30 == len(audit.unfinished(tmp_path))
+
+
+def test_a_run_that_was_cut_off_is_of_who_began_it(tmp_path: Path) -> None:
+    """The next command finds its end, hours later; what was planned since was not changed by it."""
+    plan = plan_of(GROUPS)
+    mine = intent(0, plan)
+    ended = outcome(mine, plan, ChangeStatus.DONE, "SIGKILL")
+    found = replace(ended, event=audit.Event.FOUND, at=NOON + timedelta(hours=9))
+    for entry in (mine, replace(found, run=replace(found.run, who=BOB.who, host=BOB.host))):
+        audit.append(tmp_path, entry)
+
+    earlier, later = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
+    (run,) = audit.changed_since(tmp_path, "c1", GROUPS, earlier)
+    assert (ADA.who, NOON) == (run.run.who, run.at)
+    assert [] == audit.changed_since(tmp_path, "c1", GROUPS, later)
+    rows = change_rows(audit.read(tmp_path))
+    assert {(NOON, ADA.who)} == {(row[1], row[3]) for row in rows.rows}
 
 
 def test_the_newest_run_of_an_operator(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-MOST_BYTES = 128 * 2**20  # JSON takes ten times its size in memory
+MOST_BYTES = 2**30  # JSON takes ten times its size in memory
 
 
 def read_input(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:

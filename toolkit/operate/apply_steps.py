@@ -103,7 +103,7 @@ class _StepExecutor:
         """Read the groups' offsets, apply the steps, and read them again."""
         self._wait_for_late_commits(steps)
         before = self._committed(steps)
-        if all(isinstance(committed, str) for committed in before.values()):
+        if len(before) > 1 and all(isinstance(committed, str) for committed in before.values()):
             self.ended = self.ended or str(next(iter(before.values())))
         answers: dict[str, WriteResult | StepOutcome] = {}
         answers |= self._commit_together(steps, before)

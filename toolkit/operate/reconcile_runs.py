@@ -216,10 +216,12 @@ def _result(change: audit.AuditChange, found: Position | None) -> Result:
 
 
 def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
-    """Return whether the last run on these groups applied a part of this plan."""
-    return (
-        len(runs) == 1 and runs[0].head.fingerprint == plan.fingerprint and runs[0].is_partly_done
-    )
+    """
+    Return whether a last run on these groups applied a part of this plan.
+
+    Others may have changed some of the groups since: each change is compared with the cluster.
+    """
+    return any(run.head.fingerprint == plan.fingerprint and run.is_partly_done for run in runs)
 
 
 def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
@@ -269,7 +271,7 @@ def refuse_after_a_cut_off_run(
             # The offsets of a live group advance: its plan cannot be applied a second time.
             finish = (
                 ""
-                if run.intent is Intent.MOVE
+                if run.intent is Intent.MOVE or not run.is_partly_done
                 else f"finish it with 'offsetbook apply --run {name} --approve {approved} "
                 "--reason TEXT', "
             )

@@ -95,18 +95,22 @@ def change_rows(entries: Iterable[AuditEntry]) -> Rows:
     """
     Return a row for each change of every run as it ended, or as it was about to be made.
 
-    Columns: run, at (UTC), cluster, who, group, action, topic, partition, before, after (offsets,
-    None where nothing is committed), status (None where no outcome is known), read_back (what was
-    read back), why.
+    Columns: run, at (UTC, when the run began), cluster, who, group, action, topic, partition,
+    before, after (offsets, None where nothing is committed), status (None where no outcome is
+    known), read_back (what was read back), why.
     """
-    last = {entry.run.run_id: entry for entry in entries}
+    first: dict[str, tuple[datetime, str]] = {}  # of a run that was cut off, another finds the end
+    last: dict[str, AuditEntry] = {}
+    for entry in entries:
+        first.setdefault(entry.run.run_id, (_to_ms(entry.at), entry.run.who))
+        last[entry.run.run_id] = entry
     rows = [
         (
-            *(entry.run.run_id, _to_ms(entry.at), entry.cluster, entry.run.who, step.group_id),
+            *(run_id, first[run_id][0], entry.cluster, first[run_id][1], step.group_id),
             *(step.action.shown, *change.partition, _offset(change.before), _offset(change.after)),
             *(change.status and str(change.status), _offset(change.found), change.why or step.why),
         )
-        for entry in last.values()
+        for run_id, entry in last.items()
         for step in entry.steps
         for change in step.changes
     ]

@@ -64,7 +64,7 @@ def notices_of(runs: Iterable[InterruptedRun]) -> tuple[RunNotice, ...]:
             f"run {outcome.run_id} ({intent.request}) was interrupted: {outcome.summary}",
             outcome.run_id,
             # The offsets of a live group advance: its plan cannot be applied a second time.
-            "" if intent.intent is Intent.MOVE else intent.fingerprint,
+            "" if intent.intent is Intent.MOVE or outcome.is_done else intent.fingerprint,
         )
         for intent, outcome in runs
     )

@@ -329,9 +329,21 @@ def last_runs(
 def changed_since(
     state: Path, cluster_id: str, groups: Collection[str], at: datetime
 ) -> list[AuditEntry]:
-    """Return the ends of the last runs that changed any of these groups after an instant."""
+    """
+    Return the ends of the last runs that changed any of these groups after an instant.
+
+    Of a run that was cut off it is the intent: its end was found by the next command.
+    """
     places = partial(RunIndex.last_changes, cluster_id=cluster_id, groups=groups)
-    return [e for e in _read_lines(state, places, partial(_entry, state)) if e.at > at]
+    ends = _read_lines(state, places, partial(_entry, state))
+    cut_off = {end.run.run_id for end in ends if end.event is Event.FOUND}
+    intents = {
+        entry.run.run_id: entry
+        for entry in (read(state, cut_off) if cut_off else ())
+        if entry.event is Event.INTENT
+    }
+    runs = (intents.get(end.run.run_id, end) for end in ends)
+    return [run for run in runs if run.at > at]
 
 
 def newest_run(state: Path, cluster_id: str, by: Operator) -> list[EntrySummary]:

@@ -7,6 +7,7 @@ is made in it is for the group too. Everything else is for its owner alone, what
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -18,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from toolkit.errors import StateFileError
-from toolkit.model.input_files import KINDS
+from toolkit.model.input_files import KINDS, MOST_BYTES
 
 # The path of a socket has at most 107 bytes on Linux, and 103 on macOS.
 LONGEST_SOCKET_FOLDER = 103 - len("/offsetbook-12345678/keeper")
@@ -93,6 +94,7 @@ def write_whole(
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             file.writelines([text] if isinstance(text, str) else text)
             file.flush()
+            _check_size(file.fileno())
             os.fsync(file.fileno())
         partial.replace(path)
         sync_folder(path.parent)
@@ -101,6 +103,13 @@ def write_whole(
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _check_size(descriptor: int) -> None:
+    """Raise OSError for a file that could not be read again, such as an undo record."""
+    if os.fstat(descriptor).st_size > MOST_BYTES:
+        problem = f"it is larger than the {MOST_BYTES // 2**20} MiB that can be read again"
+        raise OSError(errno.EFBIG, problem)
 
 
 def check_regular(path: Path) -> bool:

@@ -81,7 +81,7 @@ def told(*notices: NotifyRule, runs: tuple[ClusterRunResult, ...] = (LOOKED,)) -
 @pytest.mark.parametrize(
     ("on", "due"),
     [
-        ("always", [True, True, True, True]),
+        ("always", [True] * 5),
         ("change", [False, True, False, True, False]),
         ("failure", [False, False, True, True, True]),
     ],

@@ -297,7 +297,7 @@ def test_what_is_blocked_after_a_change_is_partly_applied(
 
     assert (RunStatus.PARTLY_APPLIED, 4) == (result.status, result.exit_code)
     assert ({"changed": 1}, "R1") == (result.counts, result.undo)
-    assert result.message == "at 'Reset': facts moved; paused"
+    assert result.message == "at 'Reset': facts moved; changed: 1"
 
 
 def test_what_several_changes_did_is_counted_once(make_notebook: MakeNotebook, run: Run) -> None:

@@ -15,6 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from toolkit.model.secrets import resolved
+from toolkit.operate.deferred_signals import defer_signals
 from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code
 from toolkit.runbooks.runbook_page import NotifyRule, Runbook
 
@@ -25,10 +26,11 @@ COMMAND_TIMEOUT_S = 60
 def notify(page: Runbook, ended: Sequence[ClusterRunResult]) -> list[str]:
     """Give every notice that is due, and return why those failed that did."""
     problems = []
-    for notice in page.notify:
-        if _is_due(notice, ended):
-            why = _call(notice, page, ended) if notice.webhook else _run(notice, page, ended)
-            problems += [f"notification via {_by(notice)} failed: {why}"] if why else []
+    with defer_signals():
+        for notice in page.notify:
+            if _is_due(notice, ended):
+                why = _call(notice, page, ended) if notice.webhook else _run(notice, page, ended)
+                problems += [f"notification via {_by(notice)} failed: {why}"] if why else []
     return problems
 
 

@@ -71,8 +71,8 @@ class ClusterRunResult:
         if error is None:
             return str(self.result["summary"])
         where = f"at {error['step']!r}: " if error["step"] else ""
-        done = f"; {self.result['summary']}" if self.changed else ""
-        return f"{where}{error['reason']}{done}"
+        changed = f"; changed: {self.changed}" if self.changed else ""
+        return f"{where}{error['reason']}{changed}"
 
     @property
     def undo(self) -> str:

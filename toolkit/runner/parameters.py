@@ -65,10 +65,10 @@ class ValueType:
             return any(value == choice and type(value) is type(choice) for choice in self.choices)
         return _ACCEPTS[self.kind](value)
 
-    def from_texts(self, texts: Sequence[str]) -> object:
+    def from_texts(self, texts: Sequence[str], *, of_scopes: bool = False) -> object:
         """The value of one or more texts; ValueError if they have none."""
         if self.kind == "list[str]":
-            return _list_from(texts, of_scopes=self.name == "topics")
+            return _list_from(texts, of_scopes=of_scopes)
         if len(texts) != 1:
             raise ValueError
         text = texts[0]
@@ -168,7 +168,7 @@ def parse_parameters(
     values: dict[str, object] = {}
     for name, repeated in given.items():
         try:
-            values[name] = known[name].type.from_texts(repeated)
+            values[name] = known[name].type.from_texts(repeated, of_scopes=name == "topics")
         except (ValueError, KeyError, StopIteration) as exc:
             shown = repeated[0] if len(repeated) == 1 else repeated
             raise _wrong_type(known[name], shown, notebook) from exc

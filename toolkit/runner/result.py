@@ -88,8 +88,8 @@ class RunResult:
         if self.error is None:
             return self.summary
         where = f"at {self.error.step!r}: " if self.error.step else ""
-        done = f"; {self.summary}" if self.counts.get("changed") else ""
-        return f"{where}{self.error.reason}{done}"
+        changed = f"; changed: {n}" if (n := self.counts.get("changed")) else ""
+        return f"{where}{self.error.reason}{changed}"
 
     def write(self) -> Path:
         """Write `result.json` into the run's folder: whole or not at all; raises RunFailed."""

@@ -63,25 +63,23 @@ def run_notebook(
     parameters, notes = _checked(declared, parameters, notebook=notebook.name)
     values = {p.name: p.default for p in declared} | parameters
     started = datetime.now(UTC)
-    label = "-".join(_clusters_of(values))
-    folder = _new_folder(output_dir, terms.runbook or notebook.stem, started, label)
+    clusters = _clusters_of(values)
+    folder = _new_folder(output_dir, terms.runbook or notebook.stem, started, "-".join(clusters))
     handed_over = folder / ".conclusion.json"
     executed = folder / f"{notebook.stem}.ipynb"
     with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
-        who = Operator.here().at_host
-        begins = f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}"
-        for note in [begins, *notes]:
+        by = f"by {Operator.here().at_host} with offsetbook {version('offsetbook')}"
+        for note in [f"{notebook.stem} begins, {by}", *notes]:
             log.say(note)
-        ids = aside.submit(_cluster_ids, values, _clusters_of(values))
-        job = NotebookJob(
-            notebook, values, _environment(handed_over), terms.limits, _logged(on_step, log)
-        )
+        ids = aside.submit(_cluster_ids, values, clusters)
+        environment = _environment(handed_over)
+        job = NotebookJob(notebook, values, environment, terms.limits, _logged(on_step, log))
         stop = execute(job, executed, log)
         with defer_signals():  # all is done; what remains is to say so
             conclusion = read_conclusion(handed_over)
             handed_over.unlink(missing_ok=True)
-            result = _result(folder, _ending(stop, conclusion), conclusion, values, started)
-            known = ids.result()
+            ending, known = _ending(stop, conclusion), ids.result()
+            result = _result(folder, ending, conclusion, values, started)
             result = replace(
                 result,
                 notebook=notebook.stem,

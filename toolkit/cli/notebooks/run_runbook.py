@@ -15,7 +15,6 @@ import click
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.output import after_a_change, printable
 from toolkit.errors import ToolkitError
-from toolkit.operate.deferred_signals import defer_signals
 from toolkit.runbooks.notify import content_of, notify
 from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code, run_all
 from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
@@ -48,13 +47,12 @@ def run_runbook(path: Path, request: RunRequest) -> int:
         raise
     on_step = _ignore if request.quiet else _print_step
     ended = run_all(orders, at_once=page.at_once, on_step=on_step)
-    with defer_signals():
-        problems = notify(page, ended)  # before what a full disk or a closed pipe may end
-        with after_a_change():
-            for problem in problems:
-                _note(problem, ended)
-            _clear_up(page, request.output_dir)
-            _print(page, ended, request.output)
+    problems = notify(page, ended)  # before what a full disk or a closed pipe may end
+    with after_a_change():
+        for problem in problems:
+            _note(problem, ended)
+        _clear_up(page, request.output_dir)
+        _print(page, ended, request.output)
     return exit_code(ended)
 
 

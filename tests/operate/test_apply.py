@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from applications import Applications
 from operators import Operator
 from plans_of_groups import Orders, rename
 
-from toolkit.model import Cluster, GroupState, TopicPartition
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.model import Cluster, GroupState, Problem, TopicPartition, Unread
+from toolkit.model.commit_columns import CommitColumns
+from toolkit.operate import apply_steps
 from toolkit.plan import Action, ChangeStatus, Position, Result, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
@@ -85,6 +89,30 @@ def test_one_refused_partition_does_not_hide_the_others(
     assert {ChangeStatus.DONE, ChangeStatus.REFUSED} == {
         c.status for c in operator.log[-1].steps[0].changes
     }
+
+
+def test_a_group_that_cannot_be_read_is_left_out_alone(
+    operator: Operator, apps: Applications, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried first and alone; the groups after it are changed."""
+    first, *others = sorted(apps.name("payments") for _ in range(3))
+    for group in (first, *others):
+        operator.commit(group, {orders[0]: 7})
+    plan = operator.reset(first, *others)
+    read = apply_steps.read_commits
+
+    def fail_for_first(connection: Connection, group_ids: list[str]) -> Any:
+        if group_ids == [first]:
+            return CommitColumns(), [Problem(Unread.COMMITS, "coordinator is moving", first)]
+        return read(connection, group_ids)
+
+    monkeypatch.setattr(apply_steps, "read_commits", fail_for_first)
+    outcome = operator.apply(plan)
+
+    statuses = {step.group_id: step.status for step in outcome.steps}
+    done = dict.fromkeys(others, ChangeStatus.DONE)
+    assert {first: ChangeStatus.NOT_TRIED, **done} == statuses
+    assert "" == outcome.interrupted
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -175,6 +175,22 @@ def test_a_plan_is_finished_whatever_changed_some_of_its_groups_since(
     assert reconcile_runs.is_finishing(made, runs)
 
 
+def test_what_was_undone_in_part_is_not_finished(tmp_path: Path) -> None:
+    """That would change again what was taken back on purpose."""
+    change = step(Change(ORDERS, Position(9), Position(1)))
+    made = plan(*(replace(change, group_id=name) for name in ("a", "b")))
+    _run(made, tmp_path, 0, TIME_IS_OVER, done="b")
+    _run(replace(made, intent=Intent.UNDO, steps=made.steps[:1]), tmp_path, 1, "", done="a")
+    runs = reconcile_runs.last_runs(made, tmp_path)
+
+    assert [Intent.RESET, Intent.UNDO] == [run.intent for run in runs]
+    assert not reconcile_runs.is_finishing(made, runs)
+    another = replace(made, request="another")
+    with pytest.raises(Blocked) as caught:
+        reconcile_runs.refuse_after_a_cut_off_run(another, runs, Approval("", "a reason"))
+    assert "finish it" not in caught.value.hint
+
+
 def test_what_is_done_whole_is_not_to_be_finished(tmp_path: Path) -> None:
     """A run that was killed after its last change can only be undone."""
     first = plan(step(Change(ORDERS, Position(1), Position(2))))

@@ -16,7 +16,7 @@ from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
 from toolkit.model.names import shown_name
-from toolkit.operate.group_commits import wait_for_late_commits
+from toolkit.operate.group_commits import GroupCommits, wait_until_still
 from toolkit.operate.move_streams import move_streams
 from toolkit.operate.read_back import (
     Committed,
@@ -124,15 +124,18 @@ class _StepExecutor:
         return outcomes
 
     def _wait_for_late_commits(self, steps: Sequence[Step]) -> None:
-        """Wait for what consumers still commit to partitions that were paused a moment ago."""
+        """Wait for what consumers still commit to paused partitions, as after a pause just now."""
         if self.case.plan.intent is Intent.MOVE:
             return  # it has waited before it read the offsets to change
         for step in steps:
             group = self.case.groups.get(step.group_id)
-            if step.action is Action.MOVE and group and not self.ended:
-                with suppress(ToolkitError):  # reading what is committed fails next
-                    places = [change.partition for change in step.changes]
-                    wait_for_late_commits(self.connection, group, places)
+            if step.action is not Action.MOVE or not group or self.stopped():
+                continue
+            held = {change.partition for change in step.changes} & group.paused.keys()
+            with suppress(ToolkitError):  # reading what is committed fails next
+                commits = GroupCommits(self.connection, group.group_id) if held else None
+                if commits:
+                    wait_until_still(commits, held, stopped=self.stopped)
 
     def _commit_together(
         self, steps: Sequence[Step], before: Mapping[str, Committed | str]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from toolkit.errors import BrokerRefused
@@ -14,7 +13,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.commit_follower import CommitFollower, NewCommit
-from toolkit.model import Group, TopicPartition
+from toolkit.model import TopicPartition
 
 LOOK_EVERY_S = 0.2
 # How long no commit must come. Clients commit what they lost only where the application commits
@@ -80,14 +79,20 @@ class GroupCommits:
                 yield NewCommit(place, now.get(place))
 
 
-def wait_until_still(commits: GroupCommits, held: Collection[TopicPartition]) -> None:
+def wait_until_still(
+    commits: GroupCommits,
+    held: Collection[TopicPartition],
+    *,
+    stopped: Callable[[], str] = str,
+) -> None:
     """
     Wait until consumers have committed the records that they had read of held partitions.
 
     `commits` begins before the partitions were held. A consumer may commit such a record after it
     lost the partition, over an offset that was written meanwhile. So no commit of them must come
     for twice as long as those before were apart, between `STILL_AT_LEAST_S` and `STILL_AT_MOST_S`.
-    Where all is committed up to the log end, it returns at once. Raises BrokerRefused.
+    Where all is committed up to the log end, it returns at once, and so it does when it is
+    `stopped`. Raises BrokerRefused.
     """
     commits.mark()
     seen = [one for one in commits.read() if one.partition in held]
@@ -100,7 +105,7 @@ def wait_until_still(commits: GroupCommits, held: Collection[TopicPartition]) ->
     if commits.has_every_commit:
         still_s = min(max(STILL_AT_LEAST_S, 2 * apart_s(seen)), STILL_AT_MOST_S)
     since = began = time.monotonic()
-    while time.monotonic() < began + STILL_WITHIN_S:
+    while time.monotonic() < began + STILL_WITHIN_S and not stopped():
         commits.mark()
         now = time.monotonic()
         if any(one.partition in held for one in commits.read()):
@@ -108,21 +113,6 @@ def wait_until_still(commits: GroupCommits, held: Collection[TopicPartition]) ->
         elif now >= since + still_s:
             return
         time.sleep(LOOK_EVERY_S)
-
-
-def wait_for_late_commits(
-    connection: Connection, group: Group, places: Collection[TopicPartition]
-) -> None:
-    """Wait until a group is still, as above, for those of its partitions paused a moment ago."""
-    now = datetime.now(UTC)
-    notes = {place: group.paused[place].hold_note for place in places if place in group.paused}
-    young = {
-        place
-        for place, note in notes.items()
-        if note and note.since and abs(now - note.since).total_seconds() < STILL_WITHIN_S
-    }
-    if young:
-        wait_until_still(GroupCommits(connection, group.group_id), young)
 
 
 def apart_s(commits: Iterable[NewCommit]) -> float:

@@ -27,7 +27,7 @@ from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
 from toolkit.operate.apply import AppliedPlan, apply_plan, check_approval, record_outcome
 from toolkit.operate.apply_steps import OnStep
 from toolkit.operate.deferred_signals import defer_signals
-from toolkit.operate.group_commits import GroupCommits, wait_for_late_commits, wait_until_still
+from toolkit.operate.group_commits import GroupCommits, wait_until_still
 from toolkit.operate.hold_steps import LOOK_EVERY_S, SEEN_WITHIN_S, release_by_keeper
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import InterruptedRun
@@ -156,10 +156,8 @@ class _Mover:
                 afterwards.push(lambda _type, exc, _trace: self.release_at_last(planned, exc))
                 self.held = frozenset(change.partition for _, change in pause.changes)
                 self.unheld.clear()
-                if not self.hold(pause):
-                    return
-            elif pause:  # all were paused before
-                self.wait_for_late_commits(planned)
+            if pause and not self.hold(pause, planned):
+                return
             facts = self.facts(planned)
             exact = planned.exact(facts)
             if not (pause and pause.steps):  # else the pause was as young, and of these topics
@@ -176,29 +174,31 @@ class _Mover:
             elif not self.outcomes:
                 raise Blocked("nothing to move: the offsets are already at the target")
 
-    def hold(self, pause: Plan) -> bool:
-        """Hold partitions, and wait until consumers have committed what they had read of them."""
-        held = {change.partition for _, change in pause.changes}
+    def hold(self, pause: Plan, planned: PlannedMove) -> bool:
+        """
+        Hold what is not paused, and wait until consumers have committed what they had read.
+
+        That they may also have to do of what was paused a moment before.
+        """
+        if not pause.steps and any(one.severity is Severity.BLOCK for one in pause.findings):
+            return True  # nothing is held, and the move is refused
         with connected(self.cluster) as connection:
             commits = GroupCommits(connection, self.group_id)
-            try:
-                outcome = self.apply(pause).outcome
-            except Blocked:
-                self.held = frozenset()  # nothing was changed
-                raise
-            steps = (step for step in outcome.steps if step.action is Action.HOLD)
-            results = (result for step in steps for result in step.results)
-            self.held = frozenset(r.partition for r in results if r.status in MAY_HAVE_CHANGED)
-            if outcome.is_done:
-                wait_until_still(commits, held)
-        return outcome.is_done
+            if pause.steps and not self.pause(pause):
+                return False
+            wait_until_still(commits, {change.partition for _, change in planned.plan.changes})
+        return True
 
-    def wait_for_late_commits(self, planned: PlannedMove) -> None:
-        """Wait for what consumers still commit to partitions that were paused before this move."""
-        places = [change.partition for _, change in planned.plan.changes]
-        with connected(self.cluster) as connection:
-            for group in self.facts(planned).groups:
-                wait_for_late_commits(connection, group, places)
+    def pause(self, pause: Plan) -> bool:
+        try:
+            outcome = self.apply(pause).outcome
+        except Blocked:
+            self.held = frozenset()  # nothing was changed
+            raise
+        steps = (step for step in outcome.steps if step.action is Action.HOLD)
+        results = (result for step in steps for result in step.results)
+        self.held = frozenset(r.partition for r in results if r.status in MAY_HAVE_CHANGED)
+        return outcome.is_done
 
     def release_and_watch(
         self,

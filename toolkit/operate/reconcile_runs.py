@@ -219,9 +219,15 @@ def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
     """
     Return whether a last run on these groups applied a part of this plan.
 
-    Others may have changed some of the groups since: each change is compared with the cluster.
+    Others may have changed some of the groups since: each change is compared with the cluster. What
+    was undone since is not done again.
     """
-    return any(run.head.fingerprint == plan.fingerprint and run.is_partly_done for run in runs)
+    applied = (run.head.fingerprint == plan.fingerprint and run.is_partly_done for run in runs)
+    return any(applied) and not _is_undone(runs)
+
+
+def _is_undone(runs: Sequence[audit.EarlierRun]) -> bool:
+    return any(run.intent is Intent.UNDO for run in runs)
 
 
 def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
@@ -271,7 +277,7 @@ def refuse_after_a_cut_off_run(
             # The offsets of a live group advance: its plan cannot be applied a second time.
             finish = (
                 ""
-                if run.intent is Intent.MOVE or not run.is_partly_done
+                if run.intent is Intent.MOVE or not run.is_partly_done or _is_undone(runs)
                 else f"finish it with 'offsetbook apply --run {name} --approve {approved} "
                 "--reason TEXT', "
             )

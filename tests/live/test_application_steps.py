@@ -10,6 +10,7 @@ import pytest
 from recipe_runs import ScriptedChannel, orders
 
 from toolkit.errors import BrokerRefused, HoldLost
+from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
     ChangeConfig,
@@ -20,7 +21,6 @@ from toolkit.kafka_io.membership.group_config import (
 from toolkit.kafka_io.membership.streams import (
     DescribedStreamsMember,
     DescribeStreams,
-    LeaveStreams,
     StreamsFacts,
     StreamsHeartbeat,
     StreamsHeartbeatResult,
@@ -54,13 +54,13 @@ class Coordinator(ScriptedChannel):
                 self.own.pop(name, None)
                 self.own |= {} if value is None else {name: value}
                 return ConfigChanged(0)
+            case StreamsHeartbeat(member_id) if request.epoch == LEAVE_EPOCH:
+                return self.leave(member_id)
             case StreamsHeartbeat(member_id, topology=topology):
                 if topology is not None:
                     self.holders.append(member_id)
                 is_there = member_id in self.holders
                 return StreamsHeartbeatResult(0 if is_there else 25, "unknown", 5)
-            case LeaveStreams(member_id):
-                return self.leave(member_id)
         raise AssertionError(request)
 
     def described(self) -> StreamsFacts:

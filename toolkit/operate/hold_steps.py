@@ -21,7 +21,7 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Leave
 from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
 from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS, ChangeConfig
-from toolkit.kafka_io.membership.streams import LeaveStreams
+from toolkit.kafka_io.membership.streams import StreamsHeartbeat
 from toolkit.live.application_hold import TOLD_WITHIN_S, until_resumed
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import (
@@ -383,7 +383,7 @@ def _from_streams(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
     if changed.error:
         yield changed.why
         return
-    answers = channel.ask_together([LeaveStreams(one) for one in holders])
+    answers = channel.ask_together([StreamsHeartbeat(one, LEAVE_EPOCH) for one in holders])
     yield from (answer.why for answer in answers if answer.error not in LEFT)
     if why := until_resumed(channel, RESUMED_WITHIN_S):
         yield why

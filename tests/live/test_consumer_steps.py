@@ -22,7 +22,6 @@ from toolkit.kafka_io.membership.consumer import (
     DescribeConsumer,
     DescribedConsumerMember,
     IdPartition,
-    StaticHeartbeat,
 )
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
@@ -445,9 +444,7 @@ def test_the_flood_has_most_votes() -> None:
 def test_static_members_are_sorted_behind_ours() -> None:
     """Where a member has an instance id, ours have one that sorts before it."""
     _, group = captured(1, readers=[reader("a", 0, 1, 2), reader("b", 3, 4, 5, instance_id="b")])
-    names = [
-        join.build("g").instance_id for join in group.joins if isinstance(join, StaticHeartbeat)
-    ]
+    names = [join.build("g").instance_id for join in group.joins if join.instance_id]
 
     assert 6 == len(names)
     assert sorted([*names, "b"]) == [*names, "b"]

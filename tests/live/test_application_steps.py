@@ -14,10 +14,10 @@ from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
     ChangeConfig,
-    ConfigChanged,
     ConfigFound,
     FetchGroupConfig,
 )
+from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.membership.streams import (
     DescribedStreamsMember,
     DescribeStreams,
@@ -53,7 +53,7 @@ class Coordinator(ScriptedChannel):
             case ChangeConfig(name, value):
                 self.own.pop(name, None)
                 self.own |= {} if value is None else {name: value}
-                return ConfigChanged(0)
+                return ErrorCodeResult(0)
             case StreamsHeartbeat(member_id) if request.epoch == LEAVE_EPOCH:
                 return self.leave(member_id)
             case StreamsHeartbeat(member_id, topology=topology):

@@ -23,6 +23,7 @@ from toolkit.kafka_io.read_snapshot import OnProgress, Progress, snapshot_over
 from toolkit.model import Cluster, Problem, Snapshot, TimedOffset, TopicPartition, Unread
 
 
+@described_once()
 def read_plan_facts(
     cluster: Cluster,
     *,
@@ -40,35 +41,22 @@ def read_plan_facts(
     `problems`.
     """
     with connected(cluster) as connection:
-        return plan_facts_over(
-            connection, groups=groups, topics=topics, at=at, on_progress=on_progress
+        snapshot = snapshot_over(
+            connection, groups=groups, commit_times=True, on_progress=on_progress
         )
-
-
-@described_once()
-def plan_facts_over(
-    connection: Connection,
-    *,
-    groups: Sequence[str],
-    topics: Sequence[str] = (),
-    at: datetime | None = None,
-    on_progress: OnProgress = lambda _: None,
-) -> Snapshot:
-    """Read the same over a connection that is there."""
-    snapshot = snapshot_over(connection, groups=groups, commit_times=True, on_progress=on_progress)
-    on_progress(Progress("topics", 0, len(topics)))
-    committed = {commit.topic for commit in snapshot.commits}
-    described = _described(connection, {*topics, *committed, *(p.topic for p in snapshot.logs)})
-    partitions, missing = _partitions(described, topics)
-    more, unread = read_log_offsets(connection, partitions - snapshot.logs.keys())
-    logs = {**snapshot.logs, **more}
-    on_progress(Progress("leader epochs", 0, len(logs)))
-    logs, unled = with_epochs(connection, logs)
-    at_time: dict[TopicPartition, TimedOffset | None] = {}
-    untimed: list[Problem] = []
-    if at is not None:
-        on_progress(Progress("offsets by time", 0, len(logs)))
-        at_time, untimed = read_offsets_at(connection, dict.fromkeys(logs, at))
+        on_progress(Progress("topics", 0, len(topics)))
+        committed = {commit.topic for commit in snapshot.commits}
+        described = _described(connection, {*topics, *committed, *(p.topic for p in snapshot.logs)})
+        partitions, missing = _partitions(described, topics)
+        more, unread = read_log_offsets(connection, partitions - snapshot.logs.keys())
+        logs = {**snapshot.logs, **more}
+        on_progress(Progress("leader epochs", 0, len(logs)))
+        logs, unled = with_epochs(connection, logs)
+        at_time: dict[TopicPartition, TimedOffset | None] = {}
+        untimed: list[Problem] = []
+        if at is not None:
+            on_progress(Progress("offsets by time", 0, len(logs)))
+            at_time, untimed = read_offsets_at(connection, dict.fromkeys(logs, at))
     problems = (*snapshot.problems, *missing, *unread, *unled, *untimed)
     return replace(
         snapshot,

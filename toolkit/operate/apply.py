@@ -30,7 +30,7 @@ from toolkit.errors import (
     UsageError,
 )
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, GroupState, Policy
 from toolkit.model.names import shown_name
 from toolkit.operate.apply_steps import OnStep, carry_out
@@ -240,7 +240,7 @@ def reread_facts(
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
     limits = approval.limits
     with connected(cluster) as connection:
-        facts = plan_facts_over(connection, groups=plan.group_ids, topics=sorted(topics))
+        facts = read_plan_facts(cluster, groups=plan.group_ids, topics=sorted(topics))
         groups = {group.group_id: group for group in facts.groups}
         held = {step.group_id for step in plan.steps if step.action is Action.HOLD}
         hold_facts = {name: read_hold_facts(connection, name, groups.get(name)) for name in held}

@@ -38,6 +38,11 @@ class ClassicGroup(NamedTuple):
     changed_ms: int  # currentStateTimestamp
     members: tuple[ClassicMemberRecord, ...]
 
+    @property
+    def empty_since_ms(self) -> int:
+        """When the last member left; -1 if there is one, or never was one, or it is not known."""
+        return self.changed_ms if self.protocol_type and not self.members else -1
+
 
 class ConsumerMemberRecord(NamedTuple):
     """ConsumerGroupMemberMetadataValue: what a KIP-848 member subscribes to."""

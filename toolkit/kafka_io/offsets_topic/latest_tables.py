@@ -270,7 +270,7 @@ def _classic(group: _GroupRecords) -> _GroupDescription:
         GroupState.STABLE if found.members else GroupState.EMPTY,
         found.generation,
         found.protocol_type or None,
-        found.changed_ms if found.protocol_type else -1,
+        found.empty_since_ms,
         {topic for one in read for topic in one.topics},
         next((one.unreadable for one in read if one.unreadable), ""),
     )

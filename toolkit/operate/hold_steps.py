@@ -167,7 +167,7 @@ class HoldExecutor:
         goes_on, record = has_live_keeper(path), read_hold(path)
         if not goes_on:
             start = self.record(step, partitions)
-            if record and record.status is HoldStatus.HELD and self.is_orphaned(record):
+            if record and record.status is HoldStatus.HELD and record.held_in(before):
                 # Without a process: the new keeper says when it is there.
                 goes_on = True
                 start = replace(record, wanted=record.held, note=start.note, pid=0)
@@ -222,10 +222,6 @@ class HoldExecutor:
         with connected(self.cluster) as connection:
             found = describe_groups(connection, [self.case.groups[group_id]])
             return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
-
-    def is_orphaned(self, record: HoldRecord) -> bool:
-        """Return whether members of a dead keeper still hold partitions."""
-        return bool(record.held_in(self.paused(record.group_id)))
 
     def record(self, step: Step, partitions: Collection[TopicPartition]) -> HoldRecord:
         """Return the record of a new hold."""

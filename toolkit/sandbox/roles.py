@@ -89,7 +89,7 @@ def _acls() -> Iterator[AclBinding]:
             name = rule.name.removesuffix("*") if is_prefix else rule.name
             for operation in rule.operations:
                 yield AclBinding(
-                    getattr(ResourceType, _resource_type(rule.resource)),
+                    ResourceType["BROKER" if rule.resource == "CLUSTER" else rule.resource],
                     name,
                     pattern,
                     f"User:{role}",
@@ -97,7 +97,3 @@ def _acls() -> Iterator[AclBinding]:
                     AclOperation[operation],
                     AclPermissionType.ALLOW,
                 )
-
-
-def _resource_type(resource: str) -> str:
-    return "BROKER" if resource == "CLUSTER" else resource

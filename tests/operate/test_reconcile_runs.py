@@ -141,7 +141,8 @@ def test_an_interrupted_rescue_has_changed_no_offset(
     first = plan(step(Change(ORDERS, Position(1), Position(1))), intent=earlier)
     _interrupted(first, tmp_path)
     made = replace(first, intent=later, request="another")
-    runs = reconcile_runs.last_runs(made, tmp_path)
+    about = made.cluster_id, made.group_ids
+    runs = audit.last_runs(tmp_path, *about, fingerprint=made.fingerprint)
 
     assert [True] == [run.ended_early for run in runs]
     with pytest.raises(Blocked) if refused else nullcontext():

@@ -86,12 +86,16 @@ class OwnIds:
     ids: list[str] = field(default_factory=list)
 
     def draw_ids(self, member: SentinelMember, count: int) -> list[str]:
+        """Return new ids for members like one that has none; see `draw`."""
+        return self.draw(member.join_quietly(), count)
+
+    def draw(self, join: Join, count: int) -> list[str]:
         """
-        Return new ids for members like one that has none.
+        Return new ids for members that are to join; `join` has none, and is answered with one.
 
         While an id is drawn with which no member has joined, no rebalance of the group ends.
         """
-        answers = self.channel.ask_together([member.join_quietly()] * count)
+        answers = self.channel.ask_together([join] * count)
         drawn = [one.member_id for one in answers if one.error == ErrorCode.MEMBER_ID_REQUIRED]
         self.ids += drawn
         for answer in answers:

@@ -221,11 +221,6 @@ def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
     )
 
 
-def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
-    """Return the relevant last runs that changed the plan's groups."""
-    return audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
-
-
 def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[UnresolvedRun]) -> None:
     """Raise Blocked if the effect of an interrupted run on the same groups is unknown."""
     for run in unseen:

@@ -47,18 +47,12 @@ class GroupChannel:
     """A connection of offsetbook's members to a group's coordinator, for a `with` statement."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        group_id: str,
-        *,
-        client_id: str = HOLDER_CLIENT_ID,
-        check: Callable[[], None] = lambda: None,
+        self, cluster: Cluster, group_id: str, *, check: Callable[[], None] = lambda: None
     ) -> None:
         """Connect when first used; `check` is called while waiting, and what it raises ends it."""
         self.group_id = group_id
         self.check = check
         self._cluster = cluster
-        self._client_id = client_id
         self._open = ExitStack()
         self._talk: Connection | None = None
         self._join: Connection | None = None
@@ -194,7 +188,7 @@ class GroupChannel:
         return self._talk
 
     def _connect(self) -> Connection:
-        return self._open.enter_context(Connection(self._cluster, client_id=self._client_id))
+        return self._open.enter_context(Connection(self._cluster, client_id=HOLDER_CLIENT_ID))
 
     def _find(self, connection: Connection) -> int:
         if self._coordinator is None:

@@ -153,18 +153,18 @@ class GroupChannel:
             responses = [connection.send(message) for message in messages]
             return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
         node_id = self._find(connection)
+        timeout_s = LONGEST_WAIT_S if waits else None
         try:
-            responses = connection.send_together(
-                messages,
-                to=node_id,
-                timeout_s=LONGEST_WAIT_S if waits else None,
-                meanwhile=self._while_waiting(requests),
-            )
+            pending = [
+                connection.send_ahead(message, to=node_id, timeout_s=timeout_s)
+                for message in messages
+            ]
+            wait_for(pending, self._while_waiting(requests))
         except BaseException:
             if waits:  # what was left waiting would keep the next one waiting
                 self.disconnect()
             raise
-        return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
+        return tuple(r.read(a.result()) for r, a in zip(requests, pending, strict=True))
 
     def _while_waiting(
         self, requests: Sequence[MemberRequest[MemberResponse]]

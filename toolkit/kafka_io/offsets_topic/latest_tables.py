@@ -264,10 +264,10 @@ def _classic(group: _GroupRecords) -> _GroupDescription:
         return _GroupDescription(0, GroupState.UNKNOWN, empty_ms=-1)
     read = []
     if found.protocol_type == "consumer":
-        read = [from_classic_metadata(member.subscription) for member in found.members]
+        read = [from_classic_metadata(one) for one in found.subscriptions]
     return _GroupDescription(
-        len(found.members),
-        GroupState.STABLE if found.members else GroupState.EMPTY,
+        len(found.subscriptions),
+        GroupState.STABLE if found.subscriptions else GroupState.EMPTY,
         found.generation,
         found.protocol_type or None,
         found.empty_since_ms,

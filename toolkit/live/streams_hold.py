@@ -140,7 +140,6 @@ class StreamsTasks:
         return frozenset(self.threads.keys() - self.here)
 
     def has(self, threads: Iterable[StreamsThread]) -> frozenset[TopicPartition]:
-        """Return the partitions of some threads."""
         return frozenset(pair.partition for one in threads for pair in self.threads[one].pairs)
 
     def _threads_of(self, members: Mapping[str, bytes]) -> dict[str, StreamsThread]:
@@ -176,7 +175,6 @@ class StreamsTasks:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return what `as_state` gave."""
         threads = {
             StreamsThread(name, process): StreamsAssignment.read(bytes.fromhex(data))
             for name, process, data in state["threads"]

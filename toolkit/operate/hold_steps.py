@@ -189,7 +189,6 @@ class HoldExecutor:
                 raise NotCaptured(answer["words"])
 
     def path_of(self, step: Step) -> Path:
-        """Return the hold file of the step's group."""
         return hold_path(self.state, self.case.plan.cluster_id, step.group_id)
 
     @property
@@ -224,7 +223,6 @@ class HoldExecutor:
             return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
 
     def record(self, step: Step, partitions: Collection[TopicPartition]) -> HoldRecord:
-        """Return the record of a new hold."""
         plan, now = self.case.plan, datetime.now(UTC)
         group = self.case.groups[step.group_id]
         pause_for = plan.terms.get("for", "")

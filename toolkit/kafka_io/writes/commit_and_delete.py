@@ -341,7 +341,6 @@ def _chunks(
 
 
 def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
-    """Return the request to delete offsets (KIP-496)."""
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
         by_topic[topic].append(number)

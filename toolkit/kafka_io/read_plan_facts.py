@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.client.leaders import (
-    TOPICS_PER_REQUEST,
     describe_topics,
     described_once,
     topic_id,
@@ -46,7 +43,8 @@ def read_plan_facts(
         )
         on_progress(Progress("topics", 0, len(topics)))
         committed = {commit.topic for commit in snapshot.commits}
-        described = _described(connection, {*topics, *committed, *(p.topic for p in snapshot.logs)})
+        named = sorted({*topics, *committed, *(place.topic for place in snapshot.logs)})
+        described = {topic.name: topic for topic in describe_topics(connection, named)}
         partitions, missing = _partitions(described, topics)
         more, unread = read_log_offsets(connection, partitions - snapshot.logs.keys())
         logs = {**snapshot.logs, **more}
@@ -66,11 +64,6 @@ def read_plan_facts(
         topic_ids={name: found for name, topic in described.items() if (found := topic_id(topic))},
         problems=tuple(dict.fromkeys(problems)),
     )
-
-
-def _described(connection: Connection, topics: Collection[str]) -> dict[str, Any]:
-    chunks = in_chunks(sorted(topics), TOPICS_PER_REQUEST)
-    return {t.name: t for chunk in chunks for t in describe_topics(connection, chunk)}
 
 
 def _partitions(

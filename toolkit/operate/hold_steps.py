@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -249,24 +250,16 @@ class HoldExecutor:
     def release(self, step: Step, held: Paused) -> None:
         """Release partitions through the keeper, and by removing members of other holds."""
         partitions = frozenset(change.partition for change in step.changes)
-        released = self.tell_keeper(step, partitions)
+        released = frozenset[TopicPartition]()
+        # A keeper that hangs, or cannot be found, detects that its members are removed.
+        with suppress(HoldLost, StateFileError):
+            released = release_by_keeper(self.path_of(step), partitions)
         holders = {member for partition, member in held.items() if partition not in released}
         if more := {p for member in holders for p in member.holds} - partitions:
             names = " ".join(map(str, scopes_of(more)))
             raise BrokerRefused(f"its holder also holds {names}, and can only release all of them")
         if holders:
             remove_holders(self.cluster, step, {member.member_id for member in holders})
-
-    def tell_keeper(
-        self, step: Step, partitions: frozenset[TopicPartition]
-    ) -> frozenset[TopicPartition]:
-        """Release those of the partitions that the user's keeper holds, and return them."""
-        path = self.path_of(step)
-        try:
-            return release_by_keeper(path, partitions)
-        except (HoldLost, StateFileError):
-            # It hangs, or cannot be found: remove its members, which it detects.
-            return frozenset()
 
     def paused(self, group_id: str) -> Paused:
         """Return the held partitions of a group, once they can be read."""

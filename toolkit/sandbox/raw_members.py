@@ -11,10 +11,10 @@ import socket
 import struct
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 from kafka.protocol.consumer.group import (
     HeartbeatRequest,
@@ -168,19 +168,6 @@ def log_offsets(
     if len(offsets) < sum(len(topic.partitions) for topic in requested):
         raise RawRequestRefused("partitions without a leader")
     return offsets
-
-
-class RawMember(Protocol):
-    """A member of one group, at the brokers of one cluster."""
-
-    def join(self, broker: Brokers) -> None:
-        """Become a member."""
-
-    def heartbeat(self, broker: Brokers) -> None:
-        """Stay a member, and commit where the kind of group does."""
-
-    def leave(self, broker: Brokers) -> None:
-        """Stop being a member."""
 
 
 def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> None:
@@ -384,7 +371,7 @@ class StreamsInstance:
             ]
 
 
-MEMBERS: dict[Behaviour, Callable[[SeededGroup], RawMember]] = {
+MEMBERS: dict[Behaviour, type[ConnectWorker | ShareConsumer | StreamsInstance]] = {
     Behaviour.CONNECTS: ConnectWorker,
     Behaviour.SHARES: ShareConsumer,
     Behaviour.STREAMS: StreamsInstance,

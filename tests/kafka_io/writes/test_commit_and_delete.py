@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
+from confluent_kafka.admin import AclOperation, ResourceType
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import (
@@ -271,9 +271,9 @@ def test_an_error_beside_a_partition_that_is_refused(
     assert {} == together
 
 
-def test_a_coordinator_that_may_not_be_looked_up(secured: Any, rule: Any, group: str) -> None:
+def test_a_coordinator_that_may_not_be_looked_up(secured: Any, deny: Any, group: str) -> None:
     """The missing ACL is named, and the coordinator is looked up once."""
-    rule(AclPermissionType.DENY, ResourceType.GROUP, group, AclOperation.DESCRIBE)
+    deny(ResourceType.GROUP, group, AclOperation.DESCRIBE)
     with Doubtful(secured.sasl, FindCoordinatorRequest, AS_IT_IS) as connection:
         result = GroupWriter(connection).commit(group, {TopicPartition("orders", 0): Position(1)})
 

@@ -31,7 +31,7 @@ from toolkit.kafka_io.offsets_topic.group_records import (
     decode_streams_group,
     decode_topology,
 )
-from toolkit.kafka_io.offsets_topic.latest_records import TIME, record_types, times
+from toolkit.kafka_io.offsets_topic.latest_records import TIME, greatest, record_types, times
 from toolkit.kafka_io.offsets_topic.partitions import (
     CLASSIC_GROUP,
     CONSUMER_CURRENT,
@@ -152,8 +152,7 @@ def _superseded(latest: pa.Table, commits: Any) -> Any:
     rest = keys.parts(keys.starts + 2, keys.ends, commits)
     codes = rest.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     offsets = latest["record_offset"].to_numpy()
-    newest = np.full(codes.max() + 1, -1)
-    np.maximum.at(newest, codes[commits], offsets[commits])
+    newest = greatest(codes[commits], offsets[commits], codes.max() + 1, at_least=-1)
     return commits & (offsets < newest[codes])
 
 

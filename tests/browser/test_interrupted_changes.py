@@ -15,6 +15,7 @@ from operators import Operator
 from playwright.sync_api import BrowserContext, expect
 
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster, Policy, TopicPartition
 from toolkit.operate.reconcile_runs import reconcile_runs
@@ -129,8 +130,8 @@ def bulk(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> Bulk:
     name = unique_name("bulk")
     groups = tuple(f"{name}-{number:03}" for number in range(COUNT))
     with Connection(cluster) as connection:
+        find_coordinators(connection, groups)
         writer = GroupWriter(connection)
-        writer.look_up(groups)
         for group in groups:
             assert WriteResult() == writer.commit(group, {partition: Position(THERE)})
     return Bulk(cluster, groups)

@@ -75,7 +75,7 @@ def test_stopped_in_the_middle(cluster: Cluster, stoppable: Secured) -> None:
         connection.send(request, to=node)
         with suspended(stoppable.broker.pid):
             alone = error_of(lambda: connection.send(request))
-            together = error_of(lambda: connection.send_together([request], to=node))
+            together = error_of(lambda: connection.send_ahead(request, to=node).result())
             (answer,) = connection.send_each({node: [TaggedRequest("", request)]})
 
     assert [ClusterUnreachable] * 3 == [type(e) for e in (alone, together, answer.response)]

@@ -14,16 +14,7 @@ from typing import Any
 import pytest
 from applications import PATIENCE_S, Applications, eventually
 from brokers import join_cluster, until_ready
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
 from expiring_groups import KEPT_FOR_A_MINUTE
-from secured import reader
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client import connection_diagnosis
@@ -136,30 +127,3 @@ def minute_apps(applications_until: Callable[..., Applications], tmp_path: Path)
             yield applications_until(Cluster("minute", broker.address), ending)
     finally:
         broker.stop()
-
-
-@pytest.fixture
-def rule(secured: Any, applications: Callable[[Cluster], Applications]) -> Iterator[Any]:
-    """Return a function that gives the reader a rule for the length of the test."""
-    admin = applications(secured.plain).admin
-    made: list[AclBindingFilter] = []
-
-    def known(acl: AclBindingFilter) -> Any:
-        # The broker answers from what it judges requests by.
-        return admin.describe_acls(acl).result()
-
-    def make(
-        permission: AclPermissionType, kind: ResourceType, name: str, operation: AclOperation
-    ) -> None:
-        whom = (ResourcePatternType.LITERAL, f"User:{reader()}", "*")
-        acl = (kind, name, *whom, operation, permission)
-        (created,) = admin.create_acls([AclBinding(*acl)]).values()
-        created.result()
-        made.append(AclBindingFilter(*acl))
-        eventually(lambda: known(made[-1]))
-
-    yield make
-    for acl in made:
-        (deleted,) = admin.delete_acls([acl]).values()
-        deleted.result()
-        eventually(lambda acl=acl: not known(acl))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
+from confluent_kafka.admin import AclOperation, ResourceType
 from fleet_tasks import blocks_of, rows_of, tasks_of
 from idle_groups import idle_group
 
@@ -83,12 +81,6 @@ def test_topic_deleted_while_reading(
     assert [(p.topic, p.why) for p in snapshot.problems] == [(gone, "the topic does not exist")]
     assert 0 == FleetReading([LagReport(snapshot)]).exit_code()
     assert positions(snapshot, group) == {(gone, 0): LOG_UNKNOWN, (kept, 0): "in range"}
-
-
-@pytest.fixture
-def deny(rule: Any) -> Callable[[ResourceType, str, AclOperation], None]:
-    """Return a function that denies the user `reader` something for the length of the test."""
-    return partial(rule, AclPermissionType.DENY)
 
 
 def test_denied_group(secured: Any, applications: Any, deny: Any, tmp_path: Path) -> None:

@@ -18,12 +18,13 @@ from streams_app import JOINED, PARTITIONS, StreamsApplication
 from toolkit.errors import BrokerRefused, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
     ChangeConfig,
     FetchGroupConfig,
 )
-from toolkit.kafka_io.membership.streams import LeaveStreams
+from toolkit.kafka_io.membership.streams import StreamsHeartbeat
 from toolkit.kafka_io.offsets_topic.latest_tables import decode_groups
 from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
@@ -74,7 +75,7 @@ def has_delay(group: RecipeHold, expected: str | None) -> bool:
 def leave(group: RecipeHold) -> None:
     """Make our members leave."""
     for one in group.holders():
-        group.channel.ask(LeaveStreams(one.member_id))
+        group.channel.ask(StreamsHeartbeat(one.member_id, LEAVE_EPOCH))
 
 
 def has_tasks(group: RecipeHold) -> bool:

@@ -10,17 +10,17 @@ import pytest
 from recipe_runs import ScriptedChannel, orders
 
 from toolkit.errors import BrokerRefused, HoldLost
+from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
     ChangeConfig,
-    ConfigChanged,
     ConfigFound,
     FetchGroupConfig,
 )
+from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.membership.streams import (
     DescribedStreamsMember,
     DescribeStreams,
-    LeaveStreams,
     StreamsFacts,
     StreamsHeartbeat,
     StreamsHeartbeatResult,
@@ -53,14 +53,14 @@ class Coordinator(ScriptedChannel):
             case ChangeConfig(name, value):
                 self.own.pop(name, None)
                 self.own |= {} if value is None else {name: value}
-                return ConfigChanged(0)
+                return ErrorCodeResult(0)
+            case StreamsHeartbeat(member_id) if request.epoch == LEAVE_EPOCH:
+                return self.leave(member_id)
             case StreamsHeartbeat(member_id, topology=topology):
                 if topology is not None:
                     self.holders.append(member_id)
                 is_there = member_id in self.holders
                 return StreamsHeartbeatResult(0 if is_there else 25, "unknown", 5)
-            case LeaveStreams(member_id):
-                return self.leave(member_id)
         raise AssertionError(request)
 
     def described(self) -> StreamsFacts:

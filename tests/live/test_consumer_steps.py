@@ -22,17 +22,15 @@ from toolkit.kafka_io.membership.consumer import (
     DescribeConsumer,
     DescribedConsumerMember,
     IdPartition,
-    StaticHeartbeat,
 )
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
     SESSION_TIMEOUT_MS,
     ChangeConfig,
-    ConfigChanged,
     ConfigFound,
-    FetchAllTopics,
     FetchGroupConfig,
 )
+from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic, TopicsFound
 from toolkit.live.consumer_hold import TOPICS_EVERY_S, ConsumerHold
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
@@ -78,18 +76,18 @@ class Coordinator(ScriptedChannel):
                 holders = [holder(n, topics=frozenset(t)) for n, t in self.holders.items()]
                 members = (*self.readers, *holders)
                 answer = ConsumerFacts(self.error, "no", self.state, 7, self.assignor, members)
+            case FetchTopics(None):
+                answer = TopicsFound(0, TOPICS)
             case FetchTopics(names):
                 found = {n: topic for n, topic in self.topics.items() if n in names}
                 answer = TopicsFound(0, found, self.unread)
-            case FetchAllTopics():
-                answer = TopicsFound(0, TOPICS)
             case FetchGroupConfig():
                 defaults = {ASSIGNMENT_INTERVAL_MS: "1000", SESSION_TIMEOUT_MS: "45000"}
                 answer = ConfigFound(0, values=defaults | self.own, own=dict(self.own))
             case ChangeConfig(name, value):
                 self.own.pop(name, None)
                 self.own |= {} if value is None else {name: value}
-                answer = ConfigChanged(0)
+                answer = ErrorCodeResult(0)
             case ConsumerHeartbeat():
                 answer = self.heartbeat(request)
             case _:
@@ -445,9 +443,7 @@ def test_the_flood_has_most_votes() -> None:
 def test_static_members_are_sorted_behind_ours() -> None:
     """Where a member has an instance id, ours have one that sorts before it."""
     _, group = captured(1, readers=[reader("a", 0, 1, 2), reader("b", 3, 4, 5, instance_id="b")])
-    names = [
-        join.build("g").instance_id for join in group.joins if isinstance(join, StaticHeartbeat)
-    ]
+    names = [join.build("g").instance_id for join in group.joins if join.instance_id]
 
     assert 6 == len(names)
     assert sorted([*names, "b"]) == [*names, "b"]

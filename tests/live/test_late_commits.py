@@ -10,21 +10,14 @@ from typing import Self
 
 import pytest
 from applications import eventually
-from clients import AdminClient, Consumer
+from clients import Consumer
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType
 from consumer_processes.live_applications import Traffic
 from live_groups import create_topics, together
 from operators import Operator, once_at_rest
-from secured import Secured, reader
+from secured import Deny, Secured
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.operate import watch_move
@@ -333,29 +326,17 @@ def test_what_nobody_commits_is_not_confirmed(
     of_both_protocols(is_so)
 
 
-@pytest.fixture
-def no_offsets_topic(secured: Secured) -> Iterator[Cluster]:
-    """Return a broker where the user may describe the offsets topic and not read it."""
-    admin = AdminClient({"bootstrap.servers": secured.plain.bootstrap_servers})
-    topic = (ResourceType.TOPIC, "__consumer_offsets", ResourcePatternType.LITERAL)
-    denied = (f"User:{reader()}", "*", AclOperation.READ, AclPermissionType.DENY)
-    for created in admin.create_acls([AclBinding(*topic, *denied)]).values():
-        created.result()
-    yield secured.sasl
-    for deleted in admin.delete_acls([AclBindingFilter(*topic, *denied)]).values():
-        deleted.result()
-
-
 def test_who_may_not_read_the_offsets_topic(
-    no_offsets_topic: Cluster,
     secured: Secured,
+    deny: Deny,
     unique_name: Callable[[str], str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The committed offsets are looked at instead: a late commit may hide, but is not success."""
     monkeypatch.setattr(watch_move, "WATCH_S", 8)
-    operator = Operator(no_offsets_topic, tmp_path / "state")
+    deny(ResourceType.TOPIC, "__consumer_offsets", AclOperation.READ)  # it may describe it
+    operator = Operator(secured.sasl, tmp_path / "state")
     with consuming(secured.plain, unique_name("unread"), "classic") as late:
         late.late_commits = 10
         outcome, result = moved(operator, late, ShiftBy(-BACK))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from applications import Applications
@@ -227,11 +228,14 @@ def test_timers_that_cannot_be_read_are_not_said_to_be_reset(
     group = apps.name("payments")
     operator.commit(group, dict.fromkeys(orders, 7))
     plan = plan_rescue(operator.facts(group), groups=[group])
+    read = apply.read_plan_facts
 
-    def unreachable(*_: object, **__: object) -> Snapshot:
-        raise ClusterUnreachable("no broker answers")
+    def lost_after_the_check(*given: Any, **about: Any) -> Snapshot:
+        lost = Mock(side_effect=ClusterUnreachable("no broker answers"))
+        monkeypatch.setattr(apply, "read_plan_facts", lost)
+        return read(*given, **about)
 
-    monkeypatch.setattr(apply, "read_plan_facts", unreachable)
+    monkeypatch.setattr(apply, "read_plan_facts", lost_after_the_check)
     outcome = operator.apply(plan)
 
     assert not outcome.is_done
@@ -247,6 +251,8 @@ def test_where_all_groups_are_left_out_no_timer_is_read(
     operator.commit(group, dict.fromkeys(orders, 7))
     plan = plan_rescue(operator.facts(group), groups=[group])
     operator.commit(group, {orders[0]: 9})
-    monkeypatch.setattr(apply, "read_plan_facts", None)
+    reads = Mock(side_effect=apply.read_plan_facts)
+    monkeypatch.setattr(apply, "read_plan_facts", reads)
 
     assert [ChangeStatus.REFUSED] == [step.status for step in operator.apply(plan).steps]
+    reads.assert_called_once()  # for the check

@@ -33,6 +33,7 @@ from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import GroupEntry, ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.client.leaders import describe_topics
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Problem, Unread
@@ -182,7 +183,8 @@ def read_permissions(connection: Connection) -> Permissions:
     topics = _topic_operations(connection, [*_topics_to_ask(connection), OFFSETS_TOPIC, unused])
     listed, _ = list_groups(connection)
     names = [group.group_id for group in listed[:MAX_NAMES]]
-    exists = bool(names) or _exists(connection, OFFSETS_TOPIC)
+    (offsets_topic,) = describe_topics(connection, [OFFSETS_TOPIC])
+    exists = bool(names) or offsets_topic.error_code == ErrorCode.NONE
     # To look up a coordinator creates the offsets topic, which is for the first consumer to do.
     groups = _group_operations(connection, [*names, unused]) if exists else {}
     return Permissions(
@@ -221,12 +223,6 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> dict[str,
         is_denied = topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         found[topic.name] = frozenset() if is_denied else _frozen(topic.authorized_operations)
     return found
-
-
-def _exists(connection: Connection, topic: str) -> bool:
-    named = MetadataRequest.MetadataRequestTopic(name=topic)
-    response = connection.send(MetadataRequest(topics=[named], allow_auto_topic_creation=False))
-    return {found.error_code for found in response.topics} == {ErrorCode.NONE}
 
 
 def _group_operations(connection: Connection, names: Sequence[str]) -> dict[str, Operations]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.client.leaders import (
-    TOPICS_PER_REQUEST,
     describe_topics,
     described_once,
     topic_id,
@@ -23,6 +20,7 @@ from toolkit.kafka_io.read_snapshot import OnProgress, Progress, snapshot_over
 from toolkit.model import Cluster, Problem, Snapshot, TimedOffset, TopicPartition, Unread
 
 
+@described_once()
 def read_plan_facts(
     cluster: Cluster,
     *,
@@ -40,35 +38,23 @@ def read_plan_facts(
     `problems`.
     """
     with connected(cluster) as connection:
-        return plan_facts_over(
-            connection, groups=groups, topics=topics, at=at, on_progress=on_progress
+        snapshot = snapshot_over(
+            connection, groups=groups, commit_times=True, on_progress=on_progress
         )
-
-
-@described_once()
-def plan_facts_over(
-    connection: Connection,
-    *,
-    groups: Sequence[str],
-    topics: Sequence[str] = (),
-    at: datetime | None = None,
-    on_progress: OnProgress = lambda _: None,
-) -> Snapshot:
-    """Read the same over a connection that is there."""
-    snapshot = snapshot_over(connection, groups=groups, commit_times=True, on_progress=on_progress)
-    on_progress(Progress("topics", 0, len(topics)))
-    committed = {commit.topic for commit in snapshot.commits}
-    described = _described(connection, {*topics, *committed, *(p.topic for p in snapshot.logs)})
-    partitions, missing = _partitions(described, topics)
-    more, unread = read_log_offsets(connection, partitions - snapshot.logs.keys())
-    logs = {**snapshot.logs, **more}
-    on_progress(Progress("leader epochs", 0, len(logs)))
-    logs, unled = with_epochs(connection, logs)
-    at_time: dict[TopicPartition, TimedOffset | None] = {}
-    untimed: list[Problem] = []
-    if at is not None:
-        on_progress(Progress("offsets by time", 0, len(logs)))
-        at_time, untimed = read_offsets_at(connection, dict.fromkeys(logs, at))
+        on_progress(Progress("topics", 0, len(topics)))
+        committed = {commit.topic for commit in snapshot.commits}
+        named = sorted({*topics, *committed, *(place.topic for place in snapshot.logs)})
+        described = {topic.name: topic for topic in describe_topics(connection, named)}
+        partitions, missing = _partitions(described, topics)
+        more, unread = read_log_offsets(connection, partitions - snapshot.logs.keys())
+        logs = {**snapshot.logs, **more}
+        on_progress(Progress("leader epochs", 0, len(logs)))
+        logs, unled = with_epochs(connection, logs)
+        at_time: dict[TopicPartition, TimedOffset | None] = {}
+        untimed: list[Problem] = []
+        if at is not None:
+            on_progress(Progress("offsets by time", 0, len(logs)))
+            at_time, untimed = read_offsets_at(connection, dict.fromkeys(logs, at))
     problems = (*snapshot.problems, *missing, *unread, *unled, *untimed)
     return replace(
         snapshot,
@@ -78,11 +64,6 @@ def plan_facts_over(
         topic_ids={name: found for name, topic in described.items() if (found := topic_id(topic))},
         problems=tuple(dict.fromkeys(problems)),
     )
-
-
-def _described(connection: Connection, topics: Collection[str]) -> dict[str, Any]:
-    chunks = in_chunks(sorted(topics), TOPICS_PER_REQUEST)
-    return {t.name: t for chunk in chunks for t in describe_topics(connection, chunk)}
 
 
 def _partitions(

@@ -160,12 +160,11 @@ def snapshot_over(
 
 
 class _Groups(NamedTuple):
-    """Groups with members and commits, the problems, and the names that mean none of them."""
+    """Groups with members and commits, and the problems."""
 
     described: list[Group]
     commits: Sequence[Commit]
     problems: list[Problem]
-    missing: list[str]
     ignored: int
     listed: frozenset[str]
 
@@ -189,7 +188,6 @@ def _read_groups(
         described,
         commits,
         [*problems, *refused, *undescribed],
-        missing,
         len(ignored),
         frozenset(group.group_id for group in listed) - ended,
     )

@@ -25,16 +25,15 @@ from uuid import uuid4
 from toolkit.errors import Blocked, BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import MEMBER_GONE, ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
+from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
     ChangeConfig,
     ConfigFound,
     FetchGroupConfig,
 )
-from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.streams import (
     DescribeStreams,
-    LeaveStreams,
     StreamsFacts,
     StreamsHeartbeat,
     StreamsHeartbeatResult,
@@ -226,10 +225,9 @@ class ApplicationHold:
         self._check_late(channel, group)
         topologies = possible_topologies(group.topology)
         topology = next(islice(topologies, self._topology, None))
-        requests: list[MemberRequest[StreamsHeartbeatResult]]
-        requests = [*(LeaveStreams(one.member_id) for one in group.members), self._join(topology)]
+        leaving = [StreamsHeartbeat(one.member_id, LEAVE_EPOCH) for one in group.members]
         began = channel.now()
-        *_, joined = channel.ask_together(requests)
+        *_, joined = channel.ask_together([*leaving, self._join(topology)])
         self._began = (began, channel.now())
         if joined.error:
             raise BrokerRefused(f"joining the group again: {joined.why}")
@@ -253,7 +251,7 @@ class ApplicationHold:
             group = described(channel)
             self._check_late(channel, group)
             others = (one.member_id for one in group.members if one.member_id != self._member_id)
-            channel.ask_together([LeaveStreams(one) for one in others])
+            channel.ask_together([StreamsHeartbeat(one, LEAVE_EPOCH) for one in others])
             is_over = any(one.is_to_read for one in group.members)
             was_read |= is_read(group)
             now = channel.now()
@@ -311,7 +309,7 @@ class ApplicationHold:
         if self._is_set:
             changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._setting))
             why = f"{STREAMS_DELAY_MS} was not restored: {changed.why}" if changed.error else ""
-        return why, channel.ask(LeaveStreams(self._member_id))
+        return why, channel.ask(StreamsHeartbeat(self._member_id, LEAVE_EPOCH))
 
     def _others(self, group: StreamsFacts) -> set[str]:
         """Return the ids of members of other holds."""

@@ -188,7 +188,6 @@ class ClassicAssignment:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return what `state` gave."""
         return cls(
             {one: as_partitions(share) for one, share in state["shares"].items()},
             {one: as_partitions(share) for one, share in state.get("others", {}).items()},

@@ -9,6 +9,7 @@ from toolkit.errors import Interrupted, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, Leave, Sync
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
+from toolkit.kafka_io.offsets_topic.partitions import java_hash
 from toolkit.live.leader_hold import REBALANCE_TIMEOUT_MS
 from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
 from toolkit.model import TopicPartition
@@ -85,12 +86,16 @@ class OwnIds:
     ids: list[str] = field(default_factory=list)
 
     def draw_ids(self, member: SentinelMember, count: int) -> list[str]:
+        """Return new ids for members like one that has none; see `draw`."""
+        return self.draw(member.join_quietly(), count)
+
+    def draw(self, join: Join, count: int) -> list[str]:
         """
-        Return new ids for members like one that has none.
+        Return new ids for members that are to join; `join` has none, and is answered with one.
 
         While an id is drawn with which no member has joined, no rebalance of the group ends.
         """
-        answers = self.channel.ask_together([member.join_quietly()] * count)
+        answers = self.channel.ask_together([join] * count)
         drawn = [one.member_id for one in answers if one.error == ErrorCode.MEMBER_ID_REQUIRED]
         self.ids += drawn
         for answer in answers:
@@ -145,10 +150,7 @@ class OwnIds:
 
 def place_in_table(member_id: str, size: int) -> tuple[int, int]:
     """Return where a Java HashMap of a size, and one of twice as many places, has a string."""
-    places = _places(size)
-    code = 0
-    for unit in _utf16(member_id):
-        code = (31 * code + unit) & 0xFFFFFFFF
+    places, code = _places(size), java_hash(member_id)
     spread = code ^ (code >> 16)
     return spread & (places - 1), spread & (2 * places - 1)
 
@@ -164,11 +166,6 @@ def _places(size: int) -> int:
     while size > places * 3 // 4:
         places *= 2
     return places
-
-
-def _utf16(text: str) -> Iterable[int]:
-    data = text.encode("utf-16-be")
-    return (int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2))
 
 
 def ids_before(shares: Shares, members: Iterable[str]) -> dict[str, str]:

@@ -23,10 +23,9 @@ from toolkit.kafka_io.membership.consumer import ConsumerFacts, DescribeConsumer
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
     ChangeConfig,
-    FetchAllTopics,
     FetchGroupConfig,
 )
-from toolkit.kafka_io.membership.topics_and_commits import Topic
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
 from toolkit.live.group_view import GroupView, is_being_captured, late_members, refuse_what_is_held
 from toolkit.live.heartbeat_times import join_before_heartbeats
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
@@ -248,7 +247,7 @@ def _load(
     each = max(len(member.target) for member in view.readers) - 1
     if not each:
         return WeightTopic(needed, 0)
-    others = channel.ask(FetchAllTopics()).topics
+    others = channel.ask(FetchTopics()).topics
     for name, topic in sorted(others.items(), key=lambda item: item[1].partitions):
         members, rest = divmod(topic.partitions, each)
         if name not in view.read_topics and members >= needed and not rest:

@@ -77,7 +77,6 @@ class ConsumerHold:
 
     @property
     def held(self) -> frozenset[TopicPartition]:
-        """What is withheld now."""
         return frozenset(self._holders)
 
     def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:

@@ -11,23 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import Protocol
 
+from toolkit.kafka_io.membership.classic import DescribedClassicMember
+from toolkit.kafka_io.membership.consumer import DescribedConsumerMember
 
-class GroupMember(Protocol):
-    """A member of a group of any protocol."""
-
-    @property
-    def member_id(self) -> str:
-        """Its id, which changes when a classic member was removed and comes back."""
-
-    @property
-    def client_id(self) -> str:
-        """What it is called; several members may be called the same."""
-
-    @property
-    def host(self) -> str:
-        """Where it runs."""
+GroupMember = DescribedClassicMember | DescribedConsumerMember
 
 
 class FormerOwners:

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from toolkit.errors import (
     Blocked,
@@ -64,36 +64,11 @@ LOOKED_AT_FOR_S = 10.0  # another process may be looking whether there is a keep
 STANDBY_AGAIN_S = 5.0  # one that ends at once is not started again at once
 
 
-class Hold(Protocol):
-    """
-    Partitions of one group that its members do not get.
-
-    `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
-    was held before; `keep` and `release` raise HoldLost where the broker no longer knows sentinels,
-    and `held` is what the others hold.
-    """
-
-    beat_every_s: float
-
-    @property
-    def held(self) -> frozenset[TopicPartition]:
-        """The partitions that are held."""
-
-    @property
-    def survives_s(self) -> float | None:
-        """How long they are when no keeper keeps the hold; None where that is not known."""
-
-    def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
-        """Hold these too: all of them or none."""
-
-    def keep(self, channel: RecipeChannel) -> None:
-        """Say to the broker that the hold goes on, and do what it asks for."""
-
-    def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
-        """Give some or all of them back."""
-
-    def state(self) -> dict[str, Any]:
-        """Return what another process needs to go on."""
+# `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
+# was held before; `keep` and `release` raise HoldLost where the broker no longer knows sentinels,
+# and `held` is what the others hold. `survives_s` is how long they do without a keeper, None where
+# that is not known, and `state` what another process needs to go on.
+Hold = ClassicHold | StreamsHold | ConsumerHold | ApplicationHold
 
 
 def new_hold(type_: GroupType, assignor: str, *, prefer: CaptureMode, note: HoldNote) -> Hold:

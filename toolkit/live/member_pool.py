@@ -22,7 +22,6 @@ from toolkit.kafka_io.membership.consumer import (
     ConsumerHeartbeat,
     ConsumerHeartbeatResult,
     IdPartition,
-    StaticHeartbeat,
 )
 from toolkit.kafka_io.membership.group_config import ChangeConfig
 from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
@@ -46,9 +45,9 @@ class Sentinel:
     interval_s: float = 0  # between two heartbeats of a member, as the coordinator wants them
 
     def join(self) -> ConsumerHeartbeat:
-        if self.instance_id is None:
-            return ConsumerHeartbeat(self.member_id, JOIN_EPOCH, topics=())
-        return StaticHeartbeat(self.member_id, JOIN_EPOCH, topics=(), instance_id=self.instance_id)
+        return ConsumerHeartbeat(
+            self.member_id, JOIN_EPOCH, topics=(), instance_id=self.instance_id
+        )
 
     def heartbeat(self, **fields: Any) -> ConsumerHeartbeat:
         """Send a heartbeat that acknowledges the current assignment."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from toolkit.errors import Blocked, HoldLost, NotCaptured
-from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.client.error_codes import reason
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
@@ -34,14 +34,12 @@ from toolkit.kafka_io.membership.streams_assignment import (
     read_streams_subscription,
 )
 from toolkit.kafka_io.wire.fields import MalformedMessage
-from toolkit.live.classic_member import OwnIds
+from toolkit.live.classic_member import CLIENT_ID_ENDS, OwnIds
 from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, LeaderHold
 from toolkit.live.recipe_steps import RecipeChannel, ask_both
 from toolkit.live.rival_captures import holders, refuse_another_hold
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
-
-CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 
 BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
 # While it is being captured a group waits so long for us, should we be killed in the middle.
@@ -142,7 +140,6 @@ class StreamsTasks:
         return frozenset(self.threads.keys() - self.here)
 
     def has(self, threads: Iterable[StreamsThread]) -> frozenset[TopicPartition]:
-        """Return the partitions of some threads."""
         return frozenset(pair.partition for one in threads for pair in self.threads[one].pairs)
 
     def _threads_of(self, members: Mapping[str, bytes]) -> dict[str, StreamsThread]:
@@ -178,7 +175,6 @@ class StreamsTasks:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return what `as_state` gave."""
         threads = {
             StreamsThread(name, process): StreamsAssignment.read(bytes.fromhex(data))
             for name, process, data in state["threads"]
@@ -296,15 +292,8 @@ class StreamsHold(LeaderHold):
         tasks = StreamsTasks.read(group.members)
         tasks.check(partitions)
         self._subscription = group.members[0].subscription
-        draw = self._join(CAPTURE_SESSION_S)  # without an id it is answered with one
-        drawn = channel.ask_together((draw, draw))
-        own.ids += [one.member_id for one in drawn if one.member_id]
-        for one in drawn:
-            if one.error != ErrorCode.MEMBER_ID_REQUIRED:
-                raise NotCaptured(
-                    f"the coordinator rejected a new member: {reason(one.error, 'Read')}"
-                )
-        self._tasks, self._member_id = tasks, drawn[0].member_id
+        self._member_id, blocker_id = own.draw(self._join(CAPTURE_SESSION_S), 2)
+        self._tasks = tasks
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
         # rebalance ends before the second sentinel joins, or is gone.
         channel.send_ahead(self._join(CAPTURE_SESSION_S))
@@ -315,7 +304,7 @@ class StreamsHold(LeaderHold):
             raise NotCaptured(f"its members could not be evicted: {reason(left.error, 'Read')}")
         # Those that come later would have to wait until the others notice it.
         self._until_listed(channel, 1 + len(group.members), BACK_AT_ONCE_S)
-        _, joined = ask_both(channel, Leave((drawn[1].member_id,)), self._join())
+        _, joined = ask_both(channel, Leave((blocker_id,)), self._join())
         return joined
 
     def _until_listed(self, channel: RecipeChannel, count: int, within_s: float) -> None:

@@ -30,7 +30,7 @@ from toolkit.errors import (
     UsageError,
 )
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, GroupState, Policy
 from toolkit.model.names import shown_name
 from toolkit.operate.apply_steps import OnStep, carry_out
@@ -42,7 +42,6 @@ from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import (
     InterruptedRun,
     is_finishing,
-    last_runs,
     reconcile_under_lock,
     refuse_after_a_cut_off_run,
     refuse_over_unseen_runs,
@@ -119,7 +118,7 @@ def apply_plan(
     with locked(state, plan.cluster_id, operator.who):
         reconciled = reconcile_under_lock(cluster, plan.cluster_id, state)
         refuse_over_unseen_runs(plan, reconciled.unseen)
-        runs = last_runs(plan, state)
+        runs = audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
         case = reread_facts(plan, cluster, approval, state=state, finishing=finishing)
@@ -240,7 +239,7 @@ def reread_facts(
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
     limits = approval.limits
     with connected(cluster) as connection:
-        facts = plan_facts_over(connection, groups=plan.group_ids, topics=sorted(topics))
+        facts = read_plan_facts(cluster, groups=plan.group_ids, topics=sorted(topics))
         groups = {group.group_id: group for group in facts.groups}
         held = {step.group_id for step in plan.steps if step.action is Action.HOLD}
         hold_facts = {name: read_hold_facts(connection, name, groups.get(name)) for name in held}

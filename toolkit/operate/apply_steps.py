@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import MOST_GROUPS
+from toolkit.kafka_io.client.coordinators import MOST_GROUPS, find_coordinators
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
@@ -53,7 +53,7 @@ def carry_out(
     try:
         with connected(cluster) as connection:
             worker = _StepExecutor(connection, case, stopped)
-            worker.writer.look_up(plan.group_ids)
+            find_coordinators(connection, plan.group_ids)
             for batch in _batches(plan.steps):
                 taken = worker.take(batch)
                 outcomes += taken

@@ -13,7 +13,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import described_once
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_group_settings
-from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import CaptureMode, Cluster, Group, GroupType
 from toolkit.operate.first_records import first_unread
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings
@@ -26,18 +26,14 @@ MS = 1000
 
 @described_once()
 def sample_hold_facts(
-    cluster: Cluster,
-    group: str,
-    *,
-    prefer: str = CaptureMode.LOSSLESS,
-    on_progress: OnProgress = lambda _: None,
+    cluster: Cluster, group: str, *, prefer: str = CaptureMode.LOSSLESS
 ) -> HoldFacts:
     """
     Read the settings and an earlier sample of one group, before its snapshot is read.
 
     If records may be redelivered, waits two seconds between the samples. Raises ClusterUnreachable.
     """
-    earlier = read_snapshot(cluster, groups=[group], on_progress=on_progress)
+    earlier = read_snapshot(cluster, groups=[group])
     known = next((found for found in earlier.groups if found.group_id == group), None)
     with connected(cluster) as connection:
         facts = read_hold_facts(connection, group, known)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Leave
 from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
 from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS, ChangeConfig
-from toolkit.kafka_io.membership.streams import LeaveStreams
+from toolkit.kafka_io.membership.streams import StreamsHeartbeat
 from toolkit.live.application_hold import TOLD_WITHIN_S, until_resumed
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import (
@@ -167,7 +168,7 @@ class HoldExecutor:
         goes_on, record = has_live_keeper(path), read_hold(path)
         if not goes_on:
             start = self.record(step, partitions)
-            if record and record.status is HoldStatus.HELD and self.is_orphaned(record):
+            if record and record.status is HoldStatus.HELD and record.held_in(before):
                 # Without a process: the new keeper says when it is there.
                 goes_on = True
                 start = replace(record, wanted=record.held, note=start.note, pid=0)
@@ -189,7 +190,6 @@ class HoldExecutor:
                 raise NotCaptured(answer["words"])
 
     def path_of(self, step: Step) -> Path:
-        """Return the hold file of the step's group."""
         return hold_path(self.state, self.case.plan.cluster_id, step.group_id)
 
     @property
@@ -223,12 +223,7 @@ class HoldExecutor:
             found = describe_groups(connection, [self.case.groups[group_id]])
             return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
 
-    def is_orphaned(self, record: HoldRecord) -> bool:
-        """Return whether members of a dead keeper still hold partitions."""
-        return bool(record.held_in(self.paused(record.group_id)))
-
     def record(self, step: Step, partitions: Collection[TopicPartition]) -> HoldRecord:
-        """Return the record of a new hold."""
         plan, now = self.case.plan, datetime.now(UTC)
         group = self.case.groups[step.group_id]
         pause_for = plan.terms.get("for", "")
@@ -255,24 +250,16 @@ class HoldExecutor:
     def release(self, step: Step, held: Paused) -> None:
         """Release partitions through the keeper, and by removing members of other holds."""
         partitions = frozenset(change.partition for change in step.changes)
-        released = self.tell_keeper(step, partitions)
+        released = frozenset[TopicPartition]()
+        # A keeper that hangs, or cannot be found, detects that its members are removed.
+        with suppress(HoldLost, StateFileError):
+            released = release_by_keeper(self.path_of(step), partitions)
         holders = {member for partition, member in held.items() if partition not in released}
         if more := {p for member in holders for p in member.holds} - partitions:
             names = " ".join(map(str, scopes_of(more)))
             raise BrokerRefused(f"its holder also holds {names}, and can only release all of them")
         if holders:
             remove_holders(self.cluster, step, {member.member_id for member in holders})
-
-    def tell_keeper(
-        self, step: Step, partitions: frozenset[TopicPartition]
-    ) -> frozenset[TopicPartition]:
-        """Release those of the partitions that the user's keeper holds, and return them."""
-        path = self.path_of(step)
-        try:
-            return release_by_keeper(path, partitions)
-        except (HoldLost, StateFileError):
-            # It hangs, or cannot be found: remove its members, which it detects.
-            return frozenset()
 
     def paused(self, group_id: str) -> Paused:
         """Return the held partitions of a group, once they can be read."""
@@ -383,7 +370,7 @@ def _from_streams(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
     if changed.error:
         yield changed.why
         return
-    answers = channel.ask_together([LeaveStreams(one) for one in holders])
+    answers = channel.ask_together([StreamsHeartbeat(one, LEAVE_EPOCH) for one in holders])
     yield from (answer.why for answer in answers if answer.error not in LEFT)
     if why := until_resumed(channel, RESUMED_WITHIN_S):
         yield why

@@ -110,7 +110,8 @@ def wait_until_held(path: Path, handle: KeeperHandle, stopped: Callable[[], str]
             )
         if why := stopped():
             handle.terminate()
-            _wait_for_the_end(path)
+            while has_live_keeper(path):  # it cleans up the group
+                time.sleep(LOOK_EVERY_S)
             raise NotCaptured(why)
         time.sleep(LOOK_EVERY_S)
 
@@ -137,9 +138,3 @@ def _last_words(path: Path) -> str:
         lines = path.with_suffix(".log").read_text("utf-8").splitlines()
         return f": {lines[-1]}" if lines else ""
     return ""
-
-
-def _wait_for_the_end(path: Path) -> None:
-    """Wait until a keeper that was cut off has cleaned up the group."""
-    while has_live_keeper(path):
-        time.sleep(LOOK_EVERY_S)

@@ -18,7 +18,8 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.streams import DescribeStreams, LeaveStreams, StreamsFacts
+from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH
+from toolkit.kafka_io.membership.streams import DescribeStreams, StreamsFacts, StreamsHeartbeat
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
@@ -109,7 +110,7 @@ def _evict(move: _Move) -> None:
     moved = move.after.keys()
     owners = [m.member_id for m in facts.members if (m.reads | m.is_to_read) & moved]
     move.evicted = frozenset(owners)
-    answers = move.channel.ask_together([LeaveStreams(one) for one in owners])
+    answers = move.channel.ask_together([StreamsHeartbeat(one, LEAVE_EPOCH) for one in owners])
     # An unknown member has already left.
     for answer in answers:
         if answer.error not in {ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID}:

@@ -34,7 +34,7 @@ def verify_retention_reset(
     committed = _commit_times(before), _commit_times(after)
     emptied = _empty_since(before), _empty_since(after)
     chosen = {
-        (commit.group_id, TopicPartition(commit.topic, commit.partition)): (
+        _key(commit): (
             f"it still expires at {commit.expires_at:%Y-%m-%d %H:%M:%S} UTC, as a client chose"
         )
         for commit in with_own_expiry(after.commits)
@@ -43,24 +43,18 @@ def verify_retention_reset(
     for outcome in outcomes:
         if outcome.status is not ChangeStatus.DONE:
             checked.append(outcome)
-        elif outcome.action is Action.REJOIN:
+            continue
+        keys = [(outcome.group_id, result.partition) for result in outcome.results]
+        why = outcome.why
+        if outcome.action is Action.REJOIN:
             why = _stood_still(emptied[0].get(outcome.group_id), emptied[1].get(outcome.group_id))
-            results = tuple(
-                _failed(result, why or chosen.get((outcome.group_id, result.partition), ""))
-                for result in outcome.results
-            )
-            is_done = all(result.status is ChangeStatus.DONE for result in results)
-            status = ChangeStatus.DONE if is_done else ChangeStatus.FAILED
-            checked.append(replace(outcome, status=status, why=why, results=results))
+            whys = [why or chosen.get(key, "") for key in keys]
         else:
-            results = tuple(
-                _failed(result, _stood_still(committed[0].get(key), committed[1].get(key)))
-                for result in outcome.results
-                for key in [(outcome.group_id, result.partition)]
-            )
-            done = all(result.status is ChangeStatus.DONE for result in results)
-            status = ChangeStatus.DONE if done else ChangeStatus.FAILED
-            checked.append(replace(outcome, status=status, results=results))
+            whys = [_stood_still(committed[0].get(key), committed[1].get(key)) for key in keys]
+        results = tuple(map(_failed, outcome.results, whys))
+        is_done = all(result.status is ChangeStatus.DONE for result in results)
+        status = ChangeStatus.DONE if is_done else ChangeStatus.FAILED
+        checked.append(replace(outcome, status=status, why=why, results=results))
     return tuple(checked)
 
 
@@ -79,10 +73,11 @@ def _failed(result: Result, why: str) -> Result:
 
 
 def _commit_times(snapshot: Snapshot) -> dict[Key, datetime | None]:
-    def key(commit: Commit) -> Key:
-        return commit.group_id, TopicPartition(commit.topic, commit.partition)
+    return {_key(commit): commit.committed_at for commit in snapshot.commits}
 
-    return {key(commit): commit.committed_at for commit in snapshot.commits}
+
+def _key(commit: Commit) -> Key:
+    return commit.group_id, TopicPartition(commit.topic, commit.partition)
 
 
 def _empty_since(snapshot: Snapshot) -> dict[str, datetime | None]:

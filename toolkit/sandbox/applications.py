@@ -139,20 +139,6 @@ def _begin_transaction(producer: Producer) -> None:
     producer.flush()
 
 
-def delete_oldest_records(address: str, topics: tuple[str, ...]) -> None:
-    """Delete the oldest records of `topics`, as a too short retention would."""
-    partitions = [
-        TopicPartition(topic.name, partition, CUT_AT)
-        for topic in TOPICS
-        if topic.name in topics
-        for partition in range(topic.partitions)
-    ]
-    admin = _admin(address)
-    retry_while_starting(
-        lambda: [cut.result() for cut in admin.delete_records(partitions).values()]
-    )
-
-
 def retry_while_starting(attempt: Callable[[], T]) -> T:
     """Repeat what a broker refuses that has only just started, or has not heard of a new topic."""
     give_up = time.monotonic() + _PATIENCE_S
@@ -166,15 +152,12 @@ def retry_while_starting(attempt: Callable[[], T]) -> T:
 
 
 def _empty_partitions(address: str) -> list[tuple[str, int]]:
-    latest = {
-        TopicPartition(topic.name, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the stubs skip it
-        for topic in TOPICS
-        for partition in range(topic.partitions)
-    }
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the stubs skip it
+    partitions = _partitions(tuple(topic.name for topic in TOPICS))
     admin = _admin(address)
     return [
         (partition.topic, partition.partition)
-        for partition, end in admin.list_offsets(latest).items()
+        for partition, end in admin.list_offsets(dict.fromkeys(partitions, latest)).items()
         if end.result().offset == 0
     ]
 
@@ -254,14 +237,8 @@ def leave_offsets(group: SeededGroup, here: ApplicationContext) -> None:
         consumer.commit(offsets=partitions, asynchronous=False)
 
 
-def read(group: SeededGroup, here: ApplicationContext) -> None:
-    with closing(_consumer(group, here)) as consumer:
-        _subscribe(consumer, group)
-        _consume(consumer, here)
-
-
-def read_committed(group: SeededGroup, here: ApplicationContext) -> None:
-    with closing(_consumer(group, here, **{"isolation.level": "read_committed"})) as consumer:
+def read(group: SeededGroup, here: ApplicationContext, **settings: object) -> None:
+    with closing(_consumer(group, here, **settings)) as consumer:
         _subscribe(consumer, group)
         _consume(consumer, here)
 
@@ -339,15 +316,20 @@ def rest(_group: SeededGroup, _here: ApplicationContext) -> None:
 
 
 def lose_records(group: SeededGroup, here: ApplicationContext) -> None:
-    """Do nothing while the log is cut beyond the offsets that the application left."""
-    delete_oldest_records(here.address, group.left)
+    """Do nothing while the log is cut beyond its offsets, as by a retention that is too short."""
+    partitions, admin = _partitions(group.left, offset=CUT_AT), _admin(here.address)
+    retry_while_starting(
+        lambda: [cut.result() for cut in admin.delete_records(partitions).values()]
+    )
 
 
 BEHAVIOURS: dict[Behaviour, Callable[[SeededGroup, ApplicationContext], None]] = {
     Behaviour.READS: read,
     Behaviour.READS_AS_HTML: read_as_html,
     Behaviour.READS_SLOWLY: read_slowly,
-    Behaviour.READS_COMMITTED: read_committed,
+    Behaviour.READS_COMMITTED: lambda group, here: read(
+        group, here, **{"isolation.level": "read_committed"}
+    ),
     Behaviour.RETRIES: retry_poison,
     Behaviour.ASSIGNS: assign,
     Behaviour.CONNECTS: stay,

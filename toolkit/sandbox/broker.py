@@ -136,7 +136,7 @@ _INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator
 
 def _await_all(brokers: Sequence[Broker]) -> None:
     give_up = time.monotonic() + START_TIMEOUT_S
-    while any(live_brokers(broker.address) < len(brokers) for broker in brokers):
+    while any(_live_cluster(broker.address)[1] < len(brokers) for broker in brokers):
         if time.monotonic() > give_up:
             raise SandboxFailed(
                 f"the {len(brokers)} brokers of {brokers[0].directory} are not all live "
@@ -349,11 +349,6 @@ def start_broker(
             if not attempts_left or PORT_TAKEN not in str(exc):
                 raise
     return broker
-
-
-def live_brokers(address: str) -> int:
-    """Return how many brokers one of them knows to be live; 0 while it does not answer."""
-    return _live_cluster(address)[1]
 
 
 def _free_ports(known: Broker | None) -> tuple[int, int]:

@@ -11,9 +11,10 @@ import socket
 import struct
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from kafka.protocol.consumer.group import (
     HeartbeatRequest,
@@ -42,6 +43,8 @@ from toolkit.sandbox.seed import TOPICS, Behaviour, SeededGroup, SeededTopic
 
 LATEST, EARLIEST = -1, -2
 NOT_LEADER, NOT_COORDINATOR = 6, 16
+MEMBER_ID_REQUIRED, UNKNOWN_MEMBER = 79, 25
+JOIN_AGAIN = frozenset({MEMBER_ID_REQUIRED, UNKNOWN_MEMBER})
 
 _LEAVE = -1  # the epoch with which a member of the newer protocols leaves
 _UNSTABLE = 88  # the error where a transaction has an offset for the partition
@@ -167,19 +170,6 @@ def log_offsets(
     return offsets
 
 
-class RawMember(Protocol):
-    """A member of one group, at the brokers of one cluster."""
-
-    def join(self, broker: Brokers) -> None:
-        """Become a member."""
-
-    def heartbeat(self, broker: Brokers) -> None:
-        """Stay a member, and commit where the kind of group does."""
-
-    def leave(self, broker: Brokers) -> None:
-        """Stop being a member."""
-
-
 def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> None:
     """Be a member of `group` until `stopped`, and join again whenever the broker has removed it."""
     while not stopped.is_set():
@@ -194,62 +184,83 @@ def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> No
             stopped.wait(0.2)
 
 
-class ConnectWorker:
+@dataclass
+class ClassicMember:
+    """A member of a classic group of any protocol type; as its leader it assigns nothing."""
+
+    group_id: str
+    protocol_type: str
+    protocol: str
+    metadata: bytes
+    session_timeout_ms: int = 10_000
+    rebalance_timeout_ms: int = 60_000
+    member_id: str = ""
+    generation: int = -1
+    members: Sequence[str] = ()  # as their leader knows them
+
+    def join(self, broker: Brokers) -> None:
+        """Join or join again, which lasts until every member has."""
+        while (joined := self._ask_to_join(broker)).error_code in JOIN_AGAIN:
+            # With the id that the broker chose. Or without one: a new group that has nothing yet
+            # may be tidied away, and the ids that it gave out with it.
+            is_known = joined.error_code == MEMBER_ID_REQUIRED
+            self.member_id = joined.member_id if is_known else ""
+        self.generation = checked(joined).generation_id
+        self.members = [member.member_id for member in joined.members]
+
+    def _ask_to_join(self, broker: Brokers) -> Any:
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol
+        request = JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            member_id=self.member_id,
+            protocol_type=self.protocol_type,
+            protocols=[protocol(name=self.protocol, metadata=self.metadata)],
+        )
+        return broker.ask(request, JoinGroupResponse, version=5)
+
+    def sync(self, broker: Brokers) -> None:
+        """End the rebalance."""
+        assignment = SyncGroupRequest.SyncGroupRequestAssignment
+        request = SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            assignments=[assignment(member_id=one, assignment=b"") for one in self.members],
+        )
+        checked(broker.ask(request, SyncGroupResponse, version=3))
+
+    def leave(self, broker: Brokers) -> None:
+        """Leave at once instead of timing out."""
+        member = LeaveGroupRequest.MemberIdentity(member_id=self.member_id)
+        request = LeaveGroupRequest(group_id=self.group_id, members=[member])
+        checked(broker.ask(request, LeaveGroupResponse, version=3))
+
+
+class ConnectWorker(ClassicMember):
     """A worker of a Connect cluster that runs one sink."""
 
     # Worker state, version 2 ("sessioned"): its REST address, its config offset, no allocation.
     _STATE: ClassVar = struct.pack(">hh22sqi", 2, 22, b"http://127.0.0.1:8083/", 0, -1)
 
     def __init__(self, group: SeededGroup) -> None:
-        self.group = group
-        self.member_id = ""
-        self.generation = -1
+        super().__init__(group.group_id, "connect", "sessioned", self._STATE)
+        self.topics = _topics_of(group)
 
     def join(self, broker: Brokers) -> None:
-        joined = self._join(broker)
-        if joined.error_code == 79:  # the broker chose a member id, with which to ask again
-            self.member_id = joined.member_id
-            joined = self._join(broker)
-        self.generation = checked(joined).generation_id
-        assignments = [
-            SyncGroupRequest.SyncGroupRequestAssignment(member_id=m.member_id, assignment=b"")
-            for m in joined.members
-        ]
-        request = SyncGroupRequest(
-            group_id=self.group.group_id,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            assignments=assignments,
-        )
-        checked(broker.ask(request, SyncGroupResponse, version=3))
+        super().join(broker)
+        self.sync(broker)
         self.heartbeat(broker)
-
-    def _join(self, broker: Brokers) -> Any:
-        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="sessioned", metadata=self._STATE)
-        request = JoinGroupRequest(
-            group_id=self.group.group_id,
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=60_000,
-            member_id=self.member_id,
-            protocol_type="connect",
-            protocols=[protocol],
-        )
-        return broker.ask(request, JoinGroupResponse, version=5)
 
     def heartbeat(self, broker: Brokers) -> None:
         """Send a heartbeat of the worker, and commit for the sink's tasks."""
         request = HeartbeatRequest(
-            group_id=self.group.group_id, generation_id=self.generation, member_id=self.member_id
+            group_id=self.group_id, generation_id=self.generation, member_id=self.member_id
         )
         checked(broker.ask(request, HeartbeatResponse, version=3))
-        ends = log_offsets(broker, _topics_of(self.group))
-        _commit(broker, self.group, ends, member=(self.member_id, self.generation))
-
-    def leave(self, broker: Brokers) -> None:
-        """Leave at once instead of timing out."""
-        member = LeaveGroupRequest.MemberIdentity(member_id=self.member_id)
-        request = LeaveGroupRequest(group_id=self.group.group_id, members=[member])
-        broker.ask(request, LeaveGroupResponse, version=3)
+        ends = log_offsets(broker, self.topics)
+        commit(broker, self.group_id, ends, member=(self.member_id, self.generation))
 
 
 class ShareConsumer:
@@ -330,7 +341,8 @@ class StreamsInstance:
         new = _settled(broker, self.group, owned - self.positions.keys())
         ends = log_offsets(broker, read)
         self.positions = {place: ends[place] for place in owned & (self.positions.keys() | new)}
-        _commit(broker, self.group, self.positions, member=(self.member_id, self.epoch))
+        member = self.member_id, self.epoch
+        commit(broker, self.group.group_id, self.positions, member=member)
 
     def leave(self, broker: Brokers) -> None:
         self.epoch = _LEAVE
@@ -359,7 +371,7 @@ class StreamsInstance:
             ]
 
 
-MEMBERS: dict[Behaviour, Callable[[SeededGroup], RawMember]] = {
+MEMBERS: dict[Behaviour, type[ConnectWorker | ShareConsumer | StreamsInstance]] = {
     Behaviour.CONNECTS: ConnectWorker,
     Behaviour.SHARES: ShareConsumer,
     Behaviour.STREAMS: StreamsInstance,
@@ -387,14 +399,19 @@ def _settled(
     return {*partitions} - waiting
 
 
-def _commit(
+def commit(
     broker: Brokers,
-    group: SeededGroup,
+    group_id: str,
     positions: Mapping[TopicPartition, int],
     *,
-    member: tuple[str, int],
+    member: tuple[str, int] = ("", -1),
+    keep_ms: int | None = None,
 ) -> None:
-    """Commit positions, as a member with its id and epoch."""
+    """
+    Commit positions as a member with its id and its generation or epoch, or without a member.
+
+    `keep_ms` asks for a retention, as clients before Kafka 2.1 can.
+    """
     Topic = OffsetCommitRequest.OffsetCommitRequestTopic  # noqa: N806  # it is a class
     topics = [
         Topic(
@@ -413,11 +430,12 @@ def _commit(
     if not topics:
         return
     request = OffsetCommitRequest(
-        group_id=group.group_id,
+        group_id=group_id,
         generation_id_or_member_epoch=member[1],
         member_id=member[0],
+        retention_time_ms=-1 if keep_ms is None else keep_ms,
         topics=topics,
     )
-    answer = broker.ask(request, OffsetCommitResponse, version=9)
+    answer = broker.ask(request, OffsetCommitResponse, version=9 if keep_ms is None else 4)
     for topic in answer.topics:
         checked(topic.partitions[0])

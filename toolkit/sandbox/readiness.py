@@ -86,12 +86,9 @@ def _missing(group: SeededGroup, seed_state: SeedState) -> str:
     return "" if shows is None or shows(group, seed_state) else f"{group.problem}: not yet visible"
 
 
-def _lags_in_left_topics(group: SeededGroup, seed_state: SeedState) -> bool:
-    return all(seed_state.lag(group, topic) > 0 for topic in group.left)
-
-
 def _lags(group: SeededGroup, seed_state: SeedState) -> bool:
-    return all(seed_state.lag(group, topic) > 0 for topic in group.reads)
+    """Whether it lags in the topics that it has left, or, if there are none, in all it reads."""
+    return all(seed_state.lag(group, topic) > 0 for topic in group.left or group.reads)
 
 
 def _is_stuck(group: SeededGroup, seed_state: SeedState) -> bool:
@@ -115,9 +112,9 @@ def _is_held_up(group: SeededGroup, seed_state: SeedState) -> bool:
 
 # Groups that are not named here show what they are by their state and their commits alone.
 SIGNS: dict[str, Callable[[SeededGroup, SeedState], bool]] = {
-    "billing": _lags_in_left_topics,
-    "billing-v2": _lags_in_left_topics,
-    "nightly-export": _lags_in_left_topics,
+    "billing": _lags,
+    "billing-v2": _lags,
+    "nightly-export": _lags,
     "fraud-check": _is_stuck,
     "reports": _lags,
     "archiver": _lost_records,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,14 +60,24 @@ ROLES = {
 def create_roles(address: str, passwords: Path) -> None:
     """Create a user for each role, over a listener where that is allowed; again does no harm."""
     admin = AdminClient({"bootstrap.servers": address})
+    create_users(admin, {role: password_of(role, passwords) for role in ROLES})
+    create_acls(admin, ROLES)
+
+
+def create_users(admin: AdminClient, passwords: Mapping[str, str]) -> None:
+    """Create users, by their names, for a listener with SCRAM."""
     mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
     users: list[UserScramCredentialAlteration] = [
-        UserScramCredentialUpsertion(role, mechanism, password_of(role, passwords).encode())
-        for role in ROLES
+        UserScramCredentialUpsertion(user, mechanism, password.encode())
+        for user, password in passwords.items()
     ]
     for changed in admin.alter_user_scram_credentials(users).values():
         changed.result(TIMEOUT_S)
-    for created in admin.create_acls(list(_acls())).values():
+
+
+def create_acls(admin: AdminClient, rules_of: Mapping[str, Sequence[RoleRule]]) -> None:
+    """Create the ACLs of users, by their names."""
+    for created in admin.create_acls(list(_acls(rules_of))).values():
         created.result(TIMEOUT_S)
 
 
@@ -81,23 +91,19 @@ def password_of(role: str, passwords: Path) -> str:
     return path.read_text("ascii")
 
 
-def _acls() -> Iterator[AclBinding]:
-    for role, rules in ROLES.items():
+def _acls(rules_of: Mapping[str, Sequence[RoleRule]]) -> Iterator[AclBinding]:
+    for user, rules in rules_of.items():
         for rule in rules:
             is_prefix = rule.name.endswith("*") and rule.name != "*"
             pattern = ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL
             name = rule.name.removesuffix("*") if is_prefix else rule.name
             for operation in rule.operations:
                 yield AclBinding(
-                    getattr(ResourceType, _resource_type(rule.resource)),
+                    ResourceType["BROKER" if rule.resource == "CLUSTER" else rule.resource],
                     name,
                     pattern,
-                    f"User:{role}",
+                    f"User:{user}",
                     "*",
                     AclOperation[operation],
                     AclPermissionType.ALLOW,
                 )
-
-
-def _resource_type(resource: str) -> str:
-    return "BROKER" if resource == "CLUSTER" else resource

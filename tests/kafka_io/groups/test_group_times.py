@@ -10,6 +10,7 @@ from offsets_partition import read_offsets_partition
 from raw_classic import commit
 
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
 from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times, with_commit_times
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey
@@ -182,7 +183,7 @@ def test_both_readers_agree(apps: Any) -> None:
     found = {k: v for part in read for k, v in part.commits.items() if k.group_id in ours}
     assert found.keys() == {CommitKey(g, *place) for g in ours for place in times.partitions(g)}
     timed = with_commit_times([Commit(*key, value.offset) for key, value in found.items()], times)
-    wanted = [(value.committed_at, value.topic_id or "") for value in found.values()]
+    wanted = [(from_ms(one.commit_time_ms), one.topic_id or "") for one in found.values()]
     assert wanted == [(commit.committed_at, commit.topic_id) for commit in timed]
     emptied = {name: at for part in read for name, at in part.emptied.items() if name in ours}
     assert emptied == times.empty_since

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from offsets_records import AT_MS, commit_key, commit_value, mutated
 
+from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitKey,
     CommitValue,
@@ -166,7 +167,7 @@ def test_values_in_bulk_as_one_by_one(values: list[bytes | None]) -> None:
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_any_commit_time(commit_time_ms: int) -> None:
     """A time that no calendar has, which old clients could choose, is none and not an error."""
-    found = CommitValue(1, None, "", commit_time_ms).committed_at
+    found = from_ms(commit_time_ms)
 
     assert found is None or found.tzinfo is UTC
 

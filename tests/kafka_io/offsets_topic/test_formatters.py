@@ -23,7 +23,6 @@ from toolkit.kafka_io.logs.bulk_records import read_records
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key, decode_commit_value
 from toolkit.kafka_io.offsets_topic.group_records import (
     ClassicGroup,
-    ClassicMemberRecord,
     ConsumerMemberRecord,
     CurrentAssignment,
     StreamsGroup,
@@ -227,10 +226,7 @@ PRINTED: dict[int, Callable[[Any], Any]] = {
         data["protocolType"],
         data["generation"],
         data["currentStateTimestamp"],
-        tuple(
-            ClassicMemberRecord(one["memberId"], b64decode(one["subscription"]))
-            for one in data["members"]
-        ),
+        tuple(b64decode(one["subscription"]) for one in data["members"]),
     ),
     3: itemgetter("epoch"),
     5: lambda data: ConsumerMemberRecord(

@@ -97,12 +97,13 @@ def told_one_by_one(records: Sequence[Record], partition: int = 4) -> Any:
             commit = decode_commit_value(value)
         except MalformedMessage:
             continue
-        for name, new in zip(recents, (commit.committed_at, commit.offset, offset), strict=True):
+        committed_at = from_ms(commit.commit_time_ms)
+        for name, new in zip(recents, (committed_at, commit.offset, offset), strict=True):
             row[name] = [*row[name], new][-RECENT:]
         if row["max_committed"] is None or commit.offset > row["max_committed"]:
-            row |= {"max_committed": commit.offset, "max_committed_at": commit.committed_at}
+            row |= {"max_committed": commit.offset, "max_committed_at": committed_at}
         elif commit.offset == row["max_committed"]:
-            times = [at for at in (row["max_committed_at"], commit.committed_at) if at]
+            times = [at for at in (row["max_committed_at"], committed_at) if at]
             row["max_committed_at"] = min(times, default=None)
     return found
 

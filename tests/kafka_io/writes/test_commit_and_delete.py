@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
+from confluent_kafka.admin import AclOperation, ResourceType
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import (
@@ -19,6 +19,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
+from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.wire.fields import MalformedMessage
@@ -82,10 +83,9 @@ def test_groups_committed_together_are_answered_each_by_itself(
     first = TopicPartition(topic, 0)
     done, live, partly, large, unknown = (apps.name("payments") for _ in range(5))
     apps.join(live, [topic], protocol="consumer")
-    writer = GroupWriter(connection)
-    writer.look_up([done, live, partly, large])
+    find_coordinators(connection, [done, live, partly, large])
 
-    answers = writer.commit_together(
+    answers = GroupWriter(connection).commit_together(
         {
             done: {first: Position(0, 0, "a note")},
             live: {first: Position(0)},
@@ -245,7 +245,7 @@ def test_doubts_about_groups_committed_together(
     place = TopicPartition(apps.create_topic(apps.name("orders")), 0)
     with Doubtful(bare_cluster, CommitOfIdleGroup, *codes) as doubtful:
         writer = GroupWriter(doubtful)
-        writer.look_up([group])
+        find_coordinators(doubtful, [group])
         answers = writer.commit_together({group: {place: Position(1)}})
         result = answers.get(group) or writer.commit(group, {place: Position(1)})
 
@@ -263,17 +263,16 @@ def test_an_error_beside_a_partition_that_is_refused(
     with Doubtful(bare_cluster, CommitOfIdleGroup, code, AS_IT_IS) as connection:
         alone = GroupWriter(connection).commit(group, positions)
     with Doubtful(bare_cluster, CommitOfIdleGroup, code, AS_IT_IS) as connection:
-        writer = GroupWriter(connection)
-        writer.look_up([group])
-        together = writer.commit_together({group: positions})
+        find_coordinators(connection, [group])
+        together = GroupWriter(connection).commit_together({group: positions})
 
     assert [gone] == [*alone.partitions]
     assert {} == together
 
 
-def test_a_coordinator_that_may_not_be_looked_up(secured: Any, rule: Any, group: str) -> None:
+def test_a_coordinator_that_may_not_be_looked_up(secured: Any, deny: Any, group: str) -> None:
     """The missing ACL is named, and the coordinator is looked up once."""
-    rule(AclPermissionType.DENY, ResourceType.GROUP, group, AclOperation.DESCRIBE)
+    deny(ResourceType.GROUP, group, AclOperation.DESCRIBE)
     with Doubtful(secured.sasl, FindCoordinatorRequest, AS_IT_IS) as connection:
         result = GroupWriter(connection).commit(group, {TopicPartition("orders", 0): Position(1)})
 

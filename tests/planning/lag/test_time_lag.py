@@ -84,7 +84,7 @@ def dense(times: Iterable[int]) -> Log:
 def search(log: Log, committed: list[int], at: tuple[int, ...] = ()) -> tuple[TimeSearch, int]:
     """Look up all that is asked for, and return what was learnt and in how many rounds."""
     found = TimeSearch.begin(committed, at, start=log.start, end=log.end)
-    lines, rounds = TimeGrid(NOW_MS, within_s=1.0, within_share=0.05), 0
+    lines, rounds = TimeGrid(NOW_MS), 0
     while found.next:
         rounds += 1
         for asked in found.next:
@@ -195,9 +195,7 @@ def test_unsettled_is_all_that_is_not_precise(ages: list[int], data: st.DataObje
     log = dense(NOW_MS - age for age in sorted(ages, reverse=True))
     committed = data.draw(st.lists(st.integers(0, log.end - 1), min_size=1, unique=True))
     found, _ = search(log, committed)
-    unsettled = TimeGrid(NOW_MS, within_s=1.0, within_share=0.05).unsettled(
-        found.offsets, found.results, end=log.end
-    )
+    unsettled = TimeGrid(NOW_MS).unsettled(found.offsets, found.results, end=log.end)
     for row in looked_up(log, committed).itertuples():
         if row.committed in unsettled:
             assert pd.isna(row.time_lag_s) or row.time_lag_error_s >= 2

@@ -41,12 +41,13 @@ def admin_settings(cluster: Cluster) -> dict[str, Any]:
     The client would take a protocol that it does not know for plain text, so it is refused here.
     """
     resolved = _resolved(cluster)
+    protocol = resolved[PROTOCOL]
     return {
         "client_id": resolved.get("client.id", "offsetbook"),
-        "security_protocol": resolved["security.protocol"],
+        "security_protocol": protocol,
         "bootstrap_servers": _servers(cluster, resolved),
-        **({"ssl_context": _tls_context(cluster, resolved)} if _uses_tls(resolved) else {}),
-        **(admin_login(cluster, resolved) if _logs_in(resolved) else {}),
+        **({"ssl_context": _tls_context(cluster, resolved)} if protocol.endswith("SSL") else {}),
+        **(admin_login(cluster, resolved) if protocol.startswith("SASL") else {}),
     }
 
 
@@ -56,14 +57,6 @@ def _servers(cluster: Cluster, resolved: dict[str, str]) -> list[str]:
     except UsageError as exc:
         hint = f"write host:port; addresses are in {cluster.origin.settings} or in the command"
         raise FleetFileError(f"cluster {cluster.name}: {exc.problem}", hint=hint) from exc
-
-
-def _uses_tls(resolved: dict[str, str]) -> bool:
-    return resolved["security.protocol"].endswith("SSL")
-
-
-def _logs_in(resolved: dict[str, str]) -> bool:
-    return resolved["security.protocol"].startswith("SASL")
 
 
 def _resolved(cluster: Cluster) -> dict[str, str]:
@@ -82,8 +75,11 @@ def _resolved(cluster: Cluster) -> dict[str, str]:
             )
         # Nothing else is looked up: an address could send a secret to another server.
         resolved[name] = _look_up(cluster, name, value) if name in SECRET_SETTINGS else value
-        if name.endswith(".location"):
-            _check_readable(cluster, name, resolved[name])
+        if name.endswith(".location") and not os.access(resolved[name], os.R_OK):
+            raise FleetFileError(
+                f"cluster {cluster.name}: {name} names {resolved[name]}, which cannot be read",
+                hint=f"fix the path in {cluster.origin.settings}",
+            )
     protocol = resolved["security.protocol"]
     if protocol not in PROTOCOLS:
         raise FleetFileError(
@@ -95,33 +91,21 @@ def _resolved(cluster: Cluster) -> dict[str, str]:
         raise FleetFileError(
             f"cluster {cluster.name}: {problem}", hint=f"in {cluster.origin.settings}, {hint}"
         )
-    if _logs_in(resolved):
+    if protocol.startswith("SASL"):
         check_login(cluster, resolved)
     return resolved
 
 
 def _look_up(cluster: Cluster, name: str, value: str) -> str:
+    about = f"cluster {cluster.name}: {name} refers to"
+    hint = f"provide it, or fix the reference in {cluster.origin.settings}"
     try:
         found = secrets.resolved(value)
     except LookupError as exc:
-        raise FleetFileError(
-            f"cluster {cluster.name}: {name} refers to {exc}",
-            hint=f"provide it, or fix the reference in {cluster.origin.settings}",
-        ) from exc
+        raise FleetFileError(f"{about} {exc}", hint=hint) from exc
     if not found:
-        raise FleetFileError(
-            f"cluster {cluster.name}: {name} refers to {value}, which is empty",
-            hint=f"provide it, or fix the reference in {cluster.origin.settings}",
-        )
+        raise FleetFileError(f"{about} {value}, which is empty", hint=hint)
     return found
-
-
-def _check_readable(cluster: Cluster, name: str, path: str) -> None:
-    if not os.access(path, os.R_OK):
-        raise FleetFileError(
-            f"cluster {cluster.name}: {name} names {path}, which cannot be read",
-            hint=f"fix the path in {cluster.origin.settings}",
-        )
 
 
 def _tls_context(cluster: Cluster, settings: Mapping[str, str]) -> ssl.SSLContext:

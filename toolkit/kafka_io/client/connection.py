@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import Any, NamedTuple, Self
 
@@ -196,27 +196,12 @@ class Connection:
                 answers.silent[node_id] = error
             return error
 
-    def send_together(
-        self,
-        requests: Sequence[Any],
-        *,
-        to: int,
-        timeout_s: float | None = None,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> list[Any]:
-        """
-        Send a broker several requests at once and return its answers in their order.
-
-        They are sent also if the broker was silent before: a member must not miss a heartbeat.
-        `meanwhile` is called now and then while they are waited for; what it raises ends the wait.
-        Raises ClusterUnreachable or BrokerRefused for the first that was not answered.
-        """
-        answers = [self.send_ahead(request, to=to, timeout_s=timeout_s) for request in requests]
-        wait_for(answers, meanwhile)
-        return [answer.result() for answer in answers]
-
     def send_ahead(self, request: Any, *, to: int, timeout_s: float | None = None) -> Future[Any]:
-        """Send a broker a request without waiting; its future raises as `send_together` does."""
+        """
+        Send a broker a request, also if it was silent before, and do not wait for the answer.
+
+        A member must not miss a heartbeat. The future raises ClusterUnreachable and BrokerRefused.
+        """
         answer: Future[Any] = Future()
 
         async def ask() -> None:
@@ -258,7 +243,11 @@ class Connection:
 
 
 def wait_for(answers: Collection[Future[Any]], meanwhile: Callable[[], None]) -> None:
-    """Wait for answers; raises the first error among them, and what `meanwhile` raises."""
+    """
+    Wait for answers; raises the first error among them.
+
+    `meanwhile` is called now and then; what it raises ends the wait.
+    """
     left = set(answers)
     while left:
         come, left = wait(left, LOOK_UP_EVERY_S, FIRST_EXCEPTION)

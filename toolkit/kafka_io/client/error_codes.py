@@ -30,7 +30,6 @@ class ErrorCode(IntEnum):
     GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_REQUEST = 42
-    CONCURRENT_TRANSACTIONS = 51
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     GROUP_ID_NOT_FOUND = 69
     FENCED_LEADER_EPOCH = 74
@@ -126,5 +125,5 @@ def reason(code: int, needs: Operation, message: str | None = None) -> str:
 
 
 def is_worth_retrying(code: int) -> bool:
-    """Whether the same request may succeed in a moment: the coordinator moved or is loading."""
+    """Whether the same request may succeed in a moment, as when the coordinator moved or loads."""
     return bool(kafka.errors.for_code(code).retriable)

@@ -68,16 +68,17 @@ def described_once() -> Iterator[None]:
 
 def describe_topics(
     connection: Connection, topics: Sequence[str], *, refresh: bool = False
-) -> list[Any]:
-    """Return the metadata of each topic, with an `error_code`; one request at most."""
-    known = _known(connection)
-    found = {} if refresh else {name: known[name] for name in topics if name in known}
-    named = [MetadataRequest.MetadataRequestTopic(name=n) for n in topics if n not in found]
-    if named:
-        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-        found |= {topic.name: topic for topic in connection.send(request).topics}
-        keep_described(connection, found.values())
-    return [*found.values()]
+) -> Iterator[Any]:
+    """Yield the metadata of each topic, with an `error_code`; a request for many at a time."""
+    for chunk in in_chunks(topics, TOPICS_PER_REQUEST):
+        known = _known(connection)
+        found = {} if refresh else {name: known[name] for name in chunk if name in known}
+        named = [MetadataRequest.MetadataRequestTopic(name=n) for n in chunk if n not in found]
+        if named:
+            request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+            found |= {topic.name: topic for topic in connection.send(request).topics}
+            keep_described(connection, found.values())
+        yield from found.values()
 
 
 def keep_described(connection: Connection, topics: Iterable[Any]) -> None:
@@ -114,20 +115,19 @@ def find_leaders(
     by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
     for partition in without:
         by_topic[partition.topic].append(partition)
-    for chunk in in_chunks(sorted(by_topic), TOPICS_PER_REQUEST):
-        for topic in describe_topics(connection, chunk, refresh=refresh):
-            if topic.error_code != ErrorCode.NONE:
-                without.update(dict.fromkeys(by_topic[topic.name], topic_reason(topic.error_code)))
+    for topic in describe_topics(connection, sorted(by_topic), refresh=refresh):
+        if topic.error_code != ErrorCode.NONE:
+            without.update(dict.fromkeys(by_topic[topic.name], topic_reason(topic.error_code)))
+            continue
+        for found in topic.partitions:
+            key = TopicPartition(topic.name, found.partition_index)
+            if key not in without:
                 continue
-            for found in topic.partitions:
-                key = TopicPartition(topic.name, found.partition_index)
-                if key not in without:
-                    continue
-                if found.leader_id < 0:
-                    without[key] = "it has no leader"
-                else:
-                    leaders[key] = LogLeader(found.leader_id, found.leader_epoch)
-                    del without[key]
+            if found.leader_id < 0:
+                without[key] = "it has no leader"
+            else:
+                leaders[key] = LogLeader(found.leader_id, found.leader_epoch)
+                del without[key]
     return leaders, without
 
 

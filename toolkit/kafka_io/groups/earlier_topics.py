@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import in_chunks
-from toolkit.kafka_io.client.leaders import TOPICS_PER_REQUEST, describe_topics, topic_id
+from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.model import Commit, Problem, Unread
 from toolkit.model.commit_columns import columns_of
 
@@ -43,9 +42,7 @@ def commits_of_earlier_topics(connection: Connection, commits: Sequence[Commit])
 def read_topic_ids(connection: Connection, topics: Iterable[str]) -> dict[str, str]:
     """Return the ids that topics have now; raises ClusterUnreachable and BrokerRefused."""
     return {
-        topic.name: topic_id(topic)
-        for chunk in in_chunks(sorted(set(topics)), TOPICS_PER_REQUEST)
-        for topic in describe_topics(connection, chunk)
+        topic.name: topic_id(topic) for topic in describe_topics(connection, sorted(set(topics)))
     }
 
 

@@ -26,8 +26,8 @@ OF_A_GROUP = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
 def read_group_settings(connection: Connection, group_id: str) -> dict[str, str]:
     """Return the settings of a group and of a broker that this user may see, by Kafka's names."""
     for broker_id in connection.broker_ids:  # they have these in common: the first that answers
-        of_broker = _settings(BROKER, str(broker_id), OF_A_BROKER)
-        of_both = (of_broker, _settings(GROUP, group_id, OF_A_GROUP))
+        of_broker = config_resource(BROKER, str(broker_id), OF_A_BROKER)
+        of_both = (of_broker, config_resource(GROUP, group_id, OF_A_GROUP))
         with suppress(ClusterUnreachable):
             # A broker that knows no settings of groups may refuse the whole request.
             return _read(connection, *of_both, to=broker_id) or _read(
@@ -52,13 +52,13 @@ def read_expiry_settings(connection: Connection) -> ExpirySettings:
     retention and the longest interval are returned.
     """
     asks = {
-        one: [TaggedRequest(None, _request(_settings(BROKER, str(one), OF_EXPIRY)))]
+        one: [TaggedRequest(None, config_request(config_resource(BROKER, str(one), OF_EXPIRY)))]
         for one in connection.broker_ids
     }
     found = [_values(one.response) for one in connection.send_each(asks)]
     of_topic: dict[str, str] = {}
     with suppress(ClusterUnreachable):
-        of_topic = _read(connection, _settings(TOPIC, OFFSETS_TOPIC, (TOMBSTONES,)))
+        of_topic = _read(connection, config_resource(TOPIC, OFFSETS_TOPIC, (TOMBSTONES,)))
     minutes, intervals_ms = (
         [int(values[name]) for values in found if name in values] for name in OF_EXPIRY
     )
@@ -70,7 +70,8 @@ def read_expiry_settings(connection: Connection) -> ExpirySettings:
     )
 
 
-def _settings(kind: int, name: str, keys: Sequence[str]) -> Any:
+def config_resource(kind: int, name: str, keys: Sequence[str]) -> Any:
+    """Name some settings of a topic, broker or group, for `config_request`."""
     return DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=list(keys)
     )
@@ -79,11 +80,11 @@ def _settings(kind: int, name: str, keys: Sequence[str]) -> Any:
 def _read(connection: Connection, *resources: Any, to: int | None = None) -> dict[str, str]:
     # Brokers before 4.0 have no settings of groups, and this user may not see any.
     with suppress(BrokerRefused):
-        return _values(connection.send(_request(*resources), to=to))
+        return _values(connection.send(config_request(*resources), to=to))
     return {}
 
 
-def _request(*resources: Any) -> Any:
+def config_request(*resources: Any) -> Any:
     return DescribeConfigsRequest(
         resources=list(resources), include_synonyms=False, include_documentation=False
     )

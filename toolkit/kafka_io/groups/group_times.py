@@ -32,7 +32,7 @@ from toolkit.kafka_io.offsets_topic.partitions import (
     offsets_partitions,
     partition_of,
 )
-from toolkit.kafka_io.wire.fields import MalformedMessage
+from toolkit.kafka_io.wire.fields import MalformedMessage, string
 from toolkit.model import (
     Cluster,
     Commit,
@@ -65,7 +65,7 @@ class GroupTimes:
 
     def partitions(self, group_id: str) -> set[TopicPartition]:
         """Return the partitions that a group has committed."""
-        start = KEY_TYPE + _text(group_id)
+        start = KEY_TYPE + string(group_id)
         found = set()
         for key in self.commits.get(group_id, ()):
             with suppress(MalformedMessage):  # which no client of now can have committed
@@ -173,11 +173,9 @@ def _empty_since(own: Mapping[bytes, GroupMetadataRecord]) -> datetime | None:
         is_empty = MEMBERS.isdisjoint(kinds[key] for key in live)
         return from_ms(max(record.written_ms for record in own.values())) if is_empty else None
     try:
-        group = decode_classic_group(own[newest].value or b"")
+        return from_ms(decode_classic_group(own[newest].value or b"").empty_since_ms)
     except MalformedMessage:
         return None
-    # A group that never had a member was never left by the last one.
-    return from_ms(group.changed_ms) if group.protocol_type and not group.members else None
 
 
 def with_commit_times(commits: Sequence[Commit], times: GroupTimes) -> CommitColumns:
@@ -201,14 +199,9 @@ def _values(
     """Yield each block of commits, and the value that the topic has for each of them."""
     for block in commits.blocks:
         if known := times.commits.get(block.group_id):
-            topic = _text(block.topic)
+            topic = string(block.topic)
             numbers = commits.partitions[block.places.start : block.places.stop]
             yield block, [known.get(topic + NUMBER.pack(number)) for number in numbers]
-
-
-def _text(text: str) -> bytes:
-    data = text.encode("utf-8", "surrogatepass")
-    return len(data).to_bytes(2, "big") + data
 
 
 def commits_in_doubt(

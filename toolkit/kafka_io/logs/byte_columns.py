@@ -26,7 +26,6 @@ class ByteColumn(NamedTuple):
 
     @property
     def lengths(self) -> Numbers:
-        """The number of bytes in each row."""
         return self.ends - self.starts
 
     def int_at(self, position: Numbers, size: int) -> Numbers:

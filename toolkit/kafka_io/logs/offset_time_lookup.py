@@ -34,6 +34,8 @@ Times = NDArray[np.int64]  # ms since 1970, or offsets
 
 YOUNGEST = -3  # ListOffsets: the record with the highest time (KIP-734)
 NO_OFFSET = -1  # ListOffsets: there is none
+# The time of a record is found within a second, or within a share of its age where that is more.
+WITHIN_S, WITHIN_SHARE = 1.0, 0.05
 BEGINNING = 1  # the earliest timestamp: producers that know no time send -1 or 0
 NOTHING = 2**63 - 1  # the offset where no record is as young as that
 LAST_TIME = 253_402_300_799_999  # the end of the calendar, in the year 9999
@@ -89,15 +91,15 @@ class TimeBounds(NamedTuple):
 class TimeGrid:
     """Grid of timestamps; an offset located between two neighbours is dated precisely enough."""
 
-    def __init__(self, now: int, *, within_s: float, within_share: float) -> None:
+    def __init__(self, now: int) -> None:
         """Cut the time before `now`: finely near it, coarser the older it gets."""
-        step, ratio = 2 * within_s * 1000, 1 + 2 * within_share
-        even = int(np.ceil(1 / (2 * within_share)))
+        step, ratio = 2 * WITHIN_S * 1000, 1 + 2 * WITHIN_SHARE
+        even = int(np.ceil(1 / (2 * WITHIN_SHARE)))
         older = max(0, int(np.log(max(now, 1) / (step * even)) / np.log(ratio)) + 1)
         ages = np.concatenate(
             (step * np.arange(even), step * even * ratio ** np.arange(older + 1, dtype=float))
         )
-        self.now, self.within_s, self.within_share = now, within_s, within_share
+        self.now = now
         times = now - np.round(ages[ages <= now]).astype(np.int64)
         self.times: Times = np.unique(times)
 
@@ -153,7 +155,7 @@ class TimeGrid:
         return dict(zip(offsets[wide].tolist(), off[wide].tolist(), strict=True))
 
     def _is_wide(self, found: TimeBounds) -> NDArray[np.bool_]:
-        enough = np.maximum(self.within_s * 1000, self.within_share * (self.now - found.low))
+        enough = np.maximum(WITHIN_S * 1000, WITHIN_SHARE * (self.now - found.low))
         return np.asarray(self._off(found) > 2 * enough)
 
     def _off(self, found: TimeBounds) -> NDArray[np.float64]:
@@ -226,17 +228,14 @@ class TimeSearch:
 @dataclass(frozen=True, slots=True)
 class TimeLookup:
     """
-    What to find out, how precisely, and in how many rounds at most.
+    What to find out, and in how many rounds at most.
 
-    `at`: instants whose first record at or after is looked up in every log. Times of records are
-    found within some seconds, or within a share of their age where that is more.
+    `at`: instants whose first record at or after is looked up in every log.
     """
 
     now: datetime
     at: tuple[datetime, ...] = ()
     rounds: int = 20
-    within_s: float = 1.0
-    within_share: float = 0.05
 
 
 class LogTime(NamedTuple):
@@ -289,9 +288,7 @@ def read_log_times(
         for partition, log in logs.items()
         if log.log_start is not None and log.log_end is not None
     }
-    grid = TimeGrid(
-        to_ms(look_up.now), within_s=look_up.within_s, within_share=look_up.within_share
-    )
+    grid = TimeGrid(to_ms(look_up.now))
     lookup = _LookupRounds(connection, searches)
     while lookup.rounds < look_up.rounds and (unfinished := lookup.ask()):
         for search in unfinished:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice, zip_longest
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,11 +32,6 @@ RecordPosition = tuple[TopicPartition, int]
 MOST = 500
 # A broker looks at all partitions of a fetch for each answer, though one large batch may fill it.
 PARTITIONS_AT_ONCE = 100
-
-
-class _FoundRecord(NamedTuple):
-    offset: int
-    at_ms: int
 
 
 def read_record_times(
@@ -74,40 +68,14 @@ def read_first_records(
     `committed`, aborted records and those of open transactions are no records.
     """
     isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
-    return {
-        position: FirstRecord(found=False)
-        if record is None
-        else FirstRecord(found=True, at=_time_of(record), offset=record.offset)
-        for position, record in _read_first(cluster, positions, most, isolation)
-    }
-
-
-@described_once()
-def read_first_committed(
-    cluster: Cluster, positions: Collection[RecordPosition], *, most: int = MOST
-) -> dict[RecordPosition, int | None]:
-    """
-    Return the offset of the first committed record at or after each offset; None: there is none.
-
-    Aborted records and those of open transactions count for nothing. Keys are missing, and errors
-    are raised, as by `read_record_times`.
-    """
-    return {
-        position: None if record is None else record.offset
-        for position, record in _read_first(cluster, positions, most, READ_COMMITTED)
-    }
-
-
-def _read_first(
-    cluster: Cluster, requested: Collection[RecordPosition], most: int, isolation: int
-) -> Iterator[tuple[RecordPosition, _FoundRecord | None]]:
-    chosen = list(islice(dict.fromkeys(requested), most))
+    chosen = list(islice(dict.fromkeys(positions), most))
+    found: dict[RecordPosition, FirstRecord] = {}
     with connected(cluster) as connection:
         logs, _ = read_log_offsets(connection, {partition for partition, _ in chosen})
         edges = {
             partition: (log.log_start, end)
             for partition, log in logs.items()
-            if (end := log.last_stable if isolation == READ_COMMITTED else log.log_end) is not None
+            if (end := log.last_stable if committed else log.log_end) is not None
             and log.log_start is not None
         }
         for offsets in _rounds(one for one in chosen if one[0] in edges):
@@ -115,7 +83,21 @@ def _read_first(
                 p: range(max(offset, edges[p][0]), edges[p][1]) for p, offset in offsets.items()
             }
             for partition, record in _first_of_each(connection, spans, isolation).items():
-                yield (partition, offsets[partition]), record
+                found[partition, offsets[partition]] = record
+    return found
+
+
+def read_first_committed(
+    cluster: Cluster, positions: Collection[RecordPosition]
+) -> dict[RecordPosition, int | None]:
+    """
+    Return the offset of the first committed record at or after each offset; None: there is none.
+
+    Aborted records and those of open transactions count for nothing. Keys are missing, and errors
+    are raised, as by `read_record_times`.
+    """
+    found = read_first_records(cluster, positions, committed=True)
+    return {position: first.offset for position, first in found.items()}
 
 
 def _rounds(positions: Iterable[RecordPosition]) -> Iterator[dict[TopicPartition, int]]:
@@ -131,11 +113,10 @@ def _rounds(positions: Iterable[RecordPosition]) -> Iterator[dict[TopicPartition
 
 def _first_of_each(
     connection: Connection, spans: Mapping[TopicPartition, range], isolation: int
-) -> dict[TopicPartition, _FoundRecord | None]:
-    """Return the first record of each range, None where there is none; unread ones are missing."""
-    found: dict[TopicPartition, _FoundRecord | None] = {
-        partition: None for partition, span in spans.items() if not span
-    }
+) -> dict[TopicPartition, FirstRecord]:
+    """Return the first record of each range; unread ones are missing."""
+    nothing = FirstRecord(found=False)
+    found = {partition: nothing for partition, span in spans.items() if not span}
     reading = LogReading(connection, spans, isolation, at_most_bytes=ONE_BATCH_BYTES)
     for fetched in reading.found():
         partition = fetched.partition
@@ -147,21 +128,19 @@ def _first_of_each(
             reading.skip(partition)
             continue
         if record or fetched.batches.last_offset + 1 >= spans[partition].stop:
-            found[partition] = record
+            found[partition] = record or nothing
             reading.skip(partition)
     return found
 
 
-def _first_within(fetched: Fetched, span: range) -> _FoundRecord | None:
+def _first_within(fetched: Fetched, span: range) -> FirstRecord | None:
     batches = batches_of(fetched.batches).committed(fetched.aborted)
     may_have_it = (batches.last_offsets >= span.start) & (batches.base_offsets < span.stop)
     for row in np.flatnonzero(may_have_it):
         records = records_of(0, batches.only([row]))
         (inside,) = np.nonzero((records.offsets >= span.start) & (records.offsets < span.stop))
         if len(inside):
-            return _FoundRecord(int(records.offsets[inside[0]]), int(records.written_ms[inside[0]]))
+            offset, at_ms = (int(of[inside[0]]) for of in (records.offsets, records.written_ms))
+            at = from_ms(at_ms) if at_ms >= BEGINNING else None
+            return FirstRecord(found=True, at=at, offset=offset)
     return None
-
-
-def _time_of(record: _FoundRecord) -> datetime | None:
-    return from_ms(record.at_ms) if record.at_ms >= BEGINNING else None

@@ -47,18 +47,12 @@ class GroupChannel:
     """A connection of offsetbook's members to a group's coordinator, for a `with` statement."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        group_id: str,
-        *,
-        client_id: str = HOLDER_CLIENT_ID,
-        check: Callable[[], None] = lambda: None,
+        self, cluster: Cluster, group_id: str, *, check: Callable[[], None] = lambda: None
     ) -> None:
         """Connect when first used; `check` is called while waiting, and what it raises ends it."""
         self.group_id = group_id
         self.check = check
         self._cluster = cluster
-        self._client_id = client_id
         self._open = ExitStack()
         self._talk: Connection | None = None
         self._join: Connection | None = None
@@ -159,18 +153,18 @@ class GroupChannel:
             responses = [connection.send(message) for message in messages]
             return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
         node_id = self._find(connection)
+        timeout_s = LONGEST_WAIT_S if waits else None
         try:
-            responses = connection.send_together(
-                messages,
-                to=node_id,
-                timeout_s=LONGEST_WAIT_S if waits else None,
-                meanwhile=self._while_waiting(requests),
-            )
+            pending = [
+                connection.send_ahead(message, to=node_id, timeout_s=timeout_s)
+                for message in messages
+            ]
+            wait_for(pending, self._while_waiting(requests))
         except BaseException:
             if waits:  # what was left waiting would keep the next one waiting
                 self.disconnect()
             raise
-        return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
+        return tuple(r.read(a.result()) for r, a in zip(requests, pending, strict=True))
 
     def _while_waiting(
         self, requests: Sequence[MemberRequest[MemberResponse]]
@@ -194,7 +188,7 @@ class GroupChannel:
         return self._talk
 
     def _connect(self) -> Connection:
-        return self._open.enter_context(Connection(self._cluster, client_id=self._client_id))
+        return self._open.enter_context(Connection(self._cluster, client_id=HOLDER_CLIENT_ID))
 
     def _find(self, connection: Connection) -> int:
         if self._coordinator is None:

@@ -37,7 +37,6 @@ class JoinResult:
 
     @property
     def leads(self) -> bool:
-        """Whether this member is the leader."""
         return self.leader == self.member_id
 
 
@@ -138,7 +137,6 @@ class LeaveResult:
     members: Mapping[str, int] = field(default_factory=dict)
 
     def error_of(self, member_id: str) -> int:
-        """Return the error of one member."""
         return self.error or self.members.get(member_id, ErrorCode.NONE)
 
 

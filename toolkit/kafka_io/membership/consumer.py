@@ -48,6 +48,7 @@ class ConsumerHeartbeat(MemberRequest[ConsumerHeartbeatResult]):
     topics: tuple[str, ...] | None = None
     assignor: str | None = None
     rack_id: str | None = None  # free text that the description of the group shows
+    instance_id: str | None = None  # of a static member that joins; later none is needed
 
     def build(self, group_id: str) -> Any:
         """Return the protocol message; a joining member must say everything."""
@@ -58,6 +59,7 @@ class ConsumerHeartbeat(MemberRequest[ConsumerHeartbeatResult]):
             group_id=group_id,
             member_id=self.member_id,
             member_epoch=self.epoch,
+            instance_id=self.instance_id,
             rack_id=self.rack_id,
             rebalance_timeout_ms=LONGEST_REBALANCE_MS if joins else -1,
             subscribed_topic_names=None if self.topics is None else list(self.topics),
@@ -178,15 +180,3 @@ def _by_topic(partitions: Iterable[IdPartition]) -> dict[UUID, list[int]]:
     for topic_id, number in sorted(partitions):
         by_topic[topic_id].append(number)
     return by_topic
-
-
-@dataclass(frozen=True, slots=True)
-class StaticHeartbeat(ConsumerHeartbeat):
-    """Join as a static member; later heartbeats, and leaving for good, need no instance id."""
-
-    instance_id: str = ""
-
-    def build(self, group_id: str) -> Any:
-        message = ConsumerHeartbeat.build(self, group_id)
-        message.instance_id = self.instance_id
-        return message

@@ -1,4 +1,4 @@
-"""Requests for group configuration and topic lists, to any broker."""
+"""Requests that read and change the configuration of a group, to any broker."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.kafka_io.membership.request import MemberRequest
-from toolkit.kafka_io.membership.topics_and_commits import TOPIC_IDS_VERSION, Topic, TopicsFound
+from toolkit.kafka_io.groups.group_settings import GROUP, config_request, config_resource
+from toolkit.kafka_io.membership.request import ErrorCodeResult, MemberRequest
 
 SESSION_TIMEOUT_MS = "consumer.session.timeout.ms"
 ASSIGNMENT_INTERVAL_MS = "consumer.assignment.interval.ms"
 STREAMS_DELAY_MS = "streams.initial.rebalance.delay.ms"
 
-GROUP_RESOURCE = 32
 SET_FOR_THE_GROUP = 8  # the source of a value; others are defaults of some kind
 SET, DELETE = 0, 1
 
@@ -41,14 +39,7 @@ class FetchGroupConfig(MemberRequest[ConfigFound]):
     to_any = True
 
     def build(self, group_id: str) -> Any:
-        resource = DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=GROUP_RESOURCE,
-            resource_name=group_id,
-            configuration_keys=list(self.names),
-        )
-        return DescribeConfigsRequest(
-            resources=[resource], include_synonyms=False, include_documentation=False
-        )
+        return config_request(config_resource(GROUP, group_id, self.names))
 
     def read(self, response: Any) -> ConfigFound:
         (found,) = response.results
@@ -65,15 +56,7 @@ class FetchGroupConfig(MemberRequest[ConfigFound]):
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigChanged:
-    """Whether a setting was changed."""
-
-    error: int
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeConfig(MemberRequest[ConfigChanged]):
+class ChangeConfig(MemberRequest[ErrorCodeResult]):
     """Set one setting of the group, or, with None, have it follow the cluster's default again."""
 
     name: str
@@ -89,39 +72,13 @@ class ChangeConfig(MemberRequest[ConfigChanged]):
             value=self.value,
         )
         return IncrementalAlterConfigsRequest(
-            resources=[
-                resource(resource_type=GROUP_RESOURCE, resource_name=group_id, configs=[change])
-            ],
+            resources=[resource(resource_type=GROUP, resource_name=group_id, configs=[change])],
             validate_only=False,
         )
 
-    def read(self, response: Any) -> ConfigChanged:
+    def read(self, response: Any) -> ErrorCodeResult:
         (done,) = response.responses
-        if done.error_code != ErrorCode.NONE:
-            return ConfigChanged(
-                done.error_code, reason(done.error_code, "AlterConfigs", done.error_message)
-            )
-        return ConfigChanged(ErrorCode.NONE)
-
-
-@dataclass(frozen=True, slots=True)
-class FetchAllTopics(MemberRequest[TopicsFound]):
-    """Request every topic that this user may see, without Kafka's internal topics."""
-
-    to_any = True
-
-    def build(self, _group_id: str) -> Any:
-        return MetadataRequest(
-            topics=None, allow_auto_topic_creation=False, min_version=TOPIC_IDS_VERSION
-        )
-
-    def read(self, response: Any) -> TopicsFound:
-        """Return the topics without an error."""
-        return TopicsFound(
-            ErrorCode.NONE,
-            {
-                topic.name: Topic(topic.topic_id, len(topic.partitions))
-                for topic in response.topics
-                if topic.error_code == ErrorCode.NONE and not topic.is_internal
-            },
-        )
+        if done.error_code == ErrorCode.NONE:
+            return ErrorCodeResult(ErrorCode.NONE)
+        why = reason(done.error_code, "AlterConfigs", done.error_message)
+        return ErrorCodeResult(done.error_code, why)

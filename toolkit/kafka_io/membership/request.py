@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-
 
 class MemberResponse(Protocol):
     """What was heard: `error` is the broker's code, 0 where all is well."""
@@ -35,11 +33,7 @@ class MemberRequest(Protocol[AnswerT_co]):
 
 @dataclass(frozen=True, slots=True)
 class ErrorCodeResult:
-    """An answer that is an error code and nothing else; 0 where all is well."""
+    """A response that is an error code and nothing else, and what it means where that is used."""
 
-    error: int = ErrorCode.NONE
-
-    @property
-    def why(self) -> str:
-        """The code in words; "" where all is well."""
-        return "" if self.error == ErrorCode.NONE else reason(self.error, "Read")
+    error: int
+    why: str = ""

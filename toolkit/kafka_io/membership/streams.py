@@ -15,12 +15,11 @@ from typing import Any
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.groups.subscriptions import read_by, source_topics
+from toolkit.kafka_io.membership.consumer import JOIN_EPOCH
 from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from toolkit.model import TopicPartition
 
-LEAVE_EPOCH = -1
-JOIN_EPOCH = 0
 # How long the coordinator waits for a member to revoke a task; offsetbook's has none.
 REBALANCE_TIMEOUT_MS = 45_000
 
@@ -95,7 +94,12 @@ class StreamsHeartbeatResult:
 
 @dataclass(frozen=True, slots=True)
 class StreamsHeartbeat(MemberRequest[StreamsHeartbeatResult]):
-    """Stay in the group, or, with a topology, join it; a description shows the rack id."""
+    """
+    Stay in the group, with a topology join it, and with epoch -1 leave it.
+
+    It can also remove another member: a coordinator does not check who sends it. A description
+    shows the rack id.
+    """
 
     member_id: str
     epoch: int = JOIN_EPOCH
@@ -122,32 +126,10 @@ class StreamsHeartbeat(MemberRequest[StreamsHeartbeatResult]):
         )
 
     def read(self, response: Any) -> StreamsHeartbeatResult:
-        return _heartbeat_result(response)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaveStreams(MemberRequest[StreamsHeartbeatResult]):
-    """Leave, or remove another member: a coordinator does not check who sends it."""
-
-    member_id: str
-
-    def build(self, group_id: str) -> Any:
-        return StreamsGroupHeartbeatRequest(
-            group_id=group_id,
-            member_id=self.member_id,
-            member_epoch=LEAVE_EPOCH,
-            endpoint_information_epoch=-1,
-        )
-
-    def read(self, response: Any) -> StreamsHeartbeatResult:
-        return _heartbeat_result(response)
-
-
-def _heartbeat_result(response: Any) -> StreamsHeartbeatResult:
-    code = response.error_code
-    if code != ErrorCode.NONE:
-        return StreamsHeartbeatResult(code, reason(code, "Read", response.error_message))
-    return StreamsHeartbeatResult(code, epoch=response.member_epoch)
+        code = response.error_code
+        if code != ErrorCode.NONE:
+            return StreamsHeartbeatResult(code, reason(code, "Read", response.error_message))
+        return StreamsHeartbeatResult(code, epoch=response.member_epoch)
 
 
 def possible_topologies(described: Any) -> Iterator[Any]:

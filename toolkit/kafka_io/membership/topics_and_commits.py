@@ -38,16 +38,18 @@ class TopicsFound:
 
 @dataclass(frozen=True, slots=True)
 class FetchTopics(MemberRequest[TopicsFound]):
-    """Ask for the ids and partition counts of topics; any broker knows."""
+    """Ask for the ids and partition counts of topics, or of all but Kafka's internal ones."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None = None
 
     to_any = True
 
     def build(self, _group_id: str) -> Any:
         topic = MetadataRequest.MetadataRequestTopic
         return MetadataRequest(
-            topics=[topic(name=name, topic_id=None) for name in self.names],
+            topics=None
+            if self.names is None
+            else [topic(name=name, topic_id=None) for name in self.names],
             allow_auto_topic_creation=False,
             min_version=TOPIC_IDS_VERSION,
         )
@@ -60,6 +62,7 @@ class FetchTopics(MemberRequest[TopicsFound]):
                 topic.name: Topic(topic.topic_id, len(topic.partitions))
                 for topic in response.topics
                 if topic.error_code == ErrorCode.NONE
+                and not (self.names is None and topic.is_internal)
             },
             {
                 topic.name: reason(topic.error_code, "Describe")

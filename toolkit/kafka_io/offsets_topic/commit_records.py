@@ -16,14 +16,10 @@ from __future__ import annotations
 
 import struct
 from base64 import urlsafe_b64encode
-from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from toolkit.kafka_io.client.timestamps import from_ms
-from toolkit.kafka_io.offsets_topic.partitions import (
-    OFFSET_COMMIT_TYPES,
-)
+from toolkit.kafka_io.offsets_topic.partitions import OFFSET_COMMIT_TYPES
 from toolkit.kafka_io.wire.fields import FieldReader, MalformedMessage
 
 NEWEST_VERSION, FLEXIBLE_VERSION = 4, 4
@@ -60,11 +56,6 @@ class CommitValue(NamedTuple):
     commit_time_ms: int
     expire_time_ms: int | None = None
     topic_id: str | None = None  # as Kafka's tools write it
-
-    @property
-    def committed_at(self) -> datetime | None:
-        """When it was committed; None for a time beyond the calendar: old clients may choose it."""
-        return from_ms(self.commit_time_ms)
 
 
 def decode_commit_key(key: bytes) -> CommitKey:

@@ -23,20 +23,22 @@ class GroupKey(NamedTuple):
     member: str | None
 
 
-class ClassicMemberRecord(NamedTuple):
-    """A member in a classic group's record."""
-
-    member_id: str
-    subscription: bytes
-
-
 class ClassicGroup(NamedTuple):
-    """GroupMetadataValue; the times of versions 0 and 1 are not known (-1)."""
+    """
+    GroupMetadataValue; the times of versions 0 and 1 are not known (-1).
+
+    `subscriptions` has one entry for each member.
+    """
 
     protocol_type: str
     generation: int
     changed_ms: int  # currentStateTimestamp
-    members: tuple[ClassicMemberRecord, ...]
+    subscriptions: tuple[bytes, ...]
+
+    @property
+    def empty_since_ms(self) -> int:
+        """When the last member left; -1 if there is one, or never was one, or it is not known."""
+        return self.changed_ms if self.protocol_type and not self.subscriptions else -1
 
 
 class ConsumerMemberRecord(NamedTuple):
@@ -87,8 +89,8 @@ def decode_classic_group(value: bytes) -> ClassicGroup:
     fields = FieldReader(value, "classic group value")
     version = fields.version(NEWEST_CLASSIC, flexible_from=FLEXIBLE_CLASSIC)
 
-    def member() -> ClassicMemberRecord:
-        member_id = fields.text()
+    def subscription_of_member() -> bytes:
+        fields.text()  # member id
         if version >= 3:
             fields.nullable_text()  # the instance id
         fields.text()  # client id
@@ -99,16 +101,16 @@ def decode_classic_group(value: bytes) -> ClassicGroup:
         subscription = fields.blob()
         fields.blob()  # the assignment
         fields.tags()
-        return ClassicMemberRecord(member_id, subscription)
+        return subscription
 
     protocol_type, generation = fields.text(), fields.int32()
     fields.nullable_text()  # the protocol
     fields.nullable_text()  # the leader
     changed_ms = fields.int64() if version >= 2 else -1
-    members = tuple(fields.list_of(member))
+    subscriptions = tuple(fields.list_of(subscription_of_member))
     fields.tags()
     fields.end()
-    return ClassicGroup(protocol_type, generation, changed_ms, members)
+    return ClassicGroup(protocol_type, generation, changed_ms, subscriptions)
 
 
 def generation_of(value: bytes) -> int | None:

@@ -72,7 +72,6 @@ class _LatestColumns(NamedTuple):
 
 
 def latest_of(chunk: Chunk) -> pa.Table:
-    """Return the LATEST of some records."""
     records, commits, decoded = chunk.records, chunk.commits, chunk.commits.decoded
     is_commit, times_ms = chunk.is_commit, _calendar(chunk.commits.times_ms)
     rows = _LatestColumns(
@@ -117,7 +116,6 @@ def drop_tombstones(latest: pa.Table, *, before: datetime) -> pa.Table:
 
 
 def empty_latest() -> pa.Table:
-    """Return the LATEST of nothing."""
     return LATEST.empty_table()
 
 

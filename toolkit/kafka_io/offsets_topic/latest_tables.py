@@ -31,7 +31,7 @@ from toolkit.kafka_io.offsets_topic.group_records import (
     decode_streams_group,
     decode_topology,
 )
-from toolkit.kafka_io.offsets_topic.latest_records import TIME, record_types, times
+from toolkit.kafka_io.offsets_topic.latest_records import TIME, greatest, record_types, times
 from toolkit.kafka_io.offsets_topic.partitions import (
     CLASSIC_GROUP,
     CONSUMER_CURRENT,
@@ -152,8 +152,7 @@ def _superseded(latest: pa.Table, commits: Any) -> Any:
     rest = keys.parts(keys.starts + 2, keys.ends, commits)
     codes = rest.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     offsets = latest["record_offset"].to_numpy()
-    newest = np.full(codes.max() + 1, -1)
-    np.maximum.at(newest, codes[commits], offsets[commits])
+    newest = greatest(codes[commits], offsets[commits], codes.max() + 1, at_least=-1)
     return commits & (offsets < newest[codes])
 
 
@@ -264,13 +263,13 @@ def _classic(group: _GroupRecords) -> _GroupDescription:
         return _GroupDescription(0, GroupState.UNKNOWN, empty_ms=-1)
     read = []
     if found.protocol_type == "consumer":
-        read = [from_classic_metadata(member.subscription) for member in found.members]
+        read = [from_classic_metadata(one) for one in found.subscriptions]
     return _GroupDescription(
-        len(found.members),
-        GroupState.STABLE if found.members else GroupState.EMPTY,
+        len(found.subscriptions),
+        GroupState.STABLE if found.subscriptions else GroupState.EMPTY,
         found.generation,
         found.protocol_type or None,
-        found.changed_ms if found.protocol_type else -1,
+        found.empty_since_ms,
         {topic for one in read for topic in one.topics},
         next((one.unreadable for one in read if one.unreadable), ""),
     )

@@ -42,12 +42,18 @@ KNOWN_TYPES = OFFSET_COMMIT_TYPES | TYPE_OF_GROUP.keys()
 TARGET_TYPES = frozenset({CONSUMER_TARGET, SHARE_TARGET, STREAMS_TARGET})
 
 
-def partition_of(group_id: str, partitions: int) -> int:
-    """Return the partition of the offsets topic that holds a group: Java's String.hashCode, abs."""
-    data = group_id.encode("utf-16-be", "surrogatepass")
+def java_hash(text: str) -> int:
+    """Return Java's String.hashCode, as a number without a sign."""
+    data = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for unit in struct.unpack(f">{len(data) // 2}H", data):
         code = (31 * code + unit) & 0xFFFFFFFF
+    return code
+
+
+def partition_of(group_id: str, partitions: int) -> int:
+    """Return the partition of the offsets topic that holds a group."""
+    code = java_hash(group_id)
     signed = code - 2**32 if code >= 2**31 else code
     # Java's abs of the smallest integer is negative, which Kafka turns into 0.
     return (0 if signed == -(2**31) else abs(signed)) % partitions

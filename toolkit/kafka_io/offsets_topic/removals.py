@@ -150,10 +150,7 @@ def _removals(
 
 def _empty_since(value: bytes | None) -> int:
     """Return since when a classic group is Empty by its newest record, in ms."""
-    if value is None:
-        return NOT_KNOWN
     try:
-        group = decode_classic_group(value)
+        return NOT_KNOWN if value is None else decode_classic_group(value).empty_since_ms
     except MalformedMessage:
         return NOT_KNOWN
-    return NOT_KNOWN if group.members or not group.protocol_type else group.changed_ms

@@ -184,7 +184,7 @@ def int64(number: int) -> bytes:
 
 
 def string(text: str) -> bytes:
-    data = text.encode()
+    data = text.encode("utf-8", "surrogatepass")
     return int16(len(data)) + data
 
 

@@ -93,19 +93,15 @@ class CommitOfIdleGroup(OffsetCommitRequest, init=False):
         return int32(len(data)) + data if framed else data
 
 
-class OffsetCommitColumns:
-    """The class of the answer, as the client's protocol asks for one."""
+class OffsetCommitColumns(FieldReader):
+    """Reads the response, as the client's protocol asks of the class of one."""
 
     parse_header = OffsetCommitResponse[NEWEST].parse_header
 
-    @staticmethod
-    def decode(data: Any) -> CommittedOffsets:
+    @classmethod
+    def decode(cls, data: Any) -> CommittedOffsets:
         """Return the response; raises MalformedMessage for bytes that are none."""
-        return _CommitReader(data.read(), "OffsetCommit response", flexible=True).offsets()
-
-
-class _CommitReader(FieldReader):
-    """Reads the fields of the answer."""
+        return cls(data.read(), "OffsetCommit response", flexible=True).offsets()
 
     def offsets(self) -> CommittedOffsets:
         self.int32()  # throttled for
@@ -179,19 +175,15 @@ class OffsetFetchOfGroups(OffsetFetchRequest, init=False):
     header_class = _OffsetFetchHeader
 
 
-class OffsetFetchColumns:
-    """The class of the answer, as the client's protocol asks for one."""
+class OffsetFetchColumns(FieldReader):
+    """Reads the response, as the client's protocol asks of the class of one."""
 
     parse_header = OffsetFetchResponse[VERSION].parse_header
 
-    @staticmethod
-    def decode(data: Any) -> FetchedOffsets:
+    @classmethod
+    def decode(cls, data: Any) -> FetchedOffsets:
         """Return the response; raises MalformedMessage for bytes that are none."""
-        return _FetchReader(data.read(), "OffsetFetch response", flexible=True).offsets()
-
-
-class _FetchReader(FieldReader):
-    """Reads the fields of the answer."""
+        return cls(data.read(), "OffsetFetch response", flexible=True).offsets()
 
     def offsets(self) -> FetchedOffsets:
         found = FetchedOffsets(self.int32(), self.list_of(self.group))

@@ -90,17 +90,7 @@ class GroupWriter:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._coordinators: dict[str, int] = {}
         self._in_doubt: set[str] = set()  # groups of which a request may still take effect
-
-    def look_up(self, group_ids: Iterable[str], *, refresh: bool = False) -> list[Coordinator]:
-        """Find the coordinators of many groups at once; those not found are looked up later."""
-        wanted = [*dict.fromkeys(group_ids)]
-        looked_up = find_coordinators(self._connection, wanted, refresh=refresh)
-        for found in looked_up:
-            if found.error_code == ErrorCode.NONE:
-                self._coordinators[found.group_id] = found.node_id
-        return looked_up
 
     def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
@@ -113,12 +103,14 @@ class GroupWriter:
         """
         Commit offsets of many groups as `commit` does, and return what was answered.
 
-        A group is left out if nothing was sent to its coordinator, or if the request is to be
-        repeated: use `commit` for it. After an error, the request may still take effect.
+        A group is left out if its coordinator was not looked up or nothing was sent to it, or if
+        the request is to be repeated: use `commit` for it. After an error, the request may still
+        take effect.
         """
         asks = defaultdict(list)
         for group_id, positions in by_group.items():
-            node_id, parts = self._coordinators.get(group_id), list(_chunks(group_id, positions))
+            node_id = self._connection.coordinators.get(group_id)
+            parts = list(_chunks(group_id, positions))
             if node_id is not None and len(parts) == 1:
                 request = CommitOfIdleGroup(group_id, parts[0])
                 asks[node_id].append(TaggedRequest(group_id, request))
@@ -244,14 +236,12 @@ class GroupWriter:
                 code = self._noted(group_id, code_of(answer))
                 if code not in SEND_AGAIN or time.monotonic() >= give_up_at:
                     return answer
-            self._coordinators.pop(group_id, None)
+            self._connection.coordinators.pop(group_id, None)
             time.sleep(RETRY_PAUSE_S)
 
     def _find(self, group_id: str) -> Coordinator:
-        if (node_id := self._coordinators.get(group_id)) is not None:
-            return Coordinator(group_id, node_id)
         left_out = Coordinator(group_id, -1, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return next(iter(self.look_up([group_id], refresh=True)), left_out)
+        return next(iter(find_coordinators(self._connection, [group_id])), left_out)
 
     def _noted(self, group_id: str, code: int) -> int:
         """Return the code of an answer, after noting whether the request may still take effect."""
@@ -267,9 +257,10 @@ class GroupWriter:
 
     def _has_moved(self, group_id: str, node_id: int) -> bool:
         """Look for a group's coordinator again, and return whether it is another one now."""
-        self._coordinators.pop(group_id, None)
-        self.look_up([group_id], refresh=True)
-        return self._coordinators.get(group_id, node_id) != node_id
+        coordinators = self._connection.coordinators
+        coordinators.pop(group_id, None)
+        find_coordinators(self._connection, [group_id])
+        return coordinators.get(group_id, node_id) != node_id
 
 
 def _doubted(result: WriteResult) -> WriteResult:
@@ -341,7 +332,6 @@ def _chunks(
 
 
 def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
-    """Return the request to delete offsets (KIP-496)."""
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
         by_topic[topic].append(number)

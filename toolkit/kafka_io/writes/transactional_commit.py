@@ -131,8 +131,7 @@ class OffsetsTransaction:
                 self.is_in_doubt |= code in MAY_TAKE_EFFECT
                 if code == ErrorCode.NONE:
                     return answer
-            later = is_worth_retrying(code) or code == ErrorCode.CONCURRENT_TRANSACTIONS
-            if not later or time.monotonic() > give_up_at:
+            if not is_worth_retrying(code) or time.monotonic() > give_up_at:
                 raise BrokerRefused(
                     f"{type(request).__name__.removesuffix('Request')} for group "
                     f"{shown_name(self._group_id)} "

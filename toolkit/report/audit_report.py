@@ -16,7 +16,7 @@ from toolkit.model.groups import names_meant
 from toolkit.model.plurals import counted
 from toolkit.model.rows import Kind, Rows
 from toolkit.plan import ChangeStatus, Position
-from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.frames.frame_of import frame_of
 from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
 from toolkit.report.notices import NoticeTone, show_notice
@@ -87,8 +87,7 @@ def run_rows(entries: Iterable[EntrySummary]) -> Rows:
 
 
 def runs_frame(entries: Iterable[EntrySummary]) -> pd.DataFrame:
-    counts = dict.fromkeys(("groups", "changes"), "int64")
-    return frame_of(run_rows(entries), {**counts, "at": UTC_TIME})
+    return frame_of(run_rows(entries), groups="int64", changes="int64")
 
 
 def change_rows(entries: Iterable[AuditEntry]) -> Rows:
@@ -115,8 +114,7 @@ def change_rows(entries: Iterable[AuditEntry]) -> Rows:
 
 def changes_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
     """Return `change_rows` as a frame; partition and offsets are Int64."""
-    offsets = dict.fromkeys(("partition", "before", "after", "read_back"), "Int64")
-    return frame_of(change_rows(entries), {**offsets, "at": UTC_TIME})
+    return frame_of(change_rows(entries))
 
 
 def _intent_cells(summary: EntrySummary) -> tuple[object, ...]:

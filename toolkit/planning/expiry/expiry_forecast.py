@@ -36,7 +36,7 @@ from toolkit.planning.expiry.expiry_rules import (
     retention_timers,
     rules_of,
 )
-from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.frames.frame_of import frame_of
 from toolkit.planning.frames.row_slices import Texts, assign_by_slices
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 
@@ -274,12 +274,12 @@ def last_expiry(
         for group in snapshot.groups
         if not group.is_live
     ]
-    facts = frame_of(Rows(IDLE_COLUMNS, idle), {"empty_since": UTC_TIME})
+    facts = frame_of(Rows(IDLE_COLUMNS, idle))
     chosen = [
         (commit.group_id, commit.topic, commit.partition, commit.expires_at)
         for commit in with_own_expiry(snapshot.commits)
     ]
-    own = frame_of(Rows(CHOSEN_COLUMNS, chosen), {"partition": "int64", "expire_at": UTC_TIME})
+    own = frame_of(Rows(CHOSEN_COLUMNS, chosen), partition="int64")
     offsets = (
         offsets_frame(snapshot)
         .merge(facts, on="group")

@@ -135,7 +135,7 @@ def findings_frame(findings: Iterable[Finding], *, cluster: str) -> pd.DataFrame
         (cluster, str(f.severity), f.rule, f.group_id, f.topic, f.partition, f.why)
         for f in findings
     ]
-    return frame_of(Rows(FINDING_COLUMNS, rows), {"partition": "Int64"})
+    return frame_of(Rows(FINDING_COLUMNS, rows))
 
 
 def _repeated(plan: Plan, names: Iterable[str]) -> list[str]:
@@ -182,7 +182,7 @@ def outcome_frame(outcome: Outcome | None) -> pd.DataFrame:
         for step in steps
         for cells in _outcome_cells(step)
     ]
-    return frame_of(Rows(OUTCOME_COLUMNS, rows), {"partition": "Int64", "read_back": "Int64"})
+    return frame_of(Rows(OUTCOME_COLUMNS, rows))
 
 
 def outcome_reasons(outcome: Outcome) -> list[str]:

@@ -21,7 +21,7 @@ from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.names import shown_name
 from toolkit.model.rows import Kind, Row, Rows
-from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.frames.frame_of import frame_of
 from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 
 if TYPE_CHECKING:
@@ -75,19 +75,16 @@ class Unsubscribed:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        whole = dict.fromkeys(("lag", "committed", "lost"), "Int64")
-        kinds = {"partition": "int64", "group_lag_share": "Float64", "deletable_now": "bool"}
-        return frame_of(self.offset_rows, {**whole, **kinds, "committed_at": UTC_TIME})
+        types = {"partition": "int64", "group_lag_share": "Float64", "deletable_now": "bool"}
+        return frame_of(self.offset_rows, **types)
 
     @cached_property
     def by_group(self) -> pd.DataFrame:
-        counts = dict.fromkeys(("topics", "partitions"), "int64")
-        lags = dict.fromkeys(("unsubscribed_lag", "subscribed_lag"), "Int64")
-        return frame_of(self.group_rows, {**counts, **lags})
+        return frame_of(self.group_rows, topics="int64", partitions="int64")
 
     @cached_property
     def left_out(self) -> pd.DataFrame:
-        return frame_of(self.skipped, {"commits": "int64"})
+        return frame_of(self.skipped, commits="int64")
 
 
 def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsubscribed:

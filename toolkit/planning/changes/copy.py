@@ -407,8 +407,7 @@ def _candidates(commit: Commit, log: LogOffsets) -> Iterator[int]:
 def _dated(
     commit: Commit, log: LogOffsets, times: Mapping[tuple[TopicPartition, int], datetime]
 ) -> _Dated | None:
-    partition = TopicPartition(commit.topic, commit.partition)
     for offset in _candidates(commit, log):
-        if at := times.get((partition, offset)):
+        if at := times.get((commit.topic_partition, offset)):
             return _Dated(at, is_next=offset >= commit.offset)
     return None

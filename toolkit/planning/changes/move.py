@@ -242,12 +242,8 @@ def assume_held(snapshot: Snapshot, group_id: str) -> Snapshot:
 def _as_held(group: Group, snapshot: Snapshot) -> Group:
     if not group.is_live:
         return group
-    committed = {
-        TopicPartition(commit.topic, commit.partition)
-        for commit in snapshot.commits
-        if commit.group_id == group.group_id
-    }
-    missing = ({*snapshot.logs} | committed) - group.paused.keys()
+    committed = snapshot.commits_of(group.group_id)
+    missing = {*snapshot.logs, *committed} - group.paused.keys()
     holder = Member("", HOLDER_CLIENT_ID, "", Subscription(), holds=tuple(sorted(missing)))
     return replace(group, members=(*group.members, holder))
 

@@ -142,8 +142,7 @@ def _as_committed(
 def _by_group(saved: SavedOffsets) -> dict[str, dict[TopicPartition, Position]]:
     by_group: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
     for commit in saved.commits:
-        partition = TopicPartition(commit.topic, commit.partition)
-        by_group[commit.group_id][partition] = Position.of(commit)
+        by_group[commit.group_id][commit.topic_partition] = Position.of(commit)
     return by_group
 
 

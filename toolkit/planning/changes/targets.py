@@ -384,9 +384,7 @@ def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets
     """
     if any(problem.group_id == group_id and problem.hides_commits for problem in snapshot.problems):
         refuse_unread_commits(snapshot, group_id)
-    commits = {
-        TopicPartition(c.topic, c.partition): c for c in snapshot.commits if c.group_id == group_id
-    }
+    commits = snapshot.commits_of(group_id)
     if any(p.what is Unread.GROUP and p.group_id == group_id for p in snapshot.problems):
         raise snapshot.no_such_group(group_id)
     if not commits:

@@ -54,7 +54,7 @@ def diagnose_partitions(
     """
     frame = offsets_frame(second)
     frame = frame[frame["group"] == group_id].reset_index(drop=True)
-    before = _committed(first, group_id)
+    before = {place: one.offset for place, one in first.commits_of(group_id).items()}
     group = next((group for group in second.groups if group.group_id == group_id), None)
     apart_s = max(0.0, (second.taken_at - first.taken_at).total_seconds())
     owners = _moving_owners(frame, before)
@@ -119,14 +119,6 @@ def _moving_owners(frame: pd.DataFrame, before: Mapping[TopicPartition, int]) ->
         and (committed := _whole(row["committed"])) is not None
         and committed > before.get(TopicPartition(row["topic"], row["partition"]), committed)
     )
-
-
-def _committed(snapshot: Snapshot, group_id: str) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(commit.topic, commit.partition): commit.offset
-        for commit in snapshot.commits
-        if commit.group_id == group_id
-    }
 
 
 def _whole(value: Any) -> int | None:

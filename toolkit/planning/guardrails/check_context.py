@@ -137,7 +137,7 @@ class CheckContext:
     def pending(self) -> frozenset[tuple[str, TopicPartition]]:
         """What an open transaction is about to commit."""
         found = pending_of(self.facts.commits)
-        return frozenset((c.group_id, TopicPartition(c.topic, c.partition)) for c in found)
+        return frozenset((c.group_id, c.topic_partition) for c in found)
 
     @cached_property
     def earlier_topics(self) -> frozenset[tuple[str, TopicPartition]]:

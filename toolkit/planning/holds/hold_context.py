@@ -285,15 +285,11 @@ class HoldContext:
         if seconds <= 0 or not old or not new or old.log_end is None or new.log_end is None:
             return None
         written, read = new.log_end - old.log_end, 0
-        if (commit := self.commits.get(partition)) and partition in self._earlier_offsets:
-            read = commit.offset - self._earlier_offsets[partition]
+        if (commit := self.commits.get(partition)) and partition in self._earlier_commits:
+            read = commit.offset - self._earlier_commits[partition].offset
         return max(0, written, read) / seconds
 
     @cached_property
-    def _earlier_offsets(self) -> Mapping[TopicPartition, int]:
-        commits = self.hold_facts.earlier.commits if self.hold_facts.earlier else ()
-        return {
-            TopicPartition(c.topic, c.partition): c.offset
-            for c in commits
-            if c.group_id == self.group.group_id
-        }
+    def _earlier_commits(self) -> Mapping[TopicPartition, Commit]:
+        earlier = self.hold_facts.earlier
+        return earlier.commits_of(self.group.group_id) if earlier else {}

@@ -36,14 +36,12 @@ TOPIC = OffsetsTopicNow(
     topic_id="abc",
     partitions=50,
     delete_retention_ms=24 * HOUR_MS,
-    logs={7: LOG},
 )
 
 
 def planned(point: ResumePoint | None = POINT, log: OffsetsLog = LOG, **topic: Any) -> ReadPlan:
     """Return how partition 7 is read."""
-    now = replace(TOPIC, logs={7: log}, **topic)
-    return plan_reads({7: point} if point else {}, now)[7]
+    return plan_reads({7: point} if point else {}, replace(TOPIC, **topic), {7: log})[7]
 
 
 def test_reading_goes_on_where_it_ended() -> None:
@@ -94,7 +92,7 @@ def test_a_setting_that_was_raised_since_does_not_bring_tombstones_back() -> Non
 def test_partitions_are_planned_one_by_one() -> None:
     """One partition that must be read in full does not make the others."""
     logs = {7: LOG, 8: replace(LOG, leader_epoch=9), 9: LOG}
-    plans = plan_reads({7: POINT, 8: POINT}, replace(TOPIC, logs=logs))
+    plans = plan_reads({7: POINT, 8: POINT}, TOPIC, logs)
 
     assert {number: plan.start for number, plan in plans.items()} == {7: 70, 8: 10, 9: 10}
     assert [plan.why_full == "" for plan in plans.values()] == [True, False, False]

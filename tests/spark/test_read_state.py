@@ -42,7 +42,7 @@ from toolkit.spark.read_state import (
     plan_reads,
     state_rows,
 )
-from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo, StoredPartitions
+from toolkit.spark.read_tasks import LogTask, StoredPartitions
 
 pytestmark = [
     pytest.mark.slow("groups that commit until the log is cleaned"),
@@ -99,6 +99,14 @@ class Looked(NamedTuple):
 
     topic: OffsetsTopicNow
     logs: Mapping[int, LogOffsets]
+    epochs: Mapping[int, int]
+
+    @property
+    def offsets_logs(self) -> dict[int, OffsetsLog]:
+        return {
+            number: OffsetsLog(log.log_start or 0, log.last_stable or 0, self.epochs[number])
+            for number, log in self.logs.items()
+        }
 
 
 class Reading(NamedTuple):
@@ -131,22 +139,16 @@ def look(cluster: Cluster) -> Looked:
         (described,) = describe_topics(connection, [OFFSETS_TOPIC])
         retention_ms = read_expiry_settings(connection).delete_retention_ms
     epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
-    logs = {
-        number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs[number])
-        for number, log in topic.logs.items()
-    }
-    now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms, logs)
-    return Looked(now, topic.logs)
+    now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms)
+    return Looked(now, topic.logs, epochs)
 
 
 def tasks_of(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> list[LogTask]:
     """Return the tasks that read each partition from where it may go on, up to the end it had."""
-    topic = looked.topic
-    retention_ms, requested_at = topic.delete_retention_ms, topic.requested_at
-    info = OffsetsTopicInfo(cluster, topic.topic_id, topic.partitions, retention_ms, requested_at)
-    plans = plan_reads({number: one.point for number, one in kept.items()}, topic)
+    points = {number: one.point for number, one in kept.items()}
+    plans = plan_reads(points, looked.topic, looked.offsets_logs)
     return [
-        LogTask(info, n, looked.logs[n], topic.logs[n].leader_epoch, plan, kept.get(n))
+        LogTask(cluster, looked.topic, n, looked.logs[n], looked.epochs[n], plan, kept.get(n))
         for n, plan in plans.items()
     ]
 
@@ -599,7 +601,7 @@ def test_parts_that_do_not_meet_are_never_put_together(
     (row, block) = tasks_of(moving, looked, moved)[0].rows()
 
     assert "does not end at" in row["problem"]
-    assert looked.topic.logs[0].log_start == block["read_to"]["start"]
+    assert looked.logs[0].log_start == block["read_to"]["start"]
 
 
 def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(

@@ -76,13 +76,12 @@ class OffsetsLog:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsTopicNow:
-    """The offsets topic of one cluster now, with those of its partitions that can be read."""
+    """What all partitions of one cluster's offsets topic have in common now."""
 
     requested_at: datetime  # aware UTC, from before the request
     topic_id: str
     partitions: int
     delete_retention_ms: int | None  # the topic's delete.retention.ms; None: could not be read
-    logs: Mapping[int, OffsetsLog]
 
 
 class ReadPlan(NamedTuple):
@@ -92,15 +91,17 @@ class ReadPlan(NamedTuple):
     why_full: str
 
 
-def plan_reads(points: Mapping[int, ResumePoint], topic: OffsetsTopicNow) -> dict[int, ReadPlan]:
+def plan_reads(
+    points: Mapping[int, ResumePoint], topic: OffsetsTopicNow, logs: Mapping[int, OffsetsLog]
+) -> dict[int, ReadPlan]:
     """
     Say for each readable partition of one cluster's offsets topic where its reading begins.
 
-    `points` are those of that cluster, by partition. A partition is read from its beginning unless
-    all that `why_full` looks at is as it was.
+    `points` and `logs` are those of that cluster, by partition. A partition is read from its
+    beginning unless all that `why_full` looks at is as it was.
     """
     plans = {}
-    for number, log in topic.logs.items():
+    for number, log in logs.items():
         point = points.get(number)
         why = why_full(point, log, topic)
         start = log.log_start if why or point is None else point.next_offset

@@ -70,30 +70,16 @@ class NothingToRead:
 
 
 @dataclass(frozen=True)
-class OffsetsTopicInfo:
-    """What all partitions of one cluster's offsets topic have in common."""
-
-    cluster: Cluster
-    topic_id: str
-    partitions: int  # how many it has
-    delete_retention_ms: int | None
-    requested_at: datetime
-
-
-@dataclass(frozen=True)
 class LogTask:
     """Read one partition of one cluster's offsets topic."""
 
-    topic: OffsetsTopicInfo
+    cluster: Cluster
+    topic: OffsetsTopicNow
     number: int
     log: LogOffsets
     leader_epoch: int | None
     plan: ReadPlan
     stored: StoredPartition | None = None  # what was read before; the read continues from there
-
-    @property
-    def cluster(self) -> Cluster:
-        return self.topic.cluster
 
     @property
     def records(self) -> int:
@@ -256,24 +242,17 @@ def _log_tasks(connection: Connection, stored: StoredPartitions) -> list[ReadTas
     requested_at = datetime.now(UTC)
     topic = offsets_partitions(connection)
     (described,) = describe_topics(connection, [OFFSETS_TOPIC])
-    now = OffsetsTopicInfo(
-        cluster=connection.cluster,
-        topic_id=topic_id(described),
-        partitions=topic.partitions,
-        delete_retention_ms=read_expiry_settings(connection).delete_retention_ms,
-        requested_at=requested_at,
-    )
+    retention_ms = read_expiry_settings(connection).delete_retention_ms
+    now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms)
     epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
     logs = {
         number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs.get(number))
         for number, log in topic.logs.items()
     }
-    read = OffsetsTopicNow(
-        requested_at, now.topic_id, now.partitions, now.delete_retention_ms, logs
-    )
-    plans = plan_reads({number: one.point for number, one in stored.items()}, read)
+    plans = plan_reads({number: one.point for number, one in stored.items()}, now, logs)
     return [
         LogTask(
+            connection.cluster,
             now,
             number,
             topic.logs[number],

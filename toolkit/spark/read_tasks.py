@@ -171,7 +171,8 @@ def read_offsets(
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield from map(_batch, _rows(bundles[number]))
+                for row in _rows(bundles[number]):
+                    yield pa.RecordBatch.from_pylist([row], schema=READ_BLOCKS)
 
     numbers = session.range(0, len(bundles), 1, len(bundles))
     return OffsetsReading(numbers.mapInArrow(read, as_spark(READ_BLOCKS)), judging_tasks)
@@ -231,10 +232,6 @@ def _rows(bundle: Iterable[AssignedTask]) -> Iterator[Row]:
     for task, judging_task in bundle:
         for row in guarded(task.rows, lambda why: {"offsets_partition": WHOLE, "problem": why}):
             yield {"cluster": task.cluster.name, "judging_task": judging_task, **row}
-
-
-def _batch(row: Row) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([row], schema=READ_BLOCKS)
 
 
 def _log_tasks(connection: Connection, stored: StoredPartitions) -> list[ReadTask]:

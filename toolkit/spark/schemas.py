@@ -43,13 +43,14 @@ PLACE = [*_text("cluster", "topic"), *_whole("partition")]
 
 def _declared_fields(by: pa.Schema, *, but: Collection[str] = ()) -> list[pa.Field]:
     """Return the columns that a reader in `kafka_io` declares, with Spark's grain of time."""
-    return [field.with_type(_grained(field.type)) for field in by if field.name not in but]
+    return [field.with_type(with_time(field.type, TIME)) for field in by if field.name not in but]
 
 
-def _grained(kind: pa.DataType) -> pa.DataType:
+def with_time(kind: pa.DataType, time: pa.DataType) -> pa.DataType:
+    """Return a type with this one instead of any other type of times."""
     if pa.types.is_list(kind):
-        return pa.list_(_grained(kind.value_type))
-    return TIME if pa.types.is_timestamp(kind) else kind
+        return pa.list_(with_time(kind.value_type, time))
+    return time if pa.types.is_timestamp(kind) else kind
 
 
 # How far one partition of the offsets topic was read.

@@ -17,6 +17,7 @@ from dataclasses import asdict, is_dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolkit.model.plurals import counted
 from toolkit.model.rows import WORDS, Kind
 from toolkit.report.browser_libraries import STYLED_COLUMNS, table_script, table_style
 from toolkit.report.cell_text import (
@@ -27,7 +28,7 @@ from toolkit.report.cell_text import (
     frame_text,
     heading,
 )
-from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.display import OutputRole, display_output, is_headless, show_looks
 from toolkit.report.safe_names import in_html, visible
 
 if TYPE_CHECKING:
@@ -145,8 +146,7 @@ def show_problems(
     if frame.empty:
         show_table(frame, empty_text=empty_text)
         return
-    count = "1 read error" if len(frame) == 1 else f"{len(frame):,} read errors"
-    caption = caption_text or f"{count}"
+    caption = caption_text or counted(len(frame), "read error")
     bundle = table_bundle(table_columns(_with_index(frame)), caption_text=caption)
     display_output(bundle, role=OutputRole.PROBLEMS)
     _put_looks(has_rows=True)
@@ -154,8 +154,7 @@ def show_problems(
 
 def _put_looks(*, has_rows: bool) -> None:
     if not is_headless():
-        looks = table_script() if has_rows else table_style()
-        display_output({"text/html": looks, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+        show_looks(table_script() if has_rows else table_style())
 
 
 def _frame(problems: pd.DataFrame | Iterable[Any]) -> pd.DataFrame:

@@ -296,8 +296,9 @@ class AuditReport:
 
     def show_integrity(self) -> None:
         """Show which lines are damaged, and which a killed process left."""
+        flaws = [("audit log", flaw) for flaw in self.flaws]
         show_problems(
-            [{"what": "audit log", "why": flaw} for flaw in self.flaws],
+            frame_of(Rows({"what": "text", "why": "text"}, flaws)),
             caption_text="Audit log damaged",
             empty_text="Audit log intact: the hash of every line matches."
             if self.exists

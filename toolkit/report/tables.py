@@ -12,8 +12,6 @@ table says; files and data formats have all columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, is_dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,22 +130,14 @@ def show_empty(text: str) -> None:
 
 
 def show_problems(
-    problems: pd.DataFrame | Iterable[Any],
-    *,
-    caption_text: str = "",
-    empty_text: str = "No read errors.",
+    problems: pd.DataFrame, *, caption_text: str = "", empty_text: str = "No read errors."
 ) -> None:
-    """
-    Show what could not be read, one row each; the report repeats it at its top.
-
-    Takes a frame or records such as `toolkit.model.Problem`.
-    """
-    frame = _frame(problems)
-    if frame.empty:
-        show_table(frame, empty_text=empty_text)
+    """Show what could not be read, one row each; the report repeats it at its top."""
+    if problems.empty:
+        show_table(problems, empty_text=empty_text)
         return
-    caption = caption_text or counted(len(frame), "read error")
-    bundle = table_bundle(table_columns(_with_index(frame)), caption_text=caption)
+    caption = caption_text or counted(len(problems), "read error")
+    bundle = table_bundle(table_columns(_with_index(problems)), caption_text=caption)
     display_output(bundle, role=OutputRole.PROBLEMS)
     _put_looks(has_rows=True)
 
@@ -155,15 +145,6 @@ def show_problems(
 def _put_looks(*, has_rows: bool) -> None:
     if not is_headless():
         show_looks(table_script() if has_rows else table_style())
-
-
-def _frame(problems: pd.DataFrame | Iterable[Any]) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415 - commands that show nothing start without it
-
-    if isinstance(problems, pd.DataFrame):
-        return problems
-    rows = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else r for r in problems]
-    return pd.DataFrame(rows)
 
 
 def table_bundle(

@@ -54,7 +54,6 @@ class LogOffsets:
 
     @property
     def is_known(self) -> bool:
-        """Whether both ends are known."""
         return self.log_start is not None and self.log_end is not None
 
     def holds(self, offset: int) -> bool:

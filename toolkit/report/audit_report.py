@@ -190,12 +190,10 @@ class AuditReport:
 
     @property
     def all_groups(self) -> frozenset[str]:
-        """The groups of all runs in the log."""
         return self._named[1]
 
     @property
     def all_clusters(self) -> frozenset[str]:
-        """The clusters of all runs in the log."""
         return self._named[0]
 
     @cached_property

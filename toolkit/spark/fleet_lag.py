@@ -59,7 +59,6 @@ class FleetLag:
 
     @property
     def partitions(self) -> DataFrame:
-        """A row for each committed offset."""
         return unpacked(self.packed, "partitions", RESULTS["partitions"])
 
     @property
@@ -70,12 +69,10 @@ class FleetLag:
 
     @property
     def activity(self) -> DataFrame:
-        """A row for each group that wrote lately."""
         return unpacked(self.packed, "activity", RESULTS["activity"])
 
     @property
     def leftovers(self) -> DataFrame:
-        """A row for each unused offset or group."""
         return unpacked(self.packed, "leftovers", RESULTS["leftovers"])
 
     @cached_property

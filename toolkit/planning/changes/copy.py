@@ -215,7 +215,6 @@ class MirrorPair:
     prefix: str = ""  # MirrorMaker's default is the alias of the source and a dot
 
     def mirrored(self, partition: TopicPartition) -> TopicPartition:
-        """Return the mirror partition of a source partition."""
         return TopicPartition(self.prefix + partition.topic, partition.partition)
 
 

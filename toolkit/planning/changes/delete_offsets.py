@@ -183,7 +183,6 @@ def _is_meant(partition: TopicPartition, scopes: Sequence[TopicScope]) -> bool:
 
 
 def _unsubscribed(facts: Facts, group: Group, minimum_age: _MinimumAge = ANY_AGE) -> Iterator[Part]:
-    """Delete the unsubscribed offsets of a live group."""
     name, now = group.group_id, facts.index.snapshot.taken_at
     yield from facts.unreadable(name)
     refusals = {p: deletion_refusal(group, p.topic) for p in facts.commits(name)}

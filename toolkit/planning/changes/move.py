@@ -234,7 +234,6 @@ def _of_the_hold(
 
 
 def assume_held(snapshot: Snapshot, group_id: str) -> Snapshot:
-    """Return the facts as if all partitions of a live group were held."""
     groups = (_as_held(g, snapshot) if g.group_id == group_id else g for g in snapshot.groups)
     return replace(snapshot, groups=tuple(groups))
 

@@ -226,7 +226,6 @@ def every_partition(
 
 
 def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterator[Finding]:
-    """Yield which partitions are already paused, and by whom."""
     for member in holders(group):
         if again := [p for p in partitions if p in member.holds]:
             why = f"{in_short(again)} is already paused by {holder_in_words(member)}"

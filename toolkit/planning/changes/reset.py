@@ -96,7 +96,6 @@ class _ResetRequest:
 
 
 def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
-    """Yield the findings about a group, and the step with its changes, if any."""
     index, group_id = request.index, group.group_id
     if not is_plannable(index, group):
         yield from why_not_idle(index, group)
@@ -149,7 +148,6 @@ def _place(
 
 
 def _findings(aim: TargetOffset, place: TargetPlace) -> tuple[Finding, ...]:
-    """Return findings about one partition: target, deleted records, pending transaction."""
     found: tuple[Finding, ...] = ()
     if place.commit and place.commit.pending:
         found = (block("pending-transaction", PENDING, place.group.group_id, place.partition),)

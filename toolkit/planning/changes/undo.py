@@ -116,7 +116,6 @@ def _undo_first_commits(step: Step, facts: Facts) -> Iterator[Part]:
 
 
 def stay_committed(steps: Iterable[Step]) -> Iterator[Finding]:
-    """Say which first commits of a live group remain."""
     for step in steps:
         if firsts := [change.partition for change in step.changes if change.before is None]:
             why = (

@@ -308,7 +308,6 @@ class _Judging:
         return committed >= found.offset
 
     def _why(self, found: _Judged, group: Group) -> str:
-        """Return the reason in one short sentence."""
         if found.verdict is Verdict.NO_MEMBERS and _has_ended(group):
             return "no members"
         if found.case and found.verdict in SEEN_BETWEEN:
@@ -317,7 +316,6 @@ class _Judging:
         return f"{found.why}; no members" if tells_members and _has_ended(group) else found.why
 
     def _seen(self, case: PartitionEvidence, verdict: Verdict) -> str:
-        """Return what happened between the samples."""
         if verdict is Verdict.TRANSACTION:
             return "blocked by an open transaction"
         if case.moved is None:

@@ -87,7 +87,6 @@ class GroupSamples:
 
     @cached_property
     def paused(self) -> Mapping[TopicPartition, Member]:
-        """The paused partitions, each with its holder."""
         return self.group.paused if self.group else {}
 
     @cached_property
@@ -131,7 +130,6 @@ class PartitionEvidence:
 
 
 def group_problems(snapshot: Snapshot) -> Mapping[str, Sequence[Problem]]:
-    """Return the read errors of each group that has any."""
     problems: dict[str, list[Problem]] = defaultdict(list)
     for problem in snapshot.problems:
         if problem.group_id is not None and problem.what is not Unread.GROUP:

@@ -61,7 +61,6 @@ class Decoded(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The form, and the size if there is one."""
         if not self.size_bytes:
             return str(self.form)
         return f"{self.form}, {counted(self.size_bytes, 'byte')}"

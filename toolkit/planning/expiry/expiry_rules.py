@@ -189,7 +189,6 @@ class RetentionTimer:
 
 
 def rules_of(facts: ExpiryFacts) -> Texts:
-    """Return the rule for each offset."""
     of_consumers = facts.classic & facts.of_consumers
     listening = (of_consumers & facts.stable) | (facts.modern & facts.live)
     alone = facts.empty & (facts.classic | facts.modern)
@@ -250,7 +249,6 @@ def expiry_if_stopped(facts: ExpiryFacts, clock: RetentionTimer, *, now: np.date
 
 
 def confidences_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
-    """Return the confidence of each forecast."""
     not_expiring = np.isin(rules, NOT_EXPIRING)
     missed = np.equal(rules, ExpiryRule.TOPIC_DELETED)  # or it would no longer exist
     cases = [

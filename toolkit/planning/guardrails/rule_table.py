@@ -314,7 +314,6 @@ def _hold_rule(
     override: Override = Override.NEVER,
     intents: frozenset[Intent] = HELD,
 ) -> Rule:
-    """Return a rule about what is to be held."""
     by, needs = _by_hold(rule), Needs.HOLD_FACTS
     return Rule(name, judges, by, override=override, needs=needs, intents=intents)
 

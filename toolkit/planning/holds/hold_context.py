@@ -50,7 +50,6 @@ class HoldTerms:
     commit_missing: str = ""  # earliest, latest or an offset, where no offset is committed
 
     def __post_init__(self) -> None:
-        """Reject a duration that is not positive."""
         if self.pause_for is not None and self.pause_for <= timedelta(0):
             raise UsageError(
                 "pause duration must be greater than zero", hint="use a duration such as 30m"
@@ -69,7 +68,6 @@ class HoldTerms:
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
-        """Return the terms of a plan that holds."""
         given = (plan.terms.get(name, "") for name in ("prefer", "for", "commit_missing"))
         terms = cls.read(*given)
         return replace(terms, for_move=plan.terms.get("within") == "move")
@@ -150,7 +148,6 @@ class HoldContext:
 
     @property
     def heartbeat_s(self) -> float:
-        """Heartbeat interval of the members in seconds."""
         default = 3.0 if self.group.type is GroupType.CLASSIC else 5.0
         return self.hold_facts.settings.heartbeat_s or default
 
@@ -269,7 +266,6 @@ class HoldContext:
         return self.index.commits.get(self.group.group_id, {})
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return the lag; None if unknown."""
         commit = self.commits.get(partition)
         return lag_of(
             commit.offset if commit else None, self.index.snapshot.logs.get(partition, NO_LOG)

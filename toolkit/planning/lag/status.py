@@ -200,7 +200,6 @@ class StatusFacts:
         return falls & (waited_s > self.patience_s)
 
     def member_state(self) -> Texts:
-        """Return the member state of each partition, None if unknown."""
         idle = self.no_recent_commit & (self.no_lag | (self.waited_at_most_s <= self.patience_s))
         states = np.full(len(self.gone), None, dtype=object)
         states[self.gone] = GONE

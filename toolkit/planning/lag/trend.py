@@ -55,7 +55,6 @@ class TrendSample:
     def of(
         cls, series: CommitSeries, *, ended: Flags, unseen_s: Floats, rules: StatusRules
     ) -> TrendSample:
-        """Return the sample of a series."""
         interval_s = np.nan_to_num(series.interval_s)
         patience_s = np.maximum(interval_s * rules.patience_intervals, rules.patience_s)
         window_s = np.maximum(interval_s * rules.min_commits, rules.window_s)

@@ -47,7 +47,6 @@ class Facts:
         return self.index.commits.get(group_id, {})
 
     def committed_position(self, group_id: str, partition: TopicPartition) -> Position | None:
-        """Return a group's committed position; None if there is none."""
         commit = self.commits(group_id).get(partition)
         return Position.of(commit) if commit else None
 
@@ -161,27 +160,22 @@ def plan_of(
 
 
 def out_of_range(offset: int, log_start: int, log_end: int) -> str:
-    """Return that a log does not have an offset."""
     log = f"log start offset {log_start:,}, log end offset {log_end:,}"
     return f"offset {offset:,} is out of range: {log}"
 
 
 def block(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
-    """Return a finding that blocks the plan."""
     return Finding(rule, Severity.BLOCK, why, group_id, *(at or ()))
 
 
 def note(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
-    """Return a finding for information only."""
     return Finding(rule, Severity.NOTE, why, group_id, *(at or ()))
 
 
 def shown(position: Position | None) -> str:
-    """Format a committed offset."""
     return "nothing" if position is None else str(position.offset)
 
 
 def list_names(names: Sequence[str], what: str = "groups") -> str:
-    """List a few names, or count many."""
     are_few = len(names) <= SHOWN_NAMES
     return " ".join(map(shown_name, names)) if are_few else f"{len(names):,} {what}"

@@ -140,7 +140,6 @@ class _Found:
     parts: Sequence[GroupTopic]
 
     def rows(self, readers: Mapping[str, set[str]]) -> list[Row]:
-        """Return a row for each unsubscribed offset."""
         commits, whole = columns_of(self.snapshot.commits), self._whole_lag()
         subscribed, why = self.group.subscribed_topics, _why(self.group)
         rows: list[Row] = []

@@ -112,11 +112,6 @@ def change_rows(entries: Iterable[AuditEntry]) -> Rows:
     return Rows(CHANGE_COLUMNS, rows)
 
 
-def changes_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
-    """Return `change_rows` as a frame; partition and offsets are Int64."""
-    return frame_of(change_rows(entries))
-
-
 def _intent_cells(summary: EntrySummary) -> tuple[object, ...]:
     entry = summary.entry
     return (
@@ -260,8 +255,8 @@ class AuditReport:
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """One row for each change; columns as in `changes_frame`."""
-        return changes_frame(self.entries)
+        """One row for each change; columns as in `change_rows`."""
+        return frame_of(self.change_rows)
 
     @property
     def unfinished(self) -> pd.DataFrame:
@@ -334,7 +329,7 @@ class AuditReport:
         fitting = int((self.runs["changes"].cumsum() <= ROW_CAP).sum())
         newest = self.runs.head(max(1, fitting))
         is_all = len(newest) == len(self.runs)
-        frame = self.changes if is_all else changes_frame(self._entries({*newest["run"]}))
+        frame = self.changes if is_all else frame_of(change_rows(self._entries({*newest["run"]})))
         show_table(
             frame.drop(columns=["cluster", "who", "action"]),
             caption_text="Changes"

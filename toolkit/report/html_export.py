@@ -203,7 +203,9 @@ def _when(result: Mapping[str, Any]) -> dict[str, str]:
     started, finished = (datetime.fromisoformat(result[key]) for key in ("started", "finished"))
     return {
         "Started": f"{started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
-        "Took": _took((finished - started).total_seconds()),
+        "Took": format_duration(finished - started)
+        if finished >= started
+        else "unknown (clock was set back)",
     }
 
 
@@ -285,7 +287,3 @@ def _parameter(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return visible(", ".join(map(str, value)) if isinstance(value, list) else value)
-
-
-def _took(seconds: float) -> str:
-    return format_duration(seconds) if seconds >= 0 else "unknown (clock was set back)"

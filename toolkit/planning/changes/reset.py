@@ -154,7 +154,8 @@ def _findings(aim: TargetOffset, place: TargetPlace) -> tuple[Finding, ...]:
     if aim.rule:
         about = (place.group.group_id, *place.partition)
         return (*found, Finding(aim.rule, aim.severity, aim.why, *about))
-    if aim.to is None or place.log_start <= (offset := _offset(aim.to)) <= place.log_end:
+    offset = aim.to.offset if isinstance(aim.to, Position) else aim.to
+    if offset is None or place.log_start <= offset <= place.log_end:
         return found
     return (*found, _out_of_range(offset, place))
 
@@ -186,7 +187,3 @@ def _after(
     else:
         after, why = moved_to(landed.offset, committed, place.log)
     return after, "; ".join(filter(None, [clamped, why]))
-
-
-def _offset(requested: int | Position) -> int:
-    return requested.offset if isinstance(requested, Position) else requested

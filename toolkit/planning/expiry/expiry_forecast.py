@@ -130,7 +130,7 @@ def _reasons_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Text
             "head": _heads(facts, rules),
             "basis": np.where(timed, clock.basis, ""),
             "length": np.where(timed, facts.retention.astype("int64"), 0),
-            "since": np.where(timed, _minutes(clock.since), 0),
+            "since": np.where(timed, clock.since.astype("datetime64[m]").astype("int64"), 0),
             "lacks": lacks,
         }
     )
@@ -183,10 +183,6 @@ def _lacks(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
     words = found.astype(object)
     words[unread] += ": " + facts.unreadable[unread]
     return words
-
-
-def _minutes(times: Times) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return times.astype("datetime64[m]").astype("int64")
 
 
 class ExpiryForecast(NamedTuple):

@@ -54,17 +54,15 @@ def group_list(snapshot: Snapshot) -> Rows:
             group.assignor or "",
             group.coordinator_id,
             len(group.members) if group.described else None,
-            _subscription(group),
+            _subscribed(group.unreadable_subscription, group.subscribed_topics),
         )
         for group in snapshot.groups
     ]
     return Rows(GROUP_COLUMNS, rows)
 
 
-def _subscription(group: Group) -> str:
-    """Return topic names, or in parentheses why they are unknown; "" without a subscription."""
-    why = group.unreadable_subscription
-    return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
+def _subscribed(unreadable: str, topics: Iterable[str]) -> str:
+    return f"({unreadable})" if unreadable else ", ".join(sorted(topics))
 
 
 def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
@@ -121,9 +119,7 @@ def members_frame(group: Group) -> pd.DataFrame:
             len(member.assignment),
             ", ".join(map(str, scopes_of(member.assignment))),
             ", ".join(map(str, scopes_of(member.holds))),
-            f"({member.subscription.unreadable})"
-            if member.subscription.unreadable
-            else ", ".join(sorted(member.subscription.topics)),
+            _subscribed(member.subscription.unreadable, member.subscription.topics),
             member.member_id,
         )
         for member in sorted(group.members, key=lambda m: (m.client_id, m.host, m.member_id))

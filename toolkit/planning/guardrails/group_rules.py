@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import (
-    Commit,
     Group,
     GroupState,
     GroupType,
@@ -187,19 +186,15 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
         if is_at(commit, change.before):
             continue
         if not (_may_be_part_done(case) and is_at(commit, change.after)):
-            yield Objection(_difference_text(change, commit), step.group_id, *change.partition)
+            found, expected = commit and Position.of(commit), change.before
+            why = f"committed offset is {shown(found)}, but the plan expects {shown(expected)}"
+            yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
         for partition in committed:
             if partition not in planned:
                 why = "new committed offset since the plan was made"
                 yield Objection(why, step.group_id, *partition)
-
-
-def _difference_text(change: Change, commit: Commit | None) -> str:
-    """Say how what is committed differs from what the change starts from."""
-    committed = Position.of(commit) if commit else None
-    return f"committed offset is {shown(committed)}, but the plan expects {shown(change.before)}"
 
 
 def is_done(case: CheckContext, step: Step, change: Change) -> bool:

@@ -141,7 +141,10 @@ class _Found:
 
     def rows(self, readers: Mapping[str, set[str]]) -> list[Row]:
         commits, whole = columns_of(self.snapshot.commits), self._whole_lag()
-        subscribed, why = self.group.subscribed_topics, _why(self.group)
+        subscribed, why = (
+            self.group.subscribed_topics,
+            no_member_subscribes(len(self.group.members)),
+        )
         rows: list[Row] = []
         for part in (part for part in self.parts if part.topic not in subscribed):
             others = ", ".join(map(shown_name, sorted(readers.get(part.topic, ()))))
@@ -242,13 +245,10 @@ def uncheckable_reason_for(
     return unreadable
 
 
-def _why(group: Group) -> str:
-    count = len(group.members)
-    return (
-        "the only member does not subscribe"
-        if count == 1
-        else (f"none of the {count} members subscribes")
-    )
+def no_member_subscribes(members: int | None) -> str:
+    if members == 1:
+        return "the only member does not subscribe"
+    return f"none of the {'' if members is None else f'{members} '}members subscribes"
 
 
 def _readers(snapshot: Snapshot) -> dict[str, set[str]]:

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -162,14 +162,10 @@ def _content(record: HoldRecord) -> dict[str, Any]:
             "timeout_s": record.cluster.timeout_s,
         },
         "added_until": [[*one, utc_text(at)] for one, at in sorted(record.added_until.items())],
-        "note": {
-            "who": note.who,
-            "host": note.host,
+        "note": asdict(note)
+        | {
             "since": note.since and utc_text(note.since),
             "until": note.until and utc_text(note.until),
-            "reason": note.reason,
-            "survives_s": note.survives_s,
-            "run_id": note.run_id,
         },
     }
 

@@ -37,7 +37,6 @@ from toolkit.model.snapshot import NO_TOPIC
 from toolkit.model.times import format_duration
 from toolkit.planning.frames.row_slices import Texts, assign_by_slices, texts_in
 from toolkit.planning.lag.commit_series import CommitSeries, Flags, Floats, Whole, age_s
-from toolkit.planning.lag.group_summary import status_by_group
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS
 from toolkit.planning.lag.status_rules import (
     CATCHING_UP,
@@ -68,8 +67,6 @@ from toolkit.planning.lag.trend import (
 )
 
 TEXT_COLUMNS = ("state", "position", "log_problem")
-
-__all__ = ["StatusRules", "status_by_group", "with_status"]
 UNKNOWN_S = -1
 
 

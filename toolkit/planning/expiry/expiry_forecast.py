@@ -97,7 +97,7 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
 
 
 def _expiry_columns(partitions: pd.DataFrame, *, at: np.datetime64) -> dict[str, Any]:
-    facts = ExpiryFacts.of(partitions)
+    facts = ExpiryFacts(partitions)
     rules = rules_of(facts)
     clock = retention_timers(facts, rules, now=at)
     due = np.where(np.isnat(clock.expires_at), NO_TIME, np.maximum(clock.expires_at, at))

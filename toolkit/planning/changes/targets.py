@@ -309,13 +309,9 @@ class FromOffsets(Target):
     """
 
     rows: Mapping[str | None, Mapping[TopicPartition, int | Position]]
-    source: str  # as text, such as "from-file offsets.csv"
+    words: str  # the source, such as "from-file offsets.csv"
     origin: OffsetsOrigin = field(default_factory=OffsetsOrigin)
     doubts: Mapping[TopicPartition, Doubt] = field(default_factory=dict)
-
-    @property
-    def words(self) -> str:
-        return self.source
 
     @property
     def topics(self) -> frozenset[str]:

@@ -14,30 +14,14 @@ from toolkit.errors import UsageError
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Finding, Intent, Plan, Severity
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing
-from toolkit.planning.guardrails.group_rules import QUIET_AFTER, skips_no_record
+from toolkit.planning.guardrails.group_rules import skips_no_record
 from toolkit.planning.guardrails.rule_table import (
     EVALUATED_RULES,
     HOLD_RULES,
-    NOTES,
     PLANNED,
     Override,
     Rule,
 )
-
-__all__ = [
-    "FINAL",
-    "NOTES",
-    "OVERRIDABLE",
-    "QUIET_AFTER",
-    "RULES",
-    "CheckContext",
-    "alternatives",
-    "blocking",
-    "check",
-    "check_overrides",
-    "check_standing",
-    "overridable",
-]
 
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in (*EVALUATED_RULES, *HOLD_RULES, *PLANNED)}
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from toolkit.model import Cluster, LogOffsets
 from toolkit.spark.judge import COMMITS_AT_ONCE, _slices
-from toolkit.spark.read_state import OffsetsTopicNow, ReadPlan
+from toolkit.spark.read_state import OffsetsTopicNow
 from toolkit.spark.read_tasks import (
     RECORDS_A_JUDGING_TASK,
     RECORDS_A_TASK,
@@ -23,7 +23,7 @@ def tasks(name: str, *records: int) -> list[LogTask]:
     cluster = Cluster(name, "127.0.0.1:1")
     topic = OffsetsTopicNow(datetime.now(UTC), "id", len(records), 1)
     return [
-        LogTask(cluster, topic, number, LogOffsets(0, count, count), 0, ReadPlan(0, ""))
+        LogTask(cluster, topic, number, LogOffsets(0, count, count), 0)
         for number, count in enumerate(records)
     ]
 

@@ -34,12 +34,9 @@ from toolkit.spark import read_state
 from toolkit.spark.arrow import Row, unpack
 from toolkit.spark.history import STATE_TABLE, History, RunFiles, paths_in
 from toolkit.spark.read_state import (
-    OffsetsLog,
     OffsetsTopicNow,
-    ReadPlan,
     ReadState,
     load_state,
-    plan_reads,
     state_rows,
 )
 from toolkit.spark.read_tasks import LogTask, StoredPartitions
@@ -101,13 +98,6 @@ class Looked(NamedTuple):
     logs: Mapping[int, LogOffsets]
     epochs: Mapping[int, int]
 
-    @property
-    def offsets_logs(self) -> dict[int, OffsetsLog]:
-        return {
-            number: OffsetsLog(log.log_start or 0, log.last_stable or 0, self.epochs[number])
-            for number, log in self.logs.items()
-        }
-
 
 class Reading(NamedTuple):
     """What was read of it."""
@@ -145,11 +135,9 @@ def look(cluster: Cluster) -> Looked:
 
 def tasks_of(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> list[LogTask]:
     """Return the tasks that read each partition from where it may go on, up to the end it had."""
-    points = {number: one.point for number, one in kept.items()}
-    plans = plan_reads(points, looked.topic, looked.offsets_logs)
     return [
-        LogTask(cluster, looked.topic, n, looked.logs[n], looked.epochs[n], plan, kept.get(n))
-        for n, plan in plans.items()
+        LogTask(cluster, looked.topic, n, log, looked.epochs[n], kept.get(n))
+        for n, log in looked.logs.items()
     ]
 
 
@@ -611,10 +599,11 @@ def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(
     looked, reading = kept
     saved(tmp_path, reading)
     state = load_state(History(str(tmp_path)), [NAME]).stored[NAME]
+    task = tasks_of(moving, looked, state)[0]
+    emptied = replace(task, log=replace(task.log, log_start=task.log.last_stable))
     found = {}
-    for why in ("", "it was re-created"):
-        task = tasks_of(moving, looked, state)[0]
-        (block,) = replace(task, plan=ReadPlan(task.log.last_stable or 0, why)).rows()
-        found[why] = len(unpack(block["latest"], LATEST))
+    for one in (task, emptied):
+        (block,) = one.rows()
+        found[one.plan.why_full == ""] = len(unpack(block["latest"], LATEST))
 
-    assert {"": len(state[0].latest(state[0].point.next_offset)), "it was re-created": 0} == found
+    assert {True: len(state[0].latest(state[0].point.next_offset)), False: 0} == found

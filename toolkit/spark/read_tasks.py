@@ -30,11 +30,10 @@ from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
 from toolkit.model import Cluster, LogOffsets
 from toolkit.spark.arrow import Row, pack
 from toolkit.spark.read_state import (
-    OffsetsLog,
     OffsetsTopicNow,
     ReadPlan,
     StoredPartition,
-    plan_reads,
+    plan_read,
 )
 from toolkit.spark.schemas import READ_BLOCKS, WHOLE, as_spark
 
@@ -78,8 +77,12 @@ class LogTask:
     number: int
     log: LogOffsets
     leader_epoch: int | None
-    plan: ReadPlan
-    stored: StoredPartition | None = None  # what was read before; the read continues from there
+    stored: StoredPartition | None = None  # what was read before
+
+    @property
+    def plan(self) -> ReadPlan:
+        point = self.stored.point if self.stored else None
+        return plan_read(point, self.log, self.leader_epoch, self.topic)
 
     @property
     def records(self) -> int:
@@ -94,7 +97,7 @@ class LogTask:
         read, a problem says so, and the partition is read from its start.
         """
         place = {"offsets_partition": self.number, "partitions": self.topic.partitions}
-        start, older, why_full = self.plan.start, None, self.plan.why_full
+        older, (start, why_full) = None, self.plan
         if self.stored and not why_full:
             try:
                 older = self.stored.latest(start)
@@ -242,22 +245,10 @@ def _log_tasks(connection: Connection, stored: StoredPartitions) -> list[ReadTas
     retention_ms = read_expiry_settings(connection).delete_retention_ms
     now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms)
     epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
-    logs = {
-        number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs.get(number))
-        for number, log in topic.logs.items()
-    }
-    plans = plan_reads({number: one.point for number, one in stored.items()}, now, logs)
+    cluster, logs = connection.cluster, topic.logs
     return [
-        LogTask(
-            connection.cluster,
-            now,
-            number,
-            topic.logs[number],
-            logs[number].leader_epoch,
-            plans[number],
-            stored.get(number),
-        )
+        LogTask(cluster, now, number, logs[number], epochs.get(number), stored.get(number))
         if number in logs
-        else NothingToRead(connection.cluster, number, topic.partitions)
+        else NothingToRead(cluster, number, topic.partitions)
         for number in range(topic.partitions)
     ]

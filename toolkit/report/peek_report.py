@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,11 +143,7 @@ def _when(record: Record) -> str:
     if record.at is None:
         return "no timestamp"
     who = "LogAppendTime" if record.at_append else "CreateTime"
-    return f"{_time(record.at)} UTC {who}"
-
-
-def _time(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M:%S")
+    return f"{record.at:%Y-%m-%d %H:%M:%S} UTC {who}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,10 +165,6 @@ class PeekReport:
     @property
     def positions(self) -> dict[TopicPartition, int]:
         return self.chosen.positions
-
-    @property
-    def left_out(self) -> int:
-        return self.chosen.left_out
 
     def save(self, path: Path) -> str:
         """
@@ -217,6 +208,6 @@ class PeekReport:
         return visible_lines(frame_text(shown, max_rows=20))
 
     def _ipython_display_(self) -> None:
-        show_record_cards(self.around.records, self.positions, left_out=self.left_out)
+        show_record_cards(self.around.records, self.positions, left_out=self.chosen.left_out)
         if self.around.problems:
             show_problems(problems_frame(self.around.problems, cluster=self.cluster))

@@ -19,7 +19,6 @@ from pandas.arrays import DatetimeArray
 
 from toolkit.model import GroupType, Snapshot
 from toolkit.model.commit_columns import with_own_expiry
-from toolkit.model.rows import Kind, Rows
 from toolkit.model.times import format_duration
 from toolkit.planning.expiry.expiry_rules import (
     NO_TIME,
@@ -36,7 +35,7 @@ from toolkit.planning.expiry.expiry_rules import (
     retention_timers,
     rules_of,
 )
-from toolkit.planning.frames.frame_of import frame_of
+from toolkit.planning.frames.frame_of import UTC_TIME
 from toolkit.planning.frames.row_slices import Texts, assign_by_slices
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 
@@ -64,17 +63,6 @@ COUNTED = {
 
 GROUP = ["cluster", "group"]
 PLACE = [*GROUP, "topic", "partition"]
-IDLE_COLUMNS: dict[str, Kind] = {
-    "group": "name",
-    **dict.fromkeys(("type", "state", "protocol_type"), "text"),
-    "empty_since": "time",
-}
-CHOSEN_COLUMNS: dict[str, Kind] = {
-    "group": "name",
-    "topic": "text",
-    "partition": "number",
-    "expire_at": "time",
-}
 DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
 
 
@@ -265,28 +253,25 @@ def last_expiry(
     UTC, null if it is unknown for one of its offsets. Takes a snapshot with commit times, and the
     brokers' settings `offsets.retention.minutes` and `offsets.retention.check.interval.ms`.
     """
-    idle = [
-        (group.group_id, str(group.type), str(group.state), group.protocol_type, group.empty_since)
-        for group in snapshot.groups
-        if not group.is_live
-    ]
-    facts = frame_of(Rows(IDLE_COLUMNS, idle))
-    chosen = [
-        (commit.group_id, commit.topic, commit.partition, commit.expires_at)
-        for commit in with_own_expiry(snapshot.commits)
-    ]
-    own = frame_of(Rows(CHOSEN_COLUMNS, chosen), partition="int64")
-    offsets = (
-        offsets_frame(snapshot)
-        .merge(facts, on="group")
-        .merge(own, how="left", on=["group", "topic", "partition"])
-        .assign(
-            subscribed=False,
-            unreadable="",
-            log_problem="",
-            retention_s=retention_s,
-            check_interval_s=check_interval_s,
-        )
+    idle = {group.group_id: group for group in snapshot.groups if not group.is_live}
+    own = {
+        (c.group_id, *c.topic_partition): c.expires_at for c in with_own_expiry(snapshot.commits)
+    }
+    offsets = offsets_frame(snapshot)
+    offsets = offsets[offsets["group"].isin(idle.keys())]
+    groups = [idle[name] for name in offsets["group"]]
+    places = offsets[["group", "topic", "partition"]].itertuples(index=False, name=None)
+    facts = offsets.assign(
+        type=[str(group.type) for group in groups],
+        state=[str(group.state) for group in groups],
+        protocol_type=[group.protocol_type for group in groups],
+        empty_since=pd.Series([group.empty_since for group in groups], offsets.index, UTC_TIME),
+        expire_at=pd.Series([own.get(place) for place in places], offsets.index, UTC_TIME),
+        subscribed=False,
+        unreadable="",
+        log_problem="",
+        retention_s=retention_s,
+        check_interval_s=check_interval_s,
     )
-    expiry = with_expiry(offsets, now=snapshot.taken_at)
+    expiry = with_expiry(facts, now=snapshot.taken_at)
     return expiry.groupby("group")["expires_at"].agg(lambda at: at.max(skipna=False))

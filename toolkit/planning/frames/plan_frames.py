@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, repeat
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -108,8 +107,8 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
     before_time = pd.Series(_times(changes, attrgetter("before"), times), dtype=UTC_TIME)
     after_time = pd.Series(_times(changes, attrgetter("after"), times), dtype=UTC_TIME)
     columns = {
-        "group": _repeated(plan, [step.group_id for step in plan.steps]),
-        "action": _repeated(plan, [step.action.shown for step in plan.steps]),
+        "group": [step.group_id for step in plan.steps for _ in step.changes],
+        "action": [word for step in plan.steps for word in [step.action.shown] * len(step.changes)],
         "topic": [change.partition.topic for change in changes],
         "partition": pd.array([c.partition.partition for c in changes], "Int64"),
         "before": before,
@@ -136,12 +135,6 @@ def findings_frame(findings: Iterable[Finding], *, cluster: str) -> pd.DataFrame
         for f in findings
     ]
     return frame_of(Rows(FINDING_COLUMNS, rows))
-
-
-def _repeated(plan: Plan, names: Iterable[str]) -> list[str]:
-    """Return the name of each step once for each of its changes."""
-    sizes = (len(step.changes) for step in plan.steps)
-    return list(chain.from_iterable(map(repeat, names, sizes)))
 
 
 def _offsets(positions: Iterable[Position | None]) -> list[int | None]:

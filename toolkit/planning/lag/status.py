@@ -114,6 +114,7 @@ class StatusFacts:
         earlier = EarlierLogEnds.of(partitions, reading.stretch_s(rules), now=now)
         self.pace = pace_of(partitions, reading, earlier, rules)
         self.last_age_s, self.patience_s = reading.last_age_s, reading.patience_s
+        self.no_recent_commit = reading.no_recent_commit
         highest_s = age_s(partitions["max_committed_at"], now)
         moved_s = series.moved_age_s(self.max_committed, highest_s) - unseen_s
         self.moved_s: Floats = np.maximum(moved_s, 0)
@@ -131,11 +132,6 @@ class StatusFacts:
     def is_stalled(self) -> Flags:
         """Where there was lag without progress for longer than patience."""
         return self.has_old_unread & (self.moved_s > self.patience_s)
-
-    @property
-    def no_recent_commit(self) -> Flags:
-        """Where there was no commit for longer than patience."""
-        return self.last_age_s > self.patience_s
 
     @property
     def perhaps_stuck(self) -> Flags:

@@ -14,8 +14,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema as as_spark
 
-from toolkit.spark.schemas import as_spark, with_time
+from toolkit.spark.schemas import with_time
 
 Row = Mapping[str, Any]
 

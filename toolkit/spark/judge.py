@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.pandas.types import from_arrow_schema as as_spark
 
 from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
@@ -55,7 +56,6 @@ from toolkit.spark.schemas import (
     PROBLEMS,
     RESULTS,
     TIME,
-    as_spark,
 )
 
 COMMITS_AT_ONCE = 20_000
@@ -329,7 +329,7 @@ def _facts(part: Slice, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataF
     facts["skew_s"] = (facts["log_read_at"] - facts["read_at"]).dt.total_seconds()
     for name in ("retention_s", "check_interval_s"):
         facts[name] = pd.array([getattr(part.facts.groups, name)] * len(facts), "Int64")
-    return facts[[field.name for field in FACTS]]
+    return facts[FACTS.names]
 
 
 def _of_commits(facts: pd.DataFrame, judging: EvaluationRules) -> dict[str, pd.DataFrame]:

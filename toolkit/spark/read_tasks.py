@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema as as_spark
 
 from toolkit.errors import StateFileError, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
@@ -35,7 +36,7 @@ from toolkit.spark.read_state import (
     StoredPartition,
     plan_read,
 )
-from toolkit.spark.schemas import READ_BLOCKS, WHOLE, as_spark
+from toolkit.spark.schemas import READ_BLOCKS, WHOLE
 
 CLUSTERS_AT_ONCE = 8
 RECORDS_A_TASK = 50_000

@@ -59,7 +59,7 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
     """
     scopes = parse_topics(topics)
     _check_names(source, target)
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
 
     def parts() -> Iterator[Part]:
         refusals = tuple(why_no_source(facts, source))
@@ -87,7 +87,7 @@ def plan_rename(snapshot: Snapshot, *, source: str, target: str) -> Plan:
     verified. Raises UsageError if both names are the same.
     """
     _check_names(source, target)
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
     allows = frozenset({NEW_GROUP})
     request = f"rename {shown_name(source)} to {shown_name(target)}"
     parts = _renamed(facts, source, target)
@@ -306,7 +306,7 @@ def plan_copy_between(
             hint="copy within the cluster",
         )
     scopes = parse_topics(topics)
-    here, there = Facts.of(source), Facts.of(mirror)
+    here, there = Facts(source), Facts(mirror)
     ends = (
         f"{shown_name(pair.source)} of {source.cluster} to "
         f"{shown_name(pair.target)} of {mirror.cluster}"
@@ -371,7 +371,7 @@ def records_to_date(
     source: Snapshot, group_id: str, *, topics: Sequence[str] = ()
 ) -> frozenset[tuple[TopicPartition, int]]:
     """Return the source records, as partition and offset, whose timestamps are needed."""
-    facts = Facts.of(source)
+    facts = Facts(source)
     committed = facts.commits(group_id)
     chosen = choose_partitions(facts.index, group_id, parse_topics(topics))
     return frozenset(
@@ -388,7 +388,7 @@ def instants(
     """Return the timestamp to look up in each mirror partition."""
     dated = {
         pair.mirrored(partition): _dated(commit, source.logs[partition], times)
-        for partition, commit in Facts.of(source).commits(pair.source).items()
+        for partition, commit in Facts(source).commits(pair.source).items()
         if partition in source.logs
     }
     return {partition: found.at for partition, found in dated.items() if found}

@@ -35,7 +35,7 @@ def plan_delete_groups(
     `protected` (names and patterns of the fleet file), is skipped with a note if it only matches a
     pattern; one that is named blocks. Raises UsageError without a name.
     """
-    facts, seen = Facts.of(snapshot), seen_in(sightings, snapshot)
+    facts, seen = Facts(snapshot), seen_in(sightings, snapshot)
     exact = {*groups, *map(named, groups)}
 
     def parts() -> Iterator[Part]:

@@ -36,7 +36,7 @@ def plan_rescue(
     same position before and after. An offset that cannot be rescued is a note, not a block. Raises
     UsageError without a name.
     """
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
 
     def parts() -> Iterator[Part]:
         chosen, findings = choose_groups(facts.index, groups)

@@ -47,7 +47,7 @@ def plan_reset(
     by a finding. Raises UsageError if a scope cannot be parsed or no group is given.
     """
     scopes = parse_topics(topics)
-    request = _ResetRequest(Facts.of(snapshot), target, scopes, new_topics)
+    request = _ResetRequest(Facts(snapshot), target, scopes, new_topics)
     chosen, findings = choose_groups(request.index, groups)
 
     def parts() -> Iterator[Part]:

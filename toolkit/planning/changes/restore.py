@@ -49,7 +49,7 @@ def plan_restore(
         raise UsageError(
             "the file does not say which group each row is of", hint="name the group: --into GROUP"
         )
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
     by_group = _by_group(saved)
     names, missing = _choose(by_group, groups)
     origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)

@@ -126,7 +126,7 @@ class CheckContext:
 
     @cached_property
     def index(self) -> SnapshotIndex:
-        return SnapshotIndex.of(self.facts)
+        return SnapshotIndex(self.facts)
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, Commit]:
         return self.index.commits.get(group_id, {})

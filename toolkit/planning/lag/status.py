@@ -110,8 +110,8 @@ class StatusFacts:
         self.by_members: Flags = ~unknown & ~empty
         self.gone: Flags = empty & ~_commits_alone(partitions, series, self.empty_s)
         unseen_s = unseen_by_commits_s(partitions)
-        reading = TrendSample.of(series, ended=self.gone, unseen_s=unseen_s, rules=rules)
-        earlier = EarlierLogEnds.of(partitions, reading.stretch_s(rules), now=now)
+        reading = TrendSample(series, ended=self.gone, unseen_s=unseen_s, rules=rules)
+        earlier = EarlierLogEnds(partitions, reading.stretch_s(rules), now=now)
         self.pace = pace_of(partitions, reading, earlier, rules)
         self.last_age_s, self.patience_s = reading.last_age_s, reading.patience_s
         self.no_recent_commit = reading.no_recent_commit

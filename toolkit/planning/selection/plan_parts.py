@@ -7,11 +7,10 @@ A planner yields steps and findings; `plan_of` makes a plan of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 
-from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
+from toolkit.model import Commit, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import shown_name
 from toolkit.model.snapshot import MISSING_LOG
@@ -31,17 +30,12 @@ SHOWN_NAMES = 5
 PENDING = "an open transaction has a pending offset commit for this partition"
 
 
-@dataclass(frozen=True, slots=True)
 class Facts:
     """A snapshot's groups and commits, and steps made from them; Dead groups are excluded."""
 
-    index: SnapshotIndex
-    groups: Mapping[str, Group]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Facts:
-        groups = {g.group_id: g for g in snapshot.groups if g.state is not GroupState.DEAD}
-        return cls(SnapshotIndex.of(snapshot), groups)
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.index = SnapshotIndex(snapshot)
+        self.groups = {g.group_id: g for g in snapshot.groups if g.state is not GroupState.DEAD}
 
     def commits(self, group_id: str) -> Mapping[TopicPartition, Commit]:
         return self.index.commits.get(group_id, {})

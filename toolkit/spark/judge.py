@@ -329,7 +329,7 @@ def _facts(part: Slice, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataF
     facts["skew_s"] = (facts["log_read_at"] - facts["read_at"]).dt.total_seconds()
     for name in ("retention_s", "check_interval_s"):
         facts[name] = pd.array([getattr(part.facts.groups, name)] * len(facts), "Int64")
-    return facts[FACTS.names]
+    return facts[[field.name for field in FACTS]]
 
 
 def _of_commits(facts: pd.DataFrame, judging: EvaluationRules) -> dict[str, pd.DataFrame]:

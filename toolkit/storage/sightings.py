@@ -186,7 +186,7 @@ def _still_empty(known: Streaks, snapshot: Snapshot) -> Streaks:
     groups = {group.group_id: group for group in snapshot.groups}
     unread = _unread([name for (name,) in known], groups, snapshot)
     unchanged = {key: one for key, one in known.items() if key[0] in unread}
-    seen = {
+    seen: Streaks = {
         (name,): extend_streak(
             known.get((name,)),
             commits[name],
@@ -228,7 +228,7 @@ def record_unsubscribed(
         unchanged = {key: one for key, one in known.items() if key[0] not in left}
         keys = [(group_id, topic) for group_id, topics in left.items() for topic in topics]
         now = snapshot.taken_at
-        seen = {key: extend_streak(known.get(key), commits[key], now=now) for key in keys}
+        seen: Streaks = {key: extend_streak(known.get(key), commits[key], now=now) for key in keys}
         return {**unchanged, **seen}
 
     _unsubscribed_file(state, snapshot.cluster_id).extend(snapshot, continued)

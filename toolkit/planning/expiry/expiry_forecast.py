@@ -264,7 +264,7 @@ def last_expiry(
     facts = offsets.assign(
         type=[str(group.type) for group in groups],
         state=[str(group.state) for group in groups],
-        protocol_type=[group.protocol_type for group in groups],
+        protocol_type=pd.Series([group.protocol_type for group in groups], offsets.index, "object"),
         empty_since=pd.Series([group.empty_since for group in groups], offsets.index, UTC_TIME),
         expire_at=pd.Series([own.get(place) for place in places], offsets.index, UTC_TIME),
         subscribed=False,

@@ -186,7 +186,7 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
         if is_at(commit, change.before):
             continue
         if not (_may_be_part_done(case) and is_at(commit, change.after)):
-            found, expected = commit and Position.of(commit), change.before
+            found, expected = Position.of(commit) if commit else None, change.before
             why = f"committed offset is {shown(found)}, but the plan expects {shown(expected)}"
             yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:

@@ -83,7 +83,7 @@ def _unsubscribed(partitions: pd.DataFrame) -> pd.DataFrame:
     judged = [not why[kind] for kind in kinds]
     rows = rows[np.array(judged, bool)]
     members = rows["members"].astype("Int64").astype("object")
-    reasons = members.where(members.notna(), None).map(no_member_subscribes)
+    reasons = members.map(lambda count: no_member_subscribes(None if pd.isna(count) else count))
     return rows.assign(kind=UNSUBSCRIBED, since=_no_time(rows), source=BY_MEMBERS, why=reasons)
 
 

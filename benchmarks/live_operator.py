@@ -68,7 +68,7 @@ class Operator:
         beside = sample_hold_facts(self.cluster, self.group)
         facts = self.when_stable()
         wanted = tuple(sorted(partitions))
-        case = HoldContext(SnapshotIndex.of(facts), facts.groups[0], wanted, hold_facts=beside)
+        case = HoldContext(SnapshotIndex(facts), facts.groups[0], wanted, hold_facts=beside)
         return costs(case, case.recipe).repeats if case.recipe else None
 
     def pause(self, partitions: Collection[TopicPartition]) -> Done:

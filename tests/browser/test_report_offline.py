@@ -17,11 +17,13 @@ LOOK = f"""\
 import pandas as pd
 import plotly.graph_objects as go
 from toolkit.model import Problem, Unread
+from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report.safe_names import plain
 from toolkit.report.figures import show_figure
 from toolkit.report.tables import show_problems, show_table
 hostile = {HOSTILE!r}
-show_problems([Problem(Unread.LOG_OFFSETS, "no leader for " + hostile, topic=hostile, partition=3)])
+problem = Problem(Unread.LOG_OFFSETS, "no leader for " + hostile, topic=hostile, partition=3)
+show_problems(problems_frame([problem], cluster="eu"))
 groups = [f"billing-{{number:02}}" for number in range(40)] + [hostile]
 lag = [1000 * number for number in range(40)] + [None]
 at = pd.Timestamp("2026-01-02T03:04:05Z")

@@ -91,9 +91,7 @@ def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any)
     facts = read_plan_facts(bare_cluster, groups=[live.group])
     (group,) = facts.groups
     place = TopicPartition(live.topics[0], 1)
-    case = HoldContext(
-        SnapshotIndex.of(facts), group, (place,), HoldTerms(CaptureMode.QUIET), beside
-    )
+    case = HoldContext(SnapshotIndex(facts), group, (place,), HoldTerms(CaptureMode.QUIET), beside)
 
     assert Operator.here() == beside.by
     assert case.recipe

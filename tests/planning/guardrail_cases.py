@@ -9,7 +9,8 @@ from facts import NOON, idle, snapshot
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.planning.guardrails.registry import CheckContext, check
+from toolkit.planning.guardrails.check_context import CheckContext
+from toolkit.planning.guardrails.registry import check
 from toolkit.planning.holds.hold_context import HoldFacts
 
 ORDERS = TopicPartition("orders", 0)

@@ -23,8 +23,7 @@ from toolkit.model import (
 from toolkit.model.groups import Sighting
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent
 from toolkit.plan.approvals import Limits
-from toolkit.planning.guardrails.check_context import EarlierSightings
-from toolkit.planning.guardrails.registry import CheckContext
+from toolkit.planning.guardrails.check_context import CheckContext, EarlierSightings
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
 
 HOUR = timedelta(hours=1)

@@ -20,7 +20,7 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
-from toolkit.planning.guardrails.registry import CheckContext
+from toolkit.planning.guardrails.check_context import CheckContext
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings
 
 NAMES = ("g", "h")

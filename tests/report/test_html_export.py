@@ -41,9 +41,9 @@ RESULT = {
 def export(tmp_path: Path) -> Export:
     """Return a function that writes cells as a notebook and returns its report's HTML."""
 
-    def export_cells(*cells: Any, result: dict[str, Any] | None = None, title: str = "") -> str:
+    def export_cells(*cells: Any, result: dict[str, Any] | None = None) -> str:
         nbformat.write(new_notebook(cells=list(cells)), tmp_path / "n.ipynb")
-        write_report(tmp_path / "n.ipynb", tmp_path / "n.html", title=title, result=result)
+        write_report(tmp_path / "n.ipynb", tmp_path / "n.html", result=result)
         return (tmp_path / "n.html").read_text()
 
     return export_cells
@@ -94,8 +94,8 @@ def test_a_cell_that_ran_is_not_called_unexecuted(export: Export) -> None:
 
 
 def test_without_a_result(export: Export) -> None:
-    """A notebook that no runner ran has a report, too, with the title that was asked for."""
-    html = export(new_markdown_cell("# Look"), title="My <b>title")
+    """A notebook that no runner ran has a report, too, with the title of its first heading."""
+    html = export(new_markdown_cell("# My <b>title"))
 
     assert "<h1>My &lt;b&gt;title</h1>" in html
     assert '<span class="ob-status">' not in html
@@ -185,7 +185,7 @@ def test_nothing_leaves_the_page_without_a_click(export: Export, hostile: str) -
     svg = f"<svg xmlns='http://www.w3.org/2000/svg'><foreignObject>{hostile}</foreignObject></svg>"
     texts = (output(kind, hostile) for kind in ("text/html", "text/markdown", "text/plain"))
     heading = new_markdown_cell(f"# {hostile}\n\n{hostile}\n\n## {hostile}")
-    html = export(heading, cell(*texts, output("image/svg+xml", svg)), title=hostile)
+    html = export(heading, cell(*texts, output("image/svg+xml", svg)))
 
     assert not {"meta", "link", "base", "form", "iframe"} & {*_Tags(html).found}
     assert "p" in _Tags(html).found

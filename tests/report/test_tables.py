@@ -2,7 +2,6 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +17,7 @@ from IPython.utils.capture import capture_output
 
 from toolkit.model import Problem, Unread
 from toolkit.model.names import ExactName
+from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report import progress_line as module
 from toolkit.report.display import display_output
 from toolkit.report.next_step_list import ShownStep
@@ -195,30 +195,17 @@ def test_names_in_a_cell_are_whole(shown: Any) -> None:
 
 def test_problems(shown: Any) -> None:
     """Problems are rows marked for the top of the report; none is said, too."""
-    show_problems([Problem(Unread.COMMITS, "not authorised", group_id=HOSTILE)])
+    problem = Problem(Unread.COMMITS, "not authorised", group_id=HOSTILE)
+    show_problems(problems_frame([problem], cluster="eu"))
 
     assert shown[-1]["metadata"] == {"offsetbook_role": "problems"}
     assert "1 read error" in shown.html
-    assert cells(shown.html) == ["committed offsets", "not authorised", in_html(HOSTILE)]
+    assert cells(shown.html) == ["eu", "committed offsets", in_html(HOSTILE), "not authorised"]
 
-    show_problems([])
+    show_problems(problems_frame([], cluster="eu"))
 
     assert shown[-1]["metadata"] == {}
     assert "No read errors" in shown.html
-
-
-def test_problems_of_any_record(shown: Any) -> None:
-    """Any dataclass or frame of problems will do."""
-
-    @dataclass
-    class Trouble:
-        cluster: str
-
-    show_problems([Trouble("eu"), Trouble("us")])
-    of_records = shown.html
-    show_problems(pd.DataFrame({"cluster": ["eu", "us"]}))
-
-    assert of_records == shown.html
 
 
 def test_frames_of_a_notebook_are_not_typeset(shell: InteractiveShell) -> None:
@@ -284,7 +271,7 @@ def test_a_column_without_values_is_left_out_and_named(shown: Any) -> None:
     assert ["group", "is paused", "lag"] == re.findall(r"<th [^>]*>(.*?)</th>", shown.html)
     assert f'<p class="ob-left-out">{left_out}</p>' in shown.html
     assert shown.text.endswith(left_out)
-    show_problems([{"what": "log end", "topic": "", "why": "no leader"}])
+    show_problems(pd.DataFrame([{"what": "log end", "topic": "", "why": "no leader"}]))
     assert "Empty columns, left out: topic." in shown.text
 
 

@@ -8,22 +8,22 @@ import pyarrow as pa
 
 from toolkit.model import Cluster, LogOffsets
 from toolkit.spark.judge import COMMITS_AT_ONCE, _slices
-from toolkit.spark.read_state import ReadPlan
+from toolkit.spark.read_state import OffsetsTopicNow
 from toolkit.spark.read_tasks import (
     RECORDS_A_JUDGING_TASK,
     RECORDS_A_TASK,
     LogTask,
     NothingToRead,
-    OffsetsTopicInfo,
     divided,
 )
 
 
 def tasks(name: str, *records: int) -> list[LogTask]:
     """Return tasks that read so many records each."""
-    topic = OffsetsTopicInfo(Cluster(name, "127.0.0.1:1"), "id", len(records), 1, datetime.now(UTC))
+    cluster = Cluster(name, "127.0.0.1:1")
+    topic = OffsetsTopicNow(datetime.now(UTC), "id", len(records), 1)
     return [
-        LogTask(topic, number, LogOffsets(0, count, count), 0, ReadPlan(0, ""))
+        LogTask(cluster, topic, number, LogOffsets(0, count, count), 0)
         for number, count in enumerate(records)
     ]
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.model import LogOffsets
 from toolkit.spark.read_state import (
-    OffsetsLog,
     OffsetsTopicNow,
     ReadPlan,
     ResumePoint,
     longest_gap,
-    plan_reads,
+    plan_read,
 )
 
 THEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -30,26 +30,29 @@ POINT = ResumePoint(
     delete_retention_ms=24 * HOUR_MS,
     leader_epoch=3,
 )
-LOG = OffsetsLog(log_start=10, end=90, leader_epoch=3)
+LOG = LogOffsets(log_start=10, log_end=95, last_stable=90)
 TOPIC = OffsetsTopicNow(
     requested_at=THEN + timedelta(hours=1),
     topic_id="abc",
     partitions=50,
     delete_retention_ms=24 * HOUR_MS,
-    logs={7: LOG},
 )
 
 
-def planned(point: ResumePoint | None = POINT, log: OffsetsLog = LOG, **topic: Any) -> ReadPlan:
-    """Return how partition 7 is read."""
-    now = replace(TOPIC, logs={7: log}, **topic)
-    return plan_reads({7: point} if point else {}, now)[7]
+def planned(
+    point: ResumePoint | None = POINT,
+    log: LogOffsets = LOG,
+    leader_epoch: int | None = 3,
+    **topic: Any,
+) -> ReadPlan:
+    """Return how a partition is read."""
+    return plan_read(point, log, leader_epoch, replace(TOPIC, **topic))
 
 
 def test_reading_goes_on_where_it_ended() -> None:
     """Nothing has changed but the end of the log, so only what is new is read."""
     assert planned() == ReadPlan(70, "")
-    assert planned(log=replace(LOG, end=70)) == ReadPlan(70, "")
+    assert planned(log=replace(LOG, last_stable=70)) == ReadPlan(70, "")
 
 
 @pytest.mark.parametrize(
@@ -61,11 +64,11 @@ def test_reading_goes_on_where_it_ended() -> None:
         ({"point": replace(POINT, topic_id=""), "topic_id": ""}, "is unknown"),
         ({"partitions": 60}, "had 50 partitions and has 60"),
         ({"log": replace(LOG, log_start=11)}, "began at 10 and begins at 11"),
-        ({"log": OffsetsLog(71, 90, 3)}, "begins at 71"),
+        ({"log": LogOffsets(71, 95, 90)}, "begins at 71"),
         ({"point": replace(POINT, next_offset=9)}, "begins at 10, after 9"),
-        ({"log": replace(LOG, end=69)}, "ends at 69, before 70"),
-        ({"log": replace(LOG, leader_epoch=4)}, "leader has changed"),
-        ({"log": replace(LOG, leader_epoch=None)}, "leader has changed"),
+        ({"log": replace(LOG, last_stable=69)}, "ends at 69, before 70"),
+        ({"leader_epoch": 4}, "leader has changed"),
+        ({"leader_epoch": None}, "leader has changed"),
         ({"delete_retention_ms": None}, "could not be read"),
         ({"requested_at": THEN - timedelta(seconds=1)}, "in the future"),
         ({"requested_at": THEN + timedelta(hours=23)}, "23 h ago"),
@@ -89,15 +92,6 @@ def test_a_setting_that_was_raised_since_does_not_bring_tombstones_back() -> Non
     assert (
         "delete.retention.ms=3600000" in planned(point, delete_retention_ms=HOUR_MS * 99).why_full
     )
-
-
-def test_partitions_are_planned_one_by_one() -> None:
-    """One partition that must be read in full does not make the others."""
-    logs = {7: LOG, 8: replace(LOG, leader_epoch=9), 9: LOG}
-    plans = plan_reads({7: POINT, 8: POINT}, replace(TOPIC, logs=logs))
-
-    assert {number: plan.start for number, plan in plans.items()} == {7: 70, 8: 10, 9: 10}
-    assert [plan.why_full == "" for plan in plans.values()] == [True, False, False]
 
 
 @given(

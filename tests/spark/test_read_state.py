@@ -34,15 +34,12 @@ from toolkit.spark import read_state
 from toolkit.spark.arrow import Row, unpack
 from toolkit.spark.history import STATE_TABLE, History, RunFiles, paths_in
 from toolkit.spark.read_state import (
-    OffsetsLog,
     OffsetsTopicNow,
-    ReadPlan,
     ReadState,
     load_state,
-    plan_reads,
     state_rows,
 )
-from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo, StoredPartitions
+from toolkit.spark.read_tasks import LogTask, StoredPartitions
 
 pytestmark = [
     pytest.mark.slow("groups that commit until the log is cleaned"),
@@ -99,6 +96,7 @@ class Looked(NamedTuple):
 
     topic: OffsetsTopicNow
     logs: Mapping[int, LogOffsets]
+    epochs: Mapping[int, int]
 
 
 class Reading(NamedTuple):
@@ -131,23 +129,15 @@ def look(cluster: Cluster) -> Looked:
         (described,) = describe_topics(connection, [OFFSETS_TOPIC])
         retention_ms = read_expiry_settings(connection).delete_retention_ms
     epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
-    logs = {
-        number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs[number])
-        for number, log in topic.logs.items()
-    }
-    now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms, logs)
-    return Looked(now, topic.logs)
+    now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms)
+    return Looked(now, topic.logs, epochs)
 
 
 def tasks_of(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> list[LogTask]:
     """Return the tasks that read each partition from where it may go on, up to the end it had."""
-    topic = looked.topic
-    retention_ms, requested_at = topic.delete_retention_ms, topic.requested_at
-    info = OffsetsTopicInfo(cluster, topic.topic_id, topic.partitions, retention_ms, requested_at)
-    plans = plan_reads({number: one.point for number, one in kept.items()}, topic)
     return [
-        LogTask(info, n, looked.logs[n], topic.logs[n].leader_epoch, plan, kept.get(n))
-        for n, plan in plans.items()
+        LogTask(cluster, looked.topic, n, log, looked.epochs[n], kept.get(n))
+        for n, log in looked.logs.items()
     ]
 
 
@@ -599,7 +589,7 @@ def test_parts_that_do_not_meet_are_never_put_together(
     (row, block) = tasks_of(moving, looked, moved)[0].rows()
 
     assert "does not end at" in row["problem"]
-    assert looked.topic.logs[0].log_start == block["read_to"]["start"]
+    assert looked.logs[0].log_start == block["read_to"]["start"]
 
 
 def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(
@@ -609,10 +599,11 @@ def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(
     looked, reading = kept
     saved(tmp_path, reading)
     state = load_state(History(str(tmp_path)), [NAME]).stored[NAME]
+    task = tasks_of(moving, looked, state)[0]
+    emptied = replace(task, log=replace(task.log, log_start=task.log.last_stable))
     found = {}
-    for why in ("", "it was re-created"):
-        task = tasks_of(moving, looked, state)[0]
-        (block,) = replace(task, plan=ReadPlan(task.log.last_stable or 0, why)).rows()
-        found[why] = len(unpack(block["latest"], LATEST))
+    for one in (task, emptied):
+        (block,) = one.rows()
+        found[one.plan.why_full == ""] = len(unpack(block["latest"], LATEST))
 
-    assert {"": len(state[0].latest(state[0].point.next_offset)), "it was re-created": 0} == found
+    assert {True: len(state[0].latest(state[0].point.next_offset)), False: 0} == found

@@ -33,7 +33,8 @@ from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster, Group, TopicPartition
 from toolkit.planning.lag.lag import with_lag
-from toolkit.planning.lag.status import StatusRules, with_status
+from toolkit.planning.lag.status import with_status
+from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.planning.lag.trend import look_back_s
 from toolkit.planning.unsubscribed.group_activity import group_facts

@@ -15,7 +15,7 @@ from hold_records import hold_record
 from toolkit.errors import Blocked, NotFound, StateFileError
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Intent, Plan
-from toolkit.storage import hold_files
+from toolkit.storage.formats import file_lock
 from toolkit.storage.formats.file_lock import try_lock
 from toolkit.storage.hold_files import (
     HoldStatus,
@@ -84,7 +84,7 @@ def test_who_looks_keeps_nobody_from_keeping(
         lock.close()  # who looked is done after the first try
         return tries[-1]
 
-    monkeypatch.setattr(hold_files, "try_lock", try_once)
+    monkeypatch.setattr(file_lock, "try_lock", try_once)
 
     with keeper_lock(path, within_s=PATIENCE_S):
         assert [False, True] == tries

@@ -110,7 +110,6 @@ class Member:
 
     @property
     def display_name(self) -> str:
-        """Client id and host of the member."""
         return f"{self.client_id} @ {self.host}"
 
 

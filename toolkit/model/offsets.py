@@ -31,6 +31,10 @@ class Commit:
     # As an old client asked for with the commit (OffsetCommit 2 to 4); likewise.
     expires_at: datetime | None = field(default=None, compare=False)
 
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
 
 class EpochEnd(NamedTuple):
     """End offset of one leader epoch in a log."""
@@ -50,7 +54,6 @@ class LogOffsets:
 
     @property
     def is_known(self) -> bool:
-        """Whether both ends are known."""
         return self.log_start is not None and self.log_end is not None
 
     def holds(self, offset: int) -> bool:

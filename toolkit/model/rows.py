@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import chain
@@ -26,6 +26,15 @@ class Rows:
     rows: Iterable[Row]
 
 
+def largest_first(rows: Iterable[Row], place: int) -> list[Row]:
+    """Return rows by a column of numbers, largest first and None last."""
+    return sorted(rows, key=_by_size(place))
+
+
+def _by_size(place: int) -> Callable[[Row], tuple[bool, int]]:
+    return lambda row: (row[place] is None, -(row[place] or 0))
+
+
 def concatenated(tables: Sequence[Rows], *, most: str = "") -> Rows:
     """
     Return tables of the same columns as one; at least one is needed.
@@ -36,11 +45,7 @@ def concatenated(tables: Sequence[Rows], *, most: str = "") -> Rows:
     columns = tables[0].columns
     if not most:
         return Rows(columns, chain.from_iterable(table.rows for table in tables))
-    place = list(columns).index(most)
-
-    def rank(row: Row) -> tuple[bool, int]:
-        return row[place] is None, -(row[place] or 0)
-
+    rank = _by_size(list(columns).index(most))
     return Rows(columns, merge(*(table.rows for table in tables), key=rank))
 
 

@@ -130,6 +130,9 @@ class Snapshot:
         before = (problem for problem in earlier.problems if problem.group_id in here)
         return replace(self, problems=tuple(dict.fromkeys((*before, *self.problems))))
 
+    def commits_of(self, group_id: str) -> dict[TopicPartition, Commit]:
+        return {c.topic_partition: c for c in self.commits if c.group_id == group_id}
+
     def unread_commits(self, group_id: str) -> str:
         """Return why a group may have more committed offsets than were read; "" if not."""
         for problem in self.problems:

@@ -60,12 +60,11 @@ from toolkit.plan import (
     same_fingerprint,
 )
 from toolkit.plan.approvals import Approval, Limits, lacks_reason
-from toolkit.planning.guardrails.check_context import EarlierSightings
+from toolkit.planning.guardrails.check_context import CheckContext, EarlierSightings
+from toolkit.planning.guardrails.group_rules import QUIET_AFTER
 from toolkit.planning.guardrails.registry import (
     FINAL,
-    QUIET_AFTER,
     RULES,
-    CheckContext,
     blocking,
     check,
     check_overrides,

@@ -28,7 +28,7 @@ from toolkit.operate.read_back import (
     why_moved,
 )
 from toolkit.plan import Action, Change, ChangeStatus, Intent, Position, Step, StepOutcome
-from toolkit.planning.guardrails.registry import CheckContext
+from toolkit.planning.guardrails.check_context import CheckContext
 from toolkit.planning.selection.group_selection import is_unread
 
 OnStep = Callable[[StepOutcome], None]

@@ -41,7 +41,7 @@ from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
 from toolkit.operate.read_back import not_tried
 from toolkit.plan import HOLD_ACTIONS, Action, ChangeStatus, Result, Step, StepOutcome
-from toolkit.planning.guardrails.registry import CheckContext
+from toolkit.planning.guardrails.check_context import CheckContext
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 from toolkit.planning.selection.partition_selection import scopes_of

@@ -16,7 +16,7 @@ from toolkit.model import Commit, Snapshot, TopicPartition
 from toolkit.model.commit_columns import with_own_expiry
 from toolkit.operate.read_back import refused_step
 from toolkit.plan import Action, ChangeStatus, Finding, Intent, Position, Result, Step, StepOutcome
-from toolkit.planning.guardrails.registry import CheckContext
+from toolkit.planning.guardrails.check_context import CheckContext
 
 Key = tuple[str, TopicPartition]
 OF_ONE_GROUP = frozenset({"facts-moved", "group-live", "keeps-committing", "unreadable"})

@@ -106,7 +106,6 @@ class Step:
 
     @property
     def creates(self) -> bool:
-        """Whether it creates a group."""
         return self.state is None and self.action is Action.COMMIT
 
 

@@ -36,9 +36,8 @@ class SavedOffsets:
         A position where metadata and leader epoch are known, else the bare offset.
         """
         return {
-            (
-                commit.group_id if self.names_groups else None,
-                TopicPartition(commit.topic, commit.partition),
-            ): commit.offset if self.cluster_id is None else Position.of(commit)
-            for commit in self.commits
+            (c.group_id if self.names_groups else None, c.topic_partition): (
+                c.offset if self.cluster_id is None else Position.of(c)
+            )
+            for c in self.commits
         }

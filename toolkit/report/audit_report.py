@@ -16,7 +16,7 @@ from toolkit.model.groups import names_meant
 from toolkit.model.plurals import counted
 from toolkit.model.rows import Kind, Rows
 from toolkit.plan import ChangeStatus, Position
-from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.frames.frame_of import frame_of
 from toolkit.report.cell_text import report_text
 from toolkit.report.conclusion import conclude
 from toolkit.report.notices import NoticeTone, show_notice
@@ -87,8 +87,7 @@ def run_rows(entries: Iterable[EntrySummary]) -> Rows:
 
 
 def runs_frame(entries: Iterable[EntrySummary]) -> pd.DataFrame:
-    counts = dict.fromkeys(("groups", "changes"), "int64")
-    return frame_of(run_rows(entries), {**counts, "at": UTC_TIME})
+    return frame_of(run_rows(entries), groups="int64", changes="int64")
 
 
 def change_rows(entries: Iterable[AuditEntry]) -> Rows:
@@ -115,12 +114,6 @@ def change_rows(entries: Iterable[AuditEntry]) -> Rows:
         for change in step.changes
     ]
     return Rows(CHANGE_COLUMNS, rows)
-
-
-def changes_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
-    """Return `change_rows` as a frame; partition and offsets are Int64."""
-    offsets = dict.fromkeys(("partition", "before", "after", "read_back"), "Int64")
-    return frame_of(change_rows(entries), {**offsets, "at": UTC_TIME})
 
 
 def _intent_cells(summary: EntrySummary) -> tuple[object, ...]:
@@ -196,12 +189,10 @@ class AuditReport:
 
     @property
     def all_groups(self) -> frozenset[str]:
-        """The groups of all runs in the log."""
         return self._named[1]
 
     @property
     def all_clusters(self) -> frozenset[str]:
-        """The clusters of all runs in the log."""
         return self._named[0]
 
     @cached_property
@@ -268,8 +259,8 @@ class AuditReport:
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """One row for each change; columns as in `changes_frame`."""
-        return changes_frame(self.entries)
+        """One row for each change; columns as in `change_rows`."""
+        return frame_of(self.change_rows)
 
     @property
     def unfinished(self) -> pd.DataFrame:
@@ -302,8 +293,9 @@ class AuditReport:
 
     def show_integrity(self) -> None:
         """Show which lines are damaged, and which a killed process left."""
+        flaws = [("audit log", flaw) for flaw in self.flaws]
         show_problems(
-            [{"what": "audit log", "why": flaw} for flaw in self.flaws],
+            frame_of(Rows({"what": "text", "why": "text"}, flaws)),
             caption_text="Audit log damaged",
             empty_text="Audit log intact: the hash of every line matches."
             if self.exists
@@ -341,7 +333,7 @@ class AuditReport:
         fitting = int((self.runs["changes"].cumsum() <= ROW_CAP).sum())
         newest = self.runs.head(max(1, fitting))
         is_all = len(newest) == len(self.runs)
-        frame = self.changes if is_all else changes_frame(self._entries({*newest["run"]}))
+        frame = self.changes if is_all else frame_of(change_rows(self._entries({*newest["run"]})))
         show_table(
             frame.drop(columns=["cluster", "who", "action"]),
             caption_text="Changes"

@@ -49,8 +49,7 @@ def capture_outputs() -> Iterator[list[dict[str, Any]]]:
 
 def show_frames_letter_by_letter() -> None:
     """Have frames that a cell of this notebook shows not be typeset: pandas' own class is old."""
-    jupyter = sys.modules.get("IPython")
-    if shell := jupyter.get_ipython() if jupyter else None:
+    if shell := running_shell():
         html = shell.display_formatter.formatters["text/html"]
         for module in ("pandas.core.frame", "pandas"):  # pandas 2, pandas 3
             html.for_type_by_name(module, "DataFrame", _frame_html)
@@ -98,16 +97,26 @@ def display_output(
     display(data, raw=True, **options)  # type: ignore[no-untyped-call]  # IPython leaves it untyped
 
 
+def show_looks(html: str) -> None:
+    """Display styles and scripts that only JupyterLab needs: a report has its own."""
+    if not is_headless():
+        display_output({"text/html": html, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+
+
 def display_widget(widget: object) -> None:
     from IPython.display import display  # noqa: PLC0415 - as above
 
     display(widget)  # type: ignore[no-untyped-call]  # IPython leaves it untyped
 
 
+def running_shell() -> Any:
+    """Return the shell of this kernel; None outside of notebooks, where IPython is not loaded."""
+    jupyter = sys.modules.get("IPython")
+    return jupyter.get_ipython() if jupyter else None
+
+
 def running_cell() -> tuple[str, str]:
     """Return the id of the cell that runs in this kernel, and that of its run; "" if unknown."""
-    jupyter = sys.modules.get("IPython")
-    shell = jupyter.get_ipython() if jupyter else None
-    request: dict[str, Any] = getattr(shell, "get_parent", dict)()
+    request: dict[str, Any] = getattr(running_shell(), "get_parent", dict)()
     cell = request.get("metadata", {}).get("cellId", "")
     return str(cell), str(request.get("header", {}).get("msg_id", ""))

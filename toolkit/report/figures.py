@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolkit.report.browser_libraries import style
-from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.display import display_output, show_looks
 from toolkit.report.safe_names import without_tags
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ def show_figure(figure: go.Figure) -> None:
     shown["config"] = {"typesetMath": False}
     shown["layout"] = {"template": template(), **{k: layout[k] for k in layout if k != "template"}}
     display_output({"application/vnd.plotly.v1+json": shown, "text/plain": describe(shown)})
-    if not is_headless():
-        sheet = f"<style>{style('figures.css')}</style>"
-        display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+    show_looks(f"<style>{style('figures.css')}</style>")
 
 
 @cache

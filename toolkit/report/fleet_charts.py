@@ -165,7 +165,8 @@ def show_lag_history(history: pd.DataFrame, groups: pd.DataFrame) -> None:
     """
     if history["taken_at"].nunique() < 2:
         return
-    lines = [_line(history, *pair, place) for place, pair in enumerate(_pairs(groups))]
+    pairs = zip(groups["cluster"], groups["group"], strict=True)
+    lines = [_line(history, *pair, place) for place, pair in enumerate(pairs)]
     figure = go.Figure(lines)
     figure.update_layout(
         title=f"Lag over time (the {counted(len(lines), 'group')} with the most lag)",
@@ -188,10 +189,6 @@ def _line(history: pd.DataFrame, cluster: str, group: str, place: int) -> go.Sca
         line={"dash": DASHES[place // len(SERIES) % len(DASHES)]},
         hovertemplate="lag %{y:,}",
     )
-
-
-def _pairs(rows: pd.DataFrame) -> list[tuple[str, str]]:
-    return list(zip(rows["cluster"], rows["group"], strict=True))
 
 
 def _largest(sums: pd.Series[float], top_n: int) -> list[str]:

@@ -62,21 +62,13 @@ _SHOWN_FIRST = [
 ]
 
 
-def write_report(
-    notebook_path: Path,
-    html_path: Path,
-    *,
-    title: str = "",
-    result: Mapping[str, Any] | None = None,
-) -> None:
+def write_report(notebook_path: Path, html_path: Path, *, result: Mapping[str, Any] | None) -> None:
     """Write what `report_html` returns to a file, in one piece; raises StateFileError."""
-    html = report_html(notebook_path, title=title, result=result)
+    html = report_html(notebook_path, result=result)
     write_whole(html_path, html, errors="xmlcharrefreplace")
 
 
-def report_html(
-    notebook_path: Path, *, title: str = "", result: Mapping[str, Any] | None = None
-) -> str:
+def report_html(notebook_path: Path, *, result: Mapping[str, Any] | None) -> str:
     """
     Return an executed notebook as one HTML page, which makes no network request.
 
@@ -85,12 +77,11 @@ def report_html(
 
     Args:
         notebook_path: the executed notebook, complete or as far as it came.
-        title: shown at the top; the notebook's first heading where it is "".
         result: the content of the run's `result.json`; without it the page has no run facts.
 
     """
     notebook = nbformat.read(notebook_path, as_version=4)  # type: ignore[no-untyped-call]  # has no types
-    page = _arrange(notebook, title=title)
+    page = _arrange(notebook)
     nonce = secrets.token_urlsafe(16)
     facts = _run_facts(result) if result else {}
     shown = asdict(page) | facts
@@ -154,10 +145,10 @@ class _ReportPage:
     has_tables: bool = False
 
 
-def _arrange(notebook: Any, *, title: str) -> _ReportPage:
+def _arrange(notebook: Any) -> _ReportPage:
     """Rearrange a notebook, in place, into a page: problems first, scaffolding gone."""
-    own_title, title_cell = _take_title(notebook.cells)
-    page = _ReportPage(title=title or own_title or "Report")
+    title, title_cell = _take_title(notebook.cells)
+    page = _ReportPage(title=title or "Report")
     notebook.cells = _without_scaffolding(notebook.cells, title_cell)
     failed = next((i for i, cell in enumerate(notebook.cells) if has_error(cell)), None)
     was_run = any(map(has_run, notebook.cells))
@@ -212,7 +203,9 @@ def _when(result: Mapping[str, Any]) -> dict[str, str]:
     started, finished = (datetime.fromisoformat(result[key]) for key in ("started", "finished"))
     return {
         "Started": f"{started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
-        "Took": _took((finished - started).total_seconds()),
+        "Took": format_duration(finished - started)
+        if finished >= started
+        else "unknown (clock was set back)",
     }
 
 
@@ -294,7 +287,3 @@ def _parameter(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return visible(", ".join(map(str, value)) if isinstance(value, list) else value)
-
-
-def _took(seconds: float) -> str:
-    return format_duration(seconds) if seconds >= 0 else "unknown (clock was set back)"

@@ -15,7 +15,7 @@ from toolkit.plan import Intent, Plan
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.display import display_output
 from toolkit.report.run_command import NotebookCall, command_block, run_command, typed_names
-from toolkit.report.safe_names import in_html, visible
+from toolkit.report.safe_names import in_html, lines_in_html, visible
 
 # Moved while they are paused; a paused group is not given back by that.
 WHILE_PAUSED = frozenset({Intent.RESET, Intent.UNDO, Intent.RESTORE})
@@ -81,7 +81,7 @@ def step_html(step: ShownStep, *, number: int | None = None) -> str:
     head = f'<p class="ob-step-title"><b>{title}</b></p><p>{in_html(step.why)}</p>'
     if not step.notebook:
         return head
-    filled = _lines_in_html("\n".join(_assignments(step.parameters)))
+    filled = lines_in_html("\n".join(_assignments(step.parameters)))
     name = f"<code>{in_html(step.notebook)}</code>"
     return f"{head}<p>Notebook {name} with these parameters:</p><pre><code>{filled}</code></pre>"
 
@@ -100,10 +100,6 @@ def _text(number: int, step: ShownStep) -> str:
 
 def _assignments(values: Mapping[str, object]) -> list[str]:
     return [f"{name} = {value!r}" for name, value in values.items()]
-
-
-def _lines_in_html(text: str) -> str:
-    return "\n".join(in_html(line) for line in text.split("\n"))
 
 
 def undo_call(run_id: str) -> NotebookCall:

@@ -10,7 +10,7 @@ from toolkit.errors import ToolkitError, UsageError
 from toolkit.model import Snapshot
 from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report.browser_libraries import style
-from toolkit.report.display import OutputRole, display_output, is_headless, running_cell
+from toolkit.report.display import display_output, running_cell, show_looks
 from toolkit.report.run_command import command_block, copy_script
 from toolkit.report.safe_names import in_html, sentence, visible
 from toolkit.report.tables import show_problems
@@ -50,9 +50,7 @@ def show_notice(
     html = f'<div class="ob-notice ob-{tone}" role="status">{head}{paragraphs}{code}</div>'
     text = "\n".join(visible(part) for part in (title, *lines, command) if part)
     display_output({"text/html": html, "text/plain": text})
-    if not is_headless():
-        looks = f"<style>{style('notices.css')}</style>{copy_script() if command else ''}"
-        display_output({"text/html": looks, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+    show_looks(f"<style>{style('notices.css')}</style>{copy_script() if command else ''}")
 
 
 def show_error(error: Exception) -> None:
@@ -67,9 +65,8 @@ def show_error(error: Exception) -> None:
 def nothing_selected(problem: str, *, hint: str) -> UsageError:
     """Return the error to raise; in JupyterLab the list above comes into sight."""
     cell, run = running_cell()
-    if cell and not is_headless():
-        html = SHOW_LIST.format(name=f"ob-{run}", now=int(time.time() * 1000))
-        display_output({"text/html": html, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+    if cell:
+        show_looks(SHOW_LIST.format(name=f"ob-{run}", now=int(time.time() * 1000)))
     return UsageError(problem, hint=hint)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from toolkit.model import Snapshot
 from toolkit.model.rows import Rows
-from toolkit.planning.holds.paused_partitions import paused_frame, paused_rows
+from toolkit.planning.frames.frame_of import frame_of
+from toolkit.planning.holds.paused_partitions import paused_rows
 from toolkit.report.cell_text import frame_text
 from toolkit.report.notices import show_read_errors
 from toolkit.report.safe_names import visible_lines
@@ -22,19 +23,19 @@ if TYPE_CHECKING:
 
 
 def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
-    """Return what is paused in the groups of a snapshot, see `paused_frame`."""
-    with_keeper = _groups_with_keeper(snapshot, state)
-    return paused_frame(snapshot, by=Operator.here(), groups_with_keeper=with_keeper)
+    """Return what is paused in the groups of a snapshot, see `paused_rows`."""
+    return frame_of(_rows(snapshot, state))
 
 
-def _groups_with_keeper(snapshot: Snapshot, state: Path) -> set[str]:
+def _rows(snapshot: Snapshot, state: Path) -> Rows:
     held = [group.group_id for group in snapshot.groups if group.paused]
     paths = {name: hold_path(state, snapshot.cluster_id, name) for name in held}
-    return {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}
+    kept = {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}
+    return paused_rows(snapshot, by=Operator.here(), groups_with_keeper=kept)
 
 
 def show_paused(rows: pd.DataFrame, *, when: str = ", as the brokers report them") -> None:
-    """Show by whom, since when and until when partitions are paused; takes a `paused_frame`."""
+    """Show by whom, since when and until when partitions are paused: what `find_paused` found."""
     show_table(
         rows.drop(columns="cluster"),
         caption_text=f"Paused partitions{when}",
@@ -52,12 +53,11 @@ class PausedReport:
     @property
     def plain_rows(self) -> Rows:
         """What is paused, see `paused_rows`."""
-        with_keeper = _groups_with_keeper(self.facts, self.state)
-        return paused_rows(self.facts, by=Operator.here(), groups_with_keeper=with_keeper)
+        return _rows(self.facts, self.state)
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """What is paused, see `paused_frame`."""
+        """`plain_rows` as a frame."""
         return find_paused(self.facts, self.state)
 
     def __repr__(self) -> str:

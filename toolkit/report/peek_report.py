@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,9 +28,9 @@ from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.planning.selection.peek_places import PeekPlaces, PeekRequest
 from toolkit.report.browser_libraries import style
 from toolkit.report.cell_text import frame_text
-from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.display import display_output, show_looks
 from toolkit.report.run_command import offsetbook_command
-from toolkit.report.safe_names import in_html, visible, visible_lines
+from toolkit.report.safe_names import in_html, lines_in_html, visible, visible_lines
 from toolkit.report.tables import show_problems
 from toolkit.storage.saved_records import save_records
 
@@ -81,9 +80,7 @@ def show_record_cards(
             "text/plain": "\n\n".join([*texts, cut]).strip() or "No partition to show.",
         }
     )
-    if not is_headless():
-        sheet = f"<style>{style('trouble.css')}</style>"
-        display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+    show_looks(f"<style>{style('trouble.css')}</style>")
 
 
 def _partition_html(partition: TopicPartition, offset: int, records: Placed) -> str:
@@ -110,14 +107,14 @@ def _field(name: str, field: Decoded) -> str:
     if field.form in {ByteFormat.NULL, ByteFormat.EMPTY}:
         return f"{label}<dd></dd>"
     text = indented(field.text) if field.form is ByteFormat.JSON and not field.note else field.text
-    return f"{label}<dd><pre>{_lines(text)}</pre></dd>"
+    return f"{label}<dd><pre>{lines_in_html(text)}</pre></dd>"
 
 
 def _header(name: str, field: Decoded) -> str:
     note = f" · {in_html(field.note)}" if field.note else ""
     form = f'<span class="ob-form">{in_html(field.description)}{note}</span>'
     label = f"<dt>Header <code>{in_html(name)}</code>{form}</dt>"
-    return f"{label}<dd>{f'<pre>{_lines(field.text)}</pre>' if field.text else ''}</dd>"
+    return f"{label}<dd>{f'<pre>{lines_in_html(field.text)}</pre>' if field.text else ''}</dd>"
 
 
 def _headers(record: Record) -> list[tuple[str, Decoded]]:
@@ -126,11 +123,6 @@ def _headers(record: Record) -> list[tuple[str, Decoded]]:
         more = Decoded(ByteFormat.EMPTY, "", 0, f"{record.headers_left_out:,} more headers")
         shown.append(("…", more))
     return shown
-
-
-def _lines(text: str) -> str:
-    # A line end is part of a text; every other character that does not show is spelt out.
-    return "\n".join(in_html(line) for line in text.split("\n"))
 
 
 def _partition_text(partition: TopicPartition, offset: int, records: Placed) -> str:
@@ -151,11 +143,7 @@ def _when(record: Record) -> str:
     if record.at is None:
         return "no timestamp"
     who = "LogAppendTime" if record.at_append else "CreateTime"
-    return f"{_time(record.at)} UTC {who}"
-
-
-def _time(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M:%S")
+    return f"{record.at:%Y-%m-%d %H:%M:%S} UTC {who}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,10 +165,6 @@ class PeekReport:
     @property
     def positions(self) -> dict[TopicPartition, int]:
         return self.chosen.positions
-
-    @property
-    def left_out(self) -> int:
-        return self.chosen.left_out
 
     def save(self, path: Path) -> str:
         """
@@ -224,6 +208,6 @@ class PeekReport:
         return visible_lines(frame_text(shown, max_rows=20))
 
     def _ipython_display_(self) -> None:
-        show_record_cards(self.around.records, self.positions, left_out=self.left_out)
+        show_record_cards(self.around.records, self.positions, left_out=self.chosen.left_out)
         if self.around.problems:
             show_problems(problems_frame(self.around.problems, cluster=self.cluster))

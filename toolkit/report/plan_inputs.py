@@ -9,13 +9,13 @@ applied. In a script and in a headless run nothing runs twice, and nothing is ou
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from toolkit.report.display import running_shell
 from toolkit.report.run_command import typed_names
 
 RAN_AGAIN = "a cell above was run again"
@@ -140,9 +140,7 @@ def end_plans(why: str = RAN_AGAIN) -> None:
 
 
 def _watch() -> CellWatch | None:
-    # Outside notebooks, IPython is not loaded for this.
-    jupyter = sys.modules.get("IPython")
-    shell = jupyter.get_ipython() if jupyter else None
+    shell = running_shell()
     if shell is not None and shell not in _watches:
         _watches[shell] = CellWatch(shell)
     return _watches.get(shell) if shell is not None else None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
-from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.display import OutputRole, display_output, is_headless, running_shell
 from toolkit.report.safe_names import in_html, sentence, visible
 
 TICK_S = 1.0
@@ -22,8 +21,7 @@ def progress_line(doing: str) -> Iterator[Callable[[str], None]]:
 
     Outside JupyterLab, and in a headless run, nothing is shown.
     """
-    jupyter = sys.modules.get("IPython")
-    if is_headless() or jupyter is None or jupyter.get_ipython() is None:
+    if is_headless() or running_shell() is None:
         yield lambda _: None
         return
     line, ended = _Line(doing), threading.Event()

@@ -50,8 +50,9 @@ def write_index(rows: Sequence[RunRow], html: Path, *, of: str) -> None:
     piece, also by two writers at once.
     """
     nonce = secrets.token_urlsafe(16)
-    page = _environment().get_template("runs.html.j2")
-    text = page.render(
+    loader = jinja2.FileSystemLoader(_FOLDER)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True)
+    text = environment.get_template("runs.html.j2").render(
         nonce=nonce,
         of=visible(of),
         rows=[_shown(row) for row in rows[:MOST]],
@@ -71,12 +72,6 @@ def write_index(rows: Sequence[RunRow], html: Path, *, of: str) -> None:
         partial.replace(html)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True
-    )
 
 
 def _shown(row: RunRow) -> dict[str, object]:

@@ -36,6 +36,11 @@ def in_html(name: object) -> str:
     return escape(visible(name))
 
 
+def lines_in_html(text: str) -> str:
+    """Return a text for use in HTML, in which line ends stay."""
+    return escape(visible_lines(text))
+
+
 def plain(name: object) -> str:
     """
     Return a name for use in a plotly label: title, tick, legend, hover text.

@@ -12,11 +12,10 @@ table says; files and data formats have all columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, is_dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolkit.model.plurals import counted
 from toolkit.model.rows import WORDS, Kind
 from toolkit.report.browser_libraries import STYLED_COLUMNS, table_script, table_style
 from toolkit.report.cell_text import (
@@ -27,7 +26,7 @@ from toolkit.report.cell_text import (
     frame_text,
     heading,
 )
-from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.display import OutputRole, display_output, is_headless, show_looks
 from toolkit.report.safe_names import in_html, visible
 
 if TYPE_CHECKING:
@@ -131,40 +130,21 @@ def show_empty(text: str) -> None:
 
 
 def show_problems(
-    problems: pd.DataFrame | Iterable[Any],
-    *,
-    caption_text: str = "",
-    empty_text: str = "No read errors.",
+    problems: pd.DataFrame, *, caption_text: str = "", empty_text: str = "No read errors."
 ) -> None:
-    """
-    Show what could not be read, one row each; the report repeats it at its top.
-
-    Takes a frame or records such as `toolkit.model.Problem`.
-    """
-    frame = _frame(problems)
-    if frame.empty:
-        show_table(frame, empty_text=empty_text)
+    """Show what could not be read, one row each; the report repeats it at its top."""
+    if problems.empty:
+        show_table(problems, empty_text=empty_text)
         return
-    count = "1 read error" if len(frame) == 1 else f"{len(frame):,} read errors"
-    caption = caption_text or f"{count}"
-    bundle = table_bundle(table_columns(_with_index(frame)), caption_text=caption)
+    caption = caption_text or counted(len(problems), "read error")
+    bundle = table_bundle(table_columns(_with_index(problems)), caption_text=caption)
     display_output(bundle, role=OutputRole.PROBLEMS)
     _put_looks(has_rows=True)
 
 
 def _put_looks(*, has_rows: bool) -> None:
     if not is_headless():
-        looks = table_script() if has_rows else table_style()
-        display_output({"text/html": looks, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
-
-
-def _frame(problems: pd.DataFrame | Iterable[Any]) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415 - commands that show nothing start without it
-
-    if isinstance(problems, pd.DataFrame):
-        return problems
-    rows = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else r for r in problems]
-    return pd.DataFrame(rows)
+        show_looks(table_script() if has_rows else table_style())
 
 
 def table_bundle(

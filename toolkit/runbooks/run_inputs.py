@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from toolkit.errors import ParameterError, UsageError
 from toolkit.journeys.change.approval_parameters import WITHIN_LIMITS
 from toolkit.runbooks.runbook_page import Runbook
-from toolkit.runner.parameters import parse_parameters
+from toolkit.runner.parameters import parse_parameters, path_in
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 # A run may not be allowed more than its page allows.
@@ -77,8 +76,7 @@ def runs_of(
     """
     if page.clusters is None and not clusters and not page.must_name_clusters:
         return [((), values)]  # all that the notebook can see, such as the audit log
-    named = values.get("fleet_file")
-    fleet = load_fleet(Path(named) if isinstance(named, str) and named else None)
+    fleet = load_fleet(path_in(values, "fleet_file"))
     names = tuple(cluster.name for cluster in choose_clusters(fleet, _names(page, clusters)))
     if page.is_of_a_fleet:
         return [(names, values | {"clusters": list(names)})]

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolkit.errors import ToolkitError
+from toolkit.runner.parameters import path_in
 from toolkit.runner.run_notebook import RunTerms, run_notebook
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.state_folder import Operator, locked_run, state_dir
@@ -60,7 +61,8 @@ def main() -> int:
 def _run(order: RunOrder) -> int:
     who = Operator.here().who
     with ExitStack() as locks:
-        state = _state(order.parameters)
+        state = path_in(order.parameters, "state")
+        state = state or state_dir(path_in(order.parameters, "fleet_file"))
         # In one order, so that two that want several clusters each do not take half of them.
         for cluster in sorted(order.clusters) or [""]:
             locks.enter_context(locked_run(state, order.runbook, cluster, who))
@@ -73,13 +75,6 @@ def _run(order: RunOrder) -> int:
         )
     _tell(result=result.as_dict())
     return result.exit_code
-
-
-def _state(values: Mapping[str, object]) -> Path:
-    if isinstance(named := values.get("state"), str) and named:
-        return Path(named)
-    fleet = values.get("fleet_file")
-    return state_dir(Path(fleet) if isinstance(fleet, str) and fleet else None)
 
 
 def _stop_when_alone() -> None:

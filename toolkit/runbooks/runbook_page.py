@@ -25,7 +25,7 @@ it: group 007 stays text, and `no` is not a bool.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -40,7 +40,7 @@ from toolkit.plan.approvals import Limits
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
 from toolkit.runner.time_limits import TimeLimits
-from toolkit.storage.formats.yaml_nodes import YamlFile, is_blank, meant
+from toolkit.storage.formats.yaml_nodes import YamlFile, is_blank
 
 REQUIRED = ("title", "when", "back_out", "notebook", "may_change")
 OPTIONAL = (
@@ -211,8 +211,7 @@ def _notices(front: _FrontMatter) -> Iterator[NotifyRule]:
 
 
 def _notice(front: _FrontMatter, node: yaml.Node) -> NotifyRule:
-    pairs = front.pairs(node, "notify", ("on", "webhook", "format", "command"))
-    entries = {name: value for name, (_, value) in pairs.items()}
+    entries = front.file.entries(node, "notify", ("on", "webhook", "format", "command"))
     if "on" not in entries or len({"webhook", "command"} & entries.keys()) != 1:
         raise front.file.wrong_at(
             node, "a notification needs `on`, and either `webhook` or `command`"
@@ -259,22 +258,11 @@ class _FrontMatter:
                 hint="copy the front matter of another runbook",
             )
         root = file.compose(front.removeprefix("\n"))
-        found = cls(file, {}).pairs(root, "front matter", (*REQUIRED, *OPTIONAL)) if root else {}
+        known = (*REQUIRED, *OPTIONAL)
+        found = file.entries(root, "front matter", known) if root else {}
         if missing := [name for name in REQUIRED if name not in found]:
             raise RunbookError(f"runbook {path} lacks: {', '.join(missing)}")
-        return cls(file, {name: node for name, (_, node) in found.items()})
-
-    def pairs(
-        self, node: yaml.Node, what: str, known: Collection[str]
-    ) -> dict[str, tuple[yaml.ScalarNode, yaml.Node]]:
-        """Return name, key and value of the entries of a mapping that may have only these names."""
-        found = {}
-        for key, value in self.file.pairs(node, what):
-            if key.value not in known:
-                problem = f"unknown entry {key.value!r}{meant(key.value, [*known])}"
-                raise self.file.wrong_at(key, problem)
-            found[key.value] = (key, value)
-        return found
+        return cls(file, found)
 
     def text(self, name: str) -> str:
         return " ".join(self.file.text_of(self.entries[name], name).split())

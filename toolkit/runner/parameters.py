@@ -175,6 +175,12 @@ def parse_parameters(
     return values
 
 
+def path_in(values: Mapping[str, object], name: str) -> Path | None:
+    """Return the path in a parameter; None where it has none."""
+    named = values.get(name)
+    return Path(named) if isinstance(named, str) and named else None
+
+
 def read_texts(path: Path) -> list[tuple[str, str]]:
     """
     Read names and texts from a YAML file of `name: value` lines; a value may be a list.

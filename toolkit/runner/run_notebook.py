@@ -19,6 +19,7 @@ from toolkit.runner.execution import CellStep, NotebookJob, RunEnd, execute
 from toolkit.runner.parameters import (
     Parameter,
     check_parameters,
+    path_in,
     read_parameters,
     saved_approval,
 )
@@ -219,9 +220,8 @@ def _cluster_ids(values: Mapping[str, object], names: Sequence[str]) -> dict[str
 
 
 def _fleet(values: Mapping[str, object]) -> dict[str, Cluster]:
-    named = values.get("fleet_file")
     try:
-        return load_fleet(Path(named) if isinstance(named, str) and named else None)
+        return load_fleet(path_in(values, "fleet_file"))
     except ToolkitError:
         return {}
 

@@ -14,8 +14,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema as as_spark
 
-from toolkit.spark.schemas import as_spark
+from toolkit.spark.schemas import with_time
 
 Row = Mapping[str, Any]
 
@@ -39,7 +40,9 @@ def as_frame(table: pa.Table, *, is_last_use: bool = False) -> pd.DataFrame:
 
     With `is_last_use` each column of the table is freed as soon as it is converted.
     """
-    table = in_milliseconds(table)
+    time = pa.timestamp("ms", tz="UTC")  # Kafka's grain instead of Spark's
+    fields = [field.with_type(with_time(field.type, time)) for field in table.schema]
+    table = table.cast(pa.schema(fields), safe=False)
     frame: pd.DataFrame = table.to_pandas(
         types_mapper=nullable, split_blocks=is_last_use, self_destruct=is_last_use
     )
@@ -59,20 +62,6 @@ def nullable(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
     if pa.types.is_boolean(kind):
         return pd.BooleanDtype()
     return pd.Float64Dtype() if pa.types.is_floating(kind) else None
-
-
-def in_milliseconds(table: pa.Table) -> pa.Table:
-    """Return a table with Kafka's grain of time instead of Spark's."""
-    fields = [field.with_type(_grained(field.type)) for field in table.schema]
-    return table.cast(pa.schema(fields), safe=False)
-
-
-def _grained(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("ms", tz="UTC")
-    if pa.types.is_list(kind):
-        return pa.list_(_grained(kind.value_type))
-    return kind
 
 
 def pack(table: pa.Table) -> bytes:

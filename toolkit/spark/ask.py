@@ -48,7 +48,7 @@ from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.planning.selection.member_names import hold_in_words
 from toolkit.spark.arrow import as_frame, as_table
-from toolkit.spark.schemas import LOG_FACTS, schema
+from toolkit.spark.schemas import LOG_FACTS
 
 # Look-ups do not date the last records of a log, which most groups are at.
 MOST_READ = 5_000
@@ -139,9 +139,8 @@ def ask_logs(
     ends are looked up. A partition that could not be read has nulls, and the reason in
     `log_problem`. Log ends are read first, so that they are as young as the commits.
     """
-    columns = schema(*LOG_FACTS)
     if positions.empty:
-        return as_frame(columns.empty_table())
+        return as_frame(LOG_FACTS.empty_table())
     positions = positions.reset_index(drop=True)
     pairs = zip(positions["topic"], positions["partition"], strict=True)
     places = [TopicPartition(topic, int(number)) for topic, number in pairs]
@@ -174,7 +173,7 @@ def ask_logs(
     known["record_at"] = [one and one.at for one in found]
     timed = with_time_lag(known, now=now).assign(log_read_at=now)
     facts = _with_earlier(timed, places, logs, _instants(now, look_back_s), times)
-    return as_frame(as_table(facts.reindex(columns=columns.names), columns))
+    return as_frame(as_table(facts.reindex(columns=LOG_FACTS.names), LOG_FACTS))
 
 
 def _instants(now: datetime, look_back_s: Sequence[float]) -> tuple[datetime, ...]:

@@ -32,7 +32,7 @@ from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.spark.arrow import Row, as_columns, unpack
 from toolkit.spark.read_tasks import not_parsed
-from toolkit.spark.schemas import COMMITS, GROUPS, TIME, WHOLE, schema
+from toolkit.spark.schemas import COMMITS, GROUPS, TIME, WHOLE
 
 FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
 PAST_STABLE = "offsets topic, past the last stable offset"
@@ -58,7 +58,7 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
     read_at = datetime.now(UTC)
     logs = [*_read_logs(cluster, blocks, read_at)]
     problems = [why for log in logs for why in log.not_parsed]
-    tables = [(schema(*COMMITS).empty_table(), schema(*GROUPS).empty_table())]
+    tables = [(COMMITS.empty_table(), GROUPS.empty_table())]
     unread = [log for log in logs if log.unread]
     if unread:
         try:
@@ -144,7 +144,7 @@ def _decoded(log: _LogNow) -> tuple[pa.Table, pa.Table]:
     for name, column in (("pending", pending), ("source", source), ("read_at", read_at)):
         commits = commits.append_column(name, column)
     groups, _ = decode_groups(log.latest)
-    return as_columns(commits, schema(*COMMITS)), as_columns(groups, schema(*GROUPS))
+    return as_columns(commits, COMMITS), as_columns(groups, GROUPS)
 
 
 def _by_admin(
@@ -228,7 +228,7 @@ def _commits_by_admin(commits: Iterable[Commit], read_at: datetime) -> pa.Table:
         }
         for commit in commits
     ]
-    return pa.Table.from_pylist(rows, schema=schema(*COMMITS))
+    return pa.Table.from_pylist(rows, schema=COMMITS)
 
 
 def _groups_by_admin(groups: Iterable[Group]) -> pa.Table:
@@ -246,4 +246,4 @@ def _groups_by_admin(groups: Iterable[Group]) -> pa.Table:
         }
         for group in groups
     ]
-    return pa.Table.from_pylist(rows, schema=schema(*GROUPS))
+    return pa.Table.from_pylist(rows, schema=GROUPS)

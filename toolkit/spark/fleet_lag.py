@@ -59,7 +59,6 @@ class FleetLag:
 
     @property
     def partitions(self) -> DataFrame:
-        """A row for each committed offset."""
         return unpacked(self.packed, "partitions", RESULTS["partitions"])
 
     @property
@@ -70,12 +69,10 @@ class FleetLag:
 
     @property
     def activity(self) -> DataFrame:
-        """A row for each group that wrote lately."""
         return unpacked(self.packed, "activity", RESULTS["activity"])
 
     @property
     def leftovers(self) -> DataFrame:
-        """A row for each unused offset or group."""
         return unpacked(self.packed, "leftovers", RESULTS["leftovers"])
 
     @cached_property
@@ -139,7 +136,10 @@ def fleet_lag(
         step("reading offsets topics and judging commits")
         reading = read_offsets(session, by_name.values(), state.stored)
         store = (history.root, run) if history and run else None
-        packed = judged(reading, by_name, _rules(options, taken_at, store))
+        since = taken_at - timedelta(seconds=options.activity_s)
+        hour = since.replace(minute=0, second=0, microsecond=0)  # activity is counted by the hour
+        rules = EvaluationRules(options.rules, taken_at, options.unused_group_days, hour, store)
+        packed = judged(reading, by_name, rules)
         packed.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             result = FleetLag(tuple(by_name), taken_at, packed, sorted(state.not_used.items()))
@@ -150,13 +150,6 @@ def fleet_lag(
             packed.unpersist()
 
 
-def _rules(
-    options: FleetOptions, taken_at: datetime, store: tuple[str, HistoryRun] | None
-) -> EvaluationRules:
-    since = taken_at - timedelta(seconds=options.activity_s)
-    return EvaluationRules(options.rules, taken_at, options.unused_group_days, _hour(since), store)
-
-
 def _store(history: History, run: HistoryRun, result: FleetLag, over: Sequence[str]) -> None:
     """Commit what tasks have written, with the problems, and clean up after runs before."""
     rows = result.packed.select("files", "problems").toArrow()
@@ -165,11 +158,6 @@ def _store(history: History, run: HistoryRun, result: FleetLag, over: Sequence[s
     problems.add("problems", result.problem_rows(rows))
     history.publish(run, [*new, *problems.close()], over)
     history.vacuum(STATE_TABLE)
-
-
-def _hour(at: datetime) -> datetime:
-    """Return when its clock hour began: activity is counted by the hour."""
-    return at.replace(minute=0, second=0, microsecond=0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

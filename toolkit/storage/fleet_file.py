@@ -245,12 +245,7 @@ def _entries(file: YamlFile, text: str) -> dict[str, yaml.Node]:
             f"fleet file {file.path} is empty",
             hint="list clusters in it, or name another fleet file",
         )
-    known = ["clusters", "state", TIMEOUT, *FOR_ALL]
-    entries = {}
-    for key, node in file.pairs(root, "the file"):
-        if key.value not in known:
-            raise file.wrong_at(key, f"unknown entry {key.value!r}{meant(key.value, known)}")
-        entries[key.value] = node
+    entries = file.entries(root, "the file", ["clusters", "state", TIMEOUT, *FOR_ALL])
     if "clusters" not in entries:
         raise file.wrong_at(root, "no cluster is listed under 'clusters'")
     if "state" in entries:
@@ -259,11 +254,7 @@ def _entries(file: YamlFile, text: str) -> dict[str, yaml.Node]:
 
 
 def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: Cluster) -> Cluster:
-    entries = {}
-    for key, value in file.pairs(node, f"cluster {name.value!r}"):
-        if key.value not in KNOWN:
-            raise file.wrong_at(key, f"unknown setting {key.value!r}{meant(key.value, KNOWN)}")
-        entries[key.value] = value
+    entries = file.entries(node, f"cluster {name.value!r}", KNOWN, called="setting")
     settings = _from_properties(file, entries) | _settings(file, entries)
     servers = settings.pop(BOOTSTRAP, None)
     if not servers:

@@ -9,11 +9,9 @@ however it ends; so a process that can take that lock knows that no keeper is ru
 from __future__ import annotations
 
 import json
-import math
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -22,11 +20,9 @@ from typing import Any
 from toolkit.errors import Blocked, StateFileError
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, Member, TopicPartition
 from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
-from toolkit.storage.formats.file_lock import lock_file, try_lock, wait_for_lock
+from toolkit.storage.formats.file_lock import lock_file, lock_within, try_lock
 from toolkit.storage.formats.json_codec import utc_text
 from toolkit.storage.state_folder import check_readable
-
-TRY_EVERY_S = 0.05
 
 
 class HoldStatus(StrEnum):
@@ -136,14 +132,9 @@ def has_live_keeper(path: Path) -> bool:
 @contextmanager
 def keeper_lock(path: Path, *, within_s: float = 0) -> Iterator[None]:
     """Become the only keeper of a hold; raises Blocked if another one remains."""
-    give_up_at = time.monotonic() + within_s
     with _lock_file(path) as descriptor:
-        if within_s == math.inf:
-            wait_for_lock(descriptor)
-        while not try_lock(descriptor):
-            if time.monotonic() >= give_up_at:
-                raise Blocked(f"another keeper owns the hold of {path}")
-            time.sleep(TRY_EVERY_S)
+        if not lock_within(descriptor, within_s):
+            raise Blocked(f"another keeper owns the hold of {path}")
         yield
 
 
@@ -162,14 +153,10 @@ def _content(record: HoldRecord) -> dict[str, Any]:
             "timeout_s": record.cluster.timeout_s,
         },
         "added_until": [[*one, utc_text(at)] for one, at in sorted(record.added_until.items())],
-        "note": {
-            "who": note.who,
-            "host": note.host,
+        "note": asdict(note)
+        | {
             "since": note.since and utc_text(note.since),
             "until": note.until and utc_text(note.until),
-            "reason": note.reason,
-            "survives_s": note.survives_s,
-            "run_id": note.run_id,
         },
     }
 

@@ -234,11 +234,10 @@ def _read_json(path: Path) -> SavedOffsets:
         types[name] = group.choice("type", GroupType)
         for row in group.many("offsets", OFFSET_FIELDS):
             commit = _commit(name, row)
-            partition = TopicPartition(commit.topic, commit.partition)
-            if (name, partition) in commits:
-                where = f"{partition.topic}:{partition.partition}"
+            if (name, commit.topic_partition) in commits:
+                where = f"{commit.topic}:{commit.partition}"
                 raise UsageError(f"{row.place}: duplicate {where}", hint="remove one")
-            commits[name, partition] = commit
+            commits[name, commit.topic_partition] = commit
     return SavedOffsets(
         tuple(commits.values()),
         fields.text("cluster"),

@@ -260,8 +260,7 @@ def _check_format(document: object, path: Path) -> None:
 def _document_checksum(document: dict[str, object]) -> str:
     # Over the content, not the layout: a tool that only reformats it does no harm.
     content = {name: value for name, value in document.items() if name != "checksum"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return f"sha256:{hashlib.sha256(compact(content, sort=True).encode()).hexdigest()}"
 
 
 def _plan(fields: JsonFields) -> Plan:

@@ -16,10 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from toolkit.errors import StateFileError, UsageError
 from toolkit.model import Commit, Group, GroupState, Snapshot
@@ -43,12 +44,14 @@ class Streak:
     commits: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterStreaks:
-    """All streaks of one cluster, by key, and the time of the last read."""
+Streaks = Mapping[tuple[str, ...], Streak]  # of one cluster, by key
+
+
+class ClusterStreaks(NamedTuple):
+    """All streaks of one cluster, and the time of the last read."""
 
     taken_at: datetime | None
-    streaks: Mapping[tuple[str, ...], Streak]
+    streaks: Streaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +73,26 @@ class StreakFile:
             hint = "delete that file; observations then start again"
             raise StateFileError(exc.problem, hint=hint) from exc
 
-    def to_extend(self) -> ClusterStreaks:
+    def extend(self, snapshot: Snapshot, continued: Callable[[Streaks, Snapshot], Streaks]) -> None:
         """
-        Return the streaks for one more read.
+        Add one more read, unless the last one is as new.
 
         Raises StateFileError if the file is damaged, or from the future: it would hide every read
         until then.
         """
-        found = self.read()
-        if found.taken_at and found.taken_at - datetime.now(UTC) > CLOCKS_DIFFER_BY:
-            raise StateFileError(
-                f"sightings {self.path} were written by a host whose clock is ahead: they are of "
-                f"{found.taken_at:%Y-%m-%d %H:%M} UTC",
-                hint="correct that clock and delete that file; observations then start again",
-            )
-        return found
+        make_folder(self.path.parent)
+        with exclusively(self.path.with_suffix(".lock"), within_s=PATIENCE_S):
+            taken_at, known = self.read()
+            if taken_at and taken_at - datetime.now(UTC) > CLOCKS_DIFFER_BY:
+                raise StateFileError(
+                    f"sightings {self.path} were written by a host whose clock is ahead: they are "
+                    f"of {taken_at:%Y-%m-%d %H:%M} UTC",
+                    hint="correct that clock and delete that file; observations then start again",
+                )
+            if taken_at is None or taken_at < snapshot.taken_at:
+                self.write(snapshot.taken_at, continued(known, snapshot))
 
-    def write(self, taken_at: datetime, streaks: Mapping[tuple[str, ...], Streak]) -> None:
+    def write(self, taken_at: datetime, streaks: Streaks) -> None:
         """Replace the file; raises StateFileError."""
         document = {
             "format": self.format,
@@ -116,10 +122,6 @@ class StreakFile:
         rows = fields.many("groups", frozenset({*self.key, "since", "last", "seen", "commits"}))
         streaks = {tuple(map(one.text, self.key)): _streak(one) for one in rows}
         return ClusterStreaks(fields.time("taken_at"), streaks)
-
-
-def streak_path(state: Path, cluster_id: str, ending: str = "") -> Path:
-    return state / "sightings" / f"{file_name(cluster_id)}{ending}.json"
 
 
 def extend_streak(
@@ -163,14 +165,7 @@ def record_empty(state: Path, snapshot: Snapshot) -> None:
     A group that is gone, live or moved loses its series. One that could not be read keeps it
     unchanged: a missing read is no evidence. Raises StateFileError if it cannot be written.
     """
-    file = _empty_file(state, snapshot.cluster_id)
-    make_folder(file.path.parent)
-    with exclusively(file.path.with_suffix(".lock"), within_s=PATIENCE_S):
-        before = file.to_extend()
-        if before.taken_at is None or before.taken_at < snapshot.taken_at:
-            known = {group_id: streak for (group_id,), streak in before.streaks.items()}
-            continued = _continued(known, snapshot)
-            file.write(snapshot.taken_at, {(name,): one for name, one in continued.items()})
+    _empty_file(state, snapshot.cluster_id).extend(snapshot, _still_empty)
 
 
 def empty_since(state: Path, cluster_id: str) -> dict[str, Sighting]:
@@ -180,27 +175,28 @@ def empty_since(state: Path, cluster_id: str) -> dict[str, Sighting]:
 
 
 def _empty_file(state: Path, cluster_id: str) -> StreakFile:
-    return StreakFile(streak_path(state, cluster_id), cluster_id, EMPTY_FORMAT, ("group",))
+    path = state / "sightings" / f"{file_name(cluster_id)}.json"
+    return StreakFile(path, cluster_id, EMPTY_FORMAT, ("group",))
 
 
-def _continued(known: Mapping[str, Streak], snapshot: Snapshot) -> dict[str, Streak]:
+def _still_empty(known: Streaks, snapshot: Snapshot) -> Streaks:
     commits: dict[str, list[Commit]] = defaultdict(list)
     for commit in snapshot.commits:
         commits[commit.group_id].append(commit)
     groups = {group.group_id: group for group in snapshot.groups}
-    unread = _unread(known, groups, snapshot)
-    unchanged = {group_id: known[group_id] for group_id in unread if group_id in known}
-    seen = {
-        group_id: extend_streak(
-            known.get(group_id),
-            commits[group_id],
+    unread = _unread([name for (name,) in known], groups, snapshot)
+    unchanged = {key: one for key, one in known.items() if key[0] in unread}
+    seen: Streaks = {
+        (name,): extend_streak(
+            known.get((name,)),
+            commits[name],
             now=snapshot.taken_at,
             stirred=[group.empty_since],  # it was live in between
         )
-        for group_id, group in groups.items()
-        if group.state is GroupState.EMPTY and group_id not in unread
+        for name, group in groups.items()
+        if group.state is GroupState.EMPTY and name not in unread
     }
-    return unchanged | seen
+    return {**unchanged, **seen}
 
 
 def _unread(
@@ -224,22 +220,18 @@ def record_unsubscribed(
     Groups that are not in it keep their series: a missing read is no evidence, and neither is a
     group without members. Raises StateFileError if it cannot be written.
     """
-    file = _unsubscribed_file(state, snapshot.cluster_id)
-    make_folder(file.path.parent)
     commits: dict[tuple[str, ...], list[Commit]] = defaultdict(list)
     for commit in snapshot.commits:
         commits[commit.group_id, commit.topic].append(commit)
-    with exclusively(file.path.with_suffix(".lock"), within_s=PATIENCE_S):
-        known = file.to_extend()
-        if known.taken_at is not None and known.taken_at >= snapshot.taken_at:
-            return
-        unchanged = {key: one for key, one in known.streaks.items() if key[0] not in left}
-        keys = ((group_id, topic) for group_id, topics in left.items() for topic in topics)
-        seen = {
-            key: extend_streak(known.streaks.get(key), commits[key], now=snapshot.taken_at)
-            for key in keys
-        }
-        file.write(snapshot.taken_at, unchanged | seen)
+
+    def continued(known: Streaks, snapshot: Snapshot) -> Streaks:
+        unchanged = {key: one for key, one in known.items() if key[0] not in left}
+        keys = [(group_id, topic) for group_id, topics in left.items() for topic in topics]
+        now = snapshot.taken_at
+        seen: Streaks = {key: extend_streak(known.get(key), commits[key], now=now) for key in keys}
+        return {**unchanged, **seen}
+
+    _unsubscribed_file(state, snapshot.cluster_id).extend(snapshot, continued)
 
 
 def unsubscribed_since(state: Path, cluster_id: str) -> dict[tuple[str, str], Sighting]:
@@ -249,5 +241,5 @@ def unsubscribed_since(state: Path, cluster_id: str) -> dict[tuple[str, str], Si
 
 
 def _unsubscribed_file(state: Path, cluster_id: str) -> StreakFile:
-    path = streak_path(state, cluster_id, ".unsubscribed")
+    path = state / "sightings" / f"{file_name(cluster_id)}.unsubscribed.json"
     return StreakFile(path, cluster_id, UNSUBSCRIBED_FORMAT, ("group", "topic"))

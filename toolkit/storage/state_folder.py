@@ -7,7 +7,7 @@ import os
 import pwd
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -97,8 +97,7 @@ def open_to_others(state: Path) -> str:
     return f"every user of this machine can open {found[0]}{more}: run 'chmod -R o= {state}'"
 
 
-@contextmanager
-def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
+def locked(state: Path, cluster_id: str, who: str) -> AbstractContextManager[None]:
     """
     Hold the lock for changes of a cluster through this state folder.
 
@@ -106,12 +105,10 @@ def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
     ends, the kernel frees the lock. Raises StateFileError where there can be no lock file.
     """
     path = state / "locks" / f"{file_name(cluster_id)}.lock"
-    with _alone(path, f"cluster {cluster_id} is being changed", who):
-        yield
+    return _alone(path, f"cluster {cluster_id} is being changed", who)
 
 
-@contextmanager
-def locked_run(state: Path, runbook: str, cluster: str, who: str) -> Iterator[None]:
+def locked_run(state: Path, runbook: str, cluster: str, who: str) -> AbstractContextManager[None]:
     """
     Hold the lock for a runbook on a cluster, by its name in the fleet, in this state folder.
 
@@ -120,8 +117,7 @@ def locked_run(state: Path, runbook: str, cluster: str, who: str) -> Iterator[No
     """
     folder = state / "locks" / "runbooks"
     path = folder / f"{file_name(runbook)}.{file_name(cluster)}.lock"
-    with _alone(path, f"runbook {runbook} is being run on {cluster or 'all'}", who):
-        yield
+    return _alone(path, f"runbook {runbook} is being run on {cluster or 'all'}", who)
 
 
 @contextmanager

@@ -47,7 +47,8 @@ from toolkit.plan import (
     Severity,
 )
 from toolkit.planning.changes.skipped_ranges import skipped_ranges
-from toolkit.planning.guardrails.registry import CheckContext, check
+from toolkit.planning.guardrails.check_context import CheckContext
+from toolkit.planning.guardrails.registry import check
 
 DEAD = replace(IDLE, state=GroupState.DEAD)
 RESET = plan(step(change()))

@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from toolkit.model import Commit, GroupState, GroupType, LogOffsets, Policy, Snapshot
 from toolkit.model.plurals import counted
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
-from toolkit.planning.guardrails.registry import RULES, CheckContext, FactsMissing, check
+from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing
+from toolkit.planning.guardrails.registry import RULES, check
 
 
 @given(any_cases)

@@ -27,12 +27,11 @@ from toolkit.model import GroupState, LogOffsets, Policy
 from toolkit.model.groups import Sighting
 from toolkit.plan import Finding, Intent, Severity
 from toolkit.plan.approvals import Limits
-from toolkit.planning.guardrails.check_context import EarlierSightings
+from toolkit.planning.guardrails.check_context import CheckContext, EarlierSightings
 from toolkit.planning.guardrails.registry import (
     FINAL,
     OVERRIDABLE,
     RULES,
-    CheckContext,
     blocking,
     check,
     check_overrides,

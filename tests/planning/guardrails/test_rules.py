@@ -25,16 +25,9 @@ from toolkit.plan import Action, Intent
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.planning.guardrails import registry
-from toolkit.planning.guardrails.check_context import EarlierSightings, Needs
-from toolkit.planning.guardrails.registry import (
-    NOTES,
-    OVERRIDABLE,
-    RULES,
-    CheckContext,
-    check,
-    check_overrides,
-)
-from toolkit.planning.guardrails.rule_table import HOLD_RULES, Override
+from toolkit.planning.guardrails.check_context import CheckContext, EarlierSightings, Needs
+from toolkit.planning.guardrails.registry import OVERRIDABLE, RULES, check, check_overrides
+from toolkit.planning.guardrails.rule_table import HOLD_RULES, NOTES, Override
 from toolkit.planning.holds.hold_rules import GROUP_RULES
 
 ROOT = Path(planning.__file__).parent
@@ -368,12 +361,12 @@ def test_no_rule_is_there_twice() -> None:
     tables = (*registry.EVALUATED_RULES, *registry.HOLD_RULES, *registry.PLANNED)
 
     assert len(tables) == len(RULES)
-    assert not RULES.keys() & registry.NOTES.keys()
+    assert not RULES.keys() & NOTES.keys()
 
 
 def test_every_rule_and_note_says_in_one_sentence_what_it_is_about() -> None:
     """Help and documentation can show it."""
-    for name, text in {**{n: r.judges for n, r in RULES.items()}, **registry.NOTES}.items():
+    for name, text in {**{n: r.judges for n, r in RULES.items()}, **NOTES}.items():
         assert text[0].isupper(), name
         assert text.endswith("."), name
         assert 1 == text.count("."), name

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import HoldNote
+from toolkit.planning.frames.frame_of import frame_of
 from toolkit.planning.holds.paused_partitions import (
     LAGGING_FROM,
     PAUSED_COLUMNS,
     TILE_COLUMNS,
     TileState,
-    paused_frame,
+    paused_rows,
     tiles_frame,
 )
 
@@ -34,7 +35,7 @@ ABOUT = facts(
 
 def test_one_row_for_each_paused_partition() -> None:
     """In order, with all that its holder says of itself."""
-    frame = paused_frame(ABOUT, by=ALICE, groups_with_keeper={"g"})
+    frame = frame_of(paused_rows(ABOUT, by=ALICE, groups_with_keeper={"g"}))
 
     assert list(PAUSED_COLUMNS) == list(frame.columns)
     assert [1, 2, 3] == frame["partition"].tolist()
@@ -55,14 +56,15 @@ def test_one_row_for_each_paused_partition() -> None:
 )
 def test_how_it_is_held(by: tuple[str, str] | None, kept: set[str], how: list[str]) -> None:
     """Ours is held while a process keeps it up, and orphaned without; others' are foreign."""
-    assert how == paused_frame(ABOUT, by=by, groups_with_keeper=kept)["hold_status"].tolist()
+    frame = frame_of(paused_rows(ABOUT, by=by, groups_with_keeper=kept))
+
+    assert how == frame["hold_status"].tolist()
 
 
 def test_a_hold_without_a_note_is_shown_by_its_host() -> None:
     """Nobody knows whose it is, and it is shown all the same."""
-    frame = paused_frame(
-        facts(group(reader("a", 0), holder(1, note=None))), by=ALICE, groups_with_keeper={"g"}
-    )
+    unsigned = facts(group(reader("a", 0), holder(1, note=None)))
+    frame = frame_of(paused_rows(unsigned, by=ALICE, groups_with_keeper={"g"}))
     found = frame.loc[0, ["paused_by", "host", "hold_status"]].tolist()
 
     assert ["offsetbook-hold", "/10.0.0.9", "foreign"] == found
@@ -70,7 +72,7 @@ def test_a_hold_without_a_note_is_shown_by_its_host() -> None:
 
 def test_nothing_paused_is_an_empty_frame() -> None:
     """With the same columns and types."""
-    frame = paused_frame(facts(group()))
+    frame = frame_of(paused_rows(facts(group())))
     assert (0, list(PAUSED_COLUMNS)) == (len(frame), list(frame.columns))
     assert isinstance(frame["paused_since"].dtype, pd.DatetimeTZDtype)
 
@@ -94,7 +96,7 @@ def offsets(found: list[int | None], committed: int = 7) -> pd.DataFrame:
 
 
 def holds(*numbers: int) -> pd.DataFrame:
-    """Return what `paused_frame` tells of held partitions."""
+    """Return what `paused_rows` tells of held partitions, as a frame."""
     rows = [
         {"topic": "orders", "partition": n, "paused_by": "ann", "reason": "why"} for n in numbers
     ]

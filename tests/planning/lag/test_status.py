@@ -11,8 +11,9 @@ import pytest
 from commits import NOW, ago, commits, frame, steps
 
 from toolkit.model.snapshot import NO_TOPIC
-from toolkit.planning.lag.group_summary import group_summary
-from toolkit.planning.lag.status import StatusRules, status_by_group, with_status
+from toolkit.planning.lag.group_summary import group_summary, status_by_group
+from toolkit.planning.lag.status import with_status
+from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.lag.time_lag import NOTHING_TO_READ
 
 STANDS = {"every_s": 5, "number": 16, "by": 0}

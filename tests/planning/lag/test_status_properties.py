@@ -10,7 +10,8 @@ from commits import NOW, ago, commits, frame, steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.planning.lag.status import status_by_group, with_status
+from toolkit.planning.lag.group_summary import status_by_group
+from toolkit.planning.lag.status import with_status
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.lag.trend import look_back_s
 

@@ -108,9 +108,7 @@ def with_problem(why: str, topic: str, partition: int | None, group: str | None 
 
 def choose(facts: Snapshot, *topics: str, new_topics: bool = False) -> ChosenPartitions:
     """Return what is meant for group g."""
-    return choose_partitions(
-        SnapshotIndex.of(facts), "g", parse_topics(topics), new_topics=new_topics
-    )
+    return choose_partitions(SnapshotIndex(facts), "g", parse_topics(topics), new_topics=new_topics)
 
 
 def names(chosen: ChosenPartitions) -> list[str]:
@@ -126,7 +124,7 @@ def rules(chosen: ChosenPartitions) -> list[tuple[str, str, str | None, int | No
 
 def test_a_group_without_commits_is_a_note() -> None:
     """Nothing committed means nothing is meant, which is said."""
-    chosen = choose_partitions(SnapshotIndex.of(FACTS), "other")
+    chosen = choose_partitions(SnapshotIndex(FACTS), "other")
 
     assert [("no-commit", Severity.NOTE)] == [(f.rule, f.severity) for f in chosen.findings]
 

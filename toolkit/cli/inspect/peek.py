@@ -76,8 +76,8 @@ def command(  # noqa: PLR0913 - click hands every option over by name
         check_new(save)
     access = ClusterAccess.named(cluster or "", fleet)
     found = peek(access, group, topics, before=before, after=after)
-    if found.left_out and not quiet:
-        more = f"{found.left_out} more partitions have lag; select them with --topic"
+    if found.chosen.left_out and not quiet:
+        more = f"{found.chosen.left_out} more partitions have lag; select them with --topic"
         click.echo(more, err=True)
     is_table = output == "table"
     frame = found.frame(most_characters=CHARACTERS_IN_A_TABLE) if is_table else found.frame()

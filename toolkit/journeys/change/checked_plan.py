@@ -16,7 +16,8 @@ from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
 from toolkit.planning.frames.plan_frames import review_columns, review_frame, summary
 from toolkit.planning.frames.snapshot_frames import problems_of_clusters
-from toolkit.planning.guardrails.registry import CheckContext, check
+from toolkit.planning.guardrails.check_context import CheckContext
+from toolkit.planning.guardrails.registry import check
 from toolkit.report.plan_inputs import PlanInputs
 from toolkit.report.run_command import NotebookCall
 

@@ -59,7 +59,7 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
     """
     scopes = parse_topics(topics)
     _check_names(source, target)
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
 
     def parts() -> Iterator[Part]:
         refusals = tuple(why_no_source(facts, source))
@@ -87,7 +87,7 @@ def plan_rename(snapshot: Snapshot, *, source: str, target: str) -> Plan:
     verified. Raises UsageError if both names are the same.
     """
     _check_names(source, target)
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
     allows = frozenset({NEW_GROUP})
     request = f"rename {shown_name(source)} to {shown_name(target)}"
     parts = _renamed(facts, source, target)
@@ -215,7 +215,6 @@ class MirrorPair:
     prefix: str = ""  # MirrorMaker's default is the alias of the source and a dot
 
     def mirrored(self, partition: TopicPartition) -> TopicPartition:
-        """Return the mirror partition of a source partition."""
         return TopicPartition(self.prefix + partition.topic, partition.partition)
 
 
@@ -307,7 +306,7 @@ def plan_copy_between(
             hint="copy within the cluster",
         )
     scopes = parse_topics(topics)
-    here, there = Facts.of(source), Facts.of(mirror)
+    here, there = Facts(source), Facts(mirror)
     ends = (
         f"{shown_name(pair.source)} of {source.cluster} to "
         f"{shown_name(pair.target)} of {mirror.cluster}"
@@ -372,7 +371,7 @@ def records_to_date(
     source: Snapshot, group_id: str, *, topics: Sequence[str] = ()
 ) -> frozenset[tuple[TopicPartition, int]]:
     """Return the source records, as partition and offset, whose timestamps are needed."""
-    facts = Facts.of(source)
+    facts = Facts(source)
     committed = facts.commits(group_id)
     chosen = choose_partitions(facts.index, group_id, parse_topics(topics))
     return frozenset(
@@ -389,7 +388,7 @@ def instants(
     """Return the timestamp to look up in each mirror partition."""
     dated = {
         pair.mirrored(partition): _dated(commit, source.logs[partition], times)
-        for partition, commit in Facts.of(source).commits(pair.source).items()
+        for partition, commit in Facts(source).commits(pair.source).items()
         if partition in source.logs
     }
     return {partition: found.at for partition, found in dated.items() if found}
@@ -407,8 +406,7 @@ def _candidates(commit: Commit, log: LogOffsets) -> Iterator[int]:
 def _dated(
     commit: Commit, log: LogOffsets, times: Mapping[tuple[TopicPartition, int], datetime]
 ) -> _Dated | None:
-    partition = TopicPartition(commit.topic, commit.partition)
     for offset in _candidates(commit, log):
-        if at := times.get((partition, offset)):
+        if at := times.get((commit.topic_partition, offset)):
             return _Dated(at, is_next=offset >= commit.offset)
     return None

@@ -14,9 +14,8 @@ from toolkit.model.groups import Sighting
 from toolkit.model.names import matches, named, shown_name
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
-from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
+from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups, why_live
 from toolkit.planning.selection.last_use import LastUse, last_use_of, seen_in
-from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
 
 
@@ -36,7 +35,7 @@ def plan_delete_groups(
     `protected` (names and patterns of the fleet file), is skipped with a note if it only matches a
     pattern; one that is named blocks. Raises UsageError without a name.
     """
-    facts, seen = Facts.of(snapshot), seen_in(sightings, snapshot)
+    facts, seen = Facts(snapshot), seen_in(sightings, snapshot)
     exact = {*groups, *map(named, groups)}
 
     def parts() -> Iterator[Part]:
@@ -65,13 +64,9 @@ def plan_delete_groups(
 def why_not_deleted(group: Group, protected: Sequence[str]) -> str:
     """Return why a group may not be deleted, by its state and the fleet file; "" if it may."""
     if group.is_live:
-        return _live_text(group)
+        return why_live(group, Action.DELETE_GROUP)
     entry = next((entry for entry in protected if matches(group.group_id, entry)), None)
     return "" if entry is None else f"protected by the fleet file ({shown_name(entry)})"
-
-
-def _live_text(group: Group) -> str:
-    return f"group is {group.state}; members: {members_of(group)}"
 
 
 def _if_old_enough(
@@ -96,7 +91,7 @@ def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
     unreadable = tuple(facts.unreadable(name))
     yield from unreadable
     if group.is_live:
-        yield block("group-live", _live_text(group), name)
+        yield block("group-live", why_live(group, Action.DELETE_GROUP), name)
         return
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)

@@ -47,7 +47,7 @@ def plan_delete_offsets(
     blocks. Raises UsageError if a scope cannot be parsed.
     """
     scopes = parse_topics(topics)
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
 
     def parts() -> Iterator[Part]:
         chosen, findings = choose_groups(facts.index, groups)
@@ -119,7 +119,7 @@ def plan_delete_unsubscribed(
     With `left_for` or `in_runs`, a topic not observed as unsubscribed for that long, or by that
     many runs, is skipped with a note. `sightings` are by group and topic, up to this snapshot.
     """
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
     minimum_age = _MinimumAge(left_for, in_runs, seen_in(sightings, snapshot))
 
     def parts() -> Iterator[Part]:
@@ -183,7 +183,6 @@ def _is_meant(partition: TopicPartition, scopes: Sequence[TopicScope]) -> bool:
 
 
 def _unsubscribed(facts: Facts, group: Group, minimum_age: _MinimumAge = ANY_AGE) -> Iterator[Part]:
-    """Delete the unsubscribed offsets of a live group."""
     name, now = group.group_id, facts.index.snapshot.taken_at
     yield from facts.unreadable(name)
     refusals = {p: deletion_refusal(group, p.topic) for p in facts.commits(name)}

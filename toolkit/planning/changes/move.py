@@ -40,7 +40,6 @@ from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import note
 
-NO_HOLD_FACTS = HoldFacts()
 UNHELD = (
     "partitions of a Streams group cannot be paused (KIP-1071). Their owners are evicted, "
     "rejoin, and wait for the new offsets; on all their partitions, uncommitted records are "
@@ -96,17 +95,13 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     Its fingerprint identifies the request, not the offsets. Raises UsageError if a scope cannot be
     parsed.
     """
-
-    def reset(facts: Snapshot, topics: tuple[str, ...]) -> Plan:
-        return plan_reset(
-            facts,
-            request.target,
-            groups=[request.group],
-            topics=topics,
-            new_topics=request.new_topics,
-        )
-
-    estimate = reset(assume_held(snapshot, request.group), request.topics)
+    estimate = plan_reset(
+        assume_held(snapshot, request.group),
+        request.target,
+        groups=[request.group],
+        topics=request.topics,
+        new_topics=request.new_topics,
+    )
     words = estimate.request.replace("reset", "move", 1)
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
     made_at = estimate.made_at
@@ -128,12 +123,20 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
         terms=terms,
         findings=(*findings, *_of_the_hold(snapshot, request, scopes)),
     )
-
-    def replan(facts: Snapshot) -> Plan:
-        known = facts if is_holdable(facts, request.group) else assume_held(facts, request.group)
-        return _exact(reset(known, scopes or request.topics), words)
-
+    topics, new_topics = scopes or request.topics, request.new_topics
+    replan = _replan(request.target, request.group, topics, new_topics=new_topics, words=words)
     return PlannedMove(plan, replan, snapshot.at)
+
+
+def _replan(
+    target: Target, group: str, topics: tuple[str, ...], *, new_topics: bool, words: str
+) -> Replan:
+    def replan(facts: Snapshot) -> Plan:
+        known = facts if is_holdable(facts, group) else assume_held(facts, group)
+        exact = plan_reset(known, target, groups=[group], topics=topics, new_topics=new_topics)
+        return replace(exact, intent=Intent.MOVE, request=words)
+
+    return replan
 
 
 def _times(target: ToDatetime, made_at: datetime) -> tuple[datetime, dict[str, str]]:
@@ -158,13 +161,8 @@ def saved_move(plan: Plan) -> PlannedMove:
     (group,) = plan.group_ids
     target = _saved_target(plan)
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in plan.changes))
-
-    def replan(facts: Snapshot) -> Plan:
-        known = facts if is_holdable(facts, group) else assume_held(facts, group)
-        allowed = NEW_TOPICS in plan.allows
-        exact = plan_reset(known, target, groups=[group], topics=scopes, new_topics=allowed)
-        return _exact(exact, plan.request)
-
+    new_topics = NEW_TOPICS in plan.allows
+    replan = _replan(target, group, scopes, new_topics=new_topics, words=plan.request)
     return PlannedMove(plan, replan, target.at if isinstance(target, ToDatetime) else None)
 
 
@@ -205,17 +203,14 @@ def is_holdable(snapshot: Snapshot, group_id: str) -> bool:
     return GroupType.STREAMS not in types
 
 
-def move_back(done: Plan, run_id: str, *, hold_facts: HoldFacts = NO_HOLD_FACTS) -> MoveRequest:
+def move_back(done: Plan, run_id: str) -> MoveRequest:
     """Return the move that restores the offsets of a live group from before a run."""
     (group,) = done.group_ids
     before: dict[tuple[str | None, TopicPartition], int | Position] = {
         (group, change.partition): change.before for _, change in done.changes if change.before
     }
-    source = f"as before run {run_id}"
-    target = from_offsets(
-        before, source=source, origin=OffsetsOrigin(done.cluster_id, done.topic_ids)
-    )
-    return MoveRequest(target, group, hold_facts=hold_facts)
+    origin = OffsetsOrigin(done.cluster_id, done.topic_ids)
+    return MoveRequest(from_offsets(before, source=f"as before run {run_id}", origin=origin), group)
 
 
 def _of_the_hold(
@@ -234,7 +229,6 @@ def _of_the_hold(
 
 
 def assume_held(snapshot: Snapshot, group_id: str) -> Snapshot:
-    """Return the facts as if all partitions of a live group were held."""
     groups = (_as_held(g, snapshot) if g.group_id == group_id else g for g in snapshot.groups)
     return replace(snapshot, groups=tuple(groups))
 
@@ -242,15 +236,7 @@ def assume_held(snapshot: Snapshot, group_id: str) -> Snapshot:
 def _as_held(group: Group, snapshot: Snapshot) -> Group:
     if not group.is_live:
         return group
-    committed = {
-        TopicPartition(commit.topic, commit.partition)
-        for commit in snapshot.commits
-        if commit.group_id == group.group_id
-    }
-    missing = ({*snapshot.logs} | committed) - group.paused.keys()
+    committed = snapshot.commits_of(group.group_id)
+    missing = {*snapshot.logs, *committed} - group.paused.keys()
     holder = Member("", HOLDER_CLIENT_ID, "", Subscription(), holds=tuple(sorted(missing)))
     return replace(group, members=(*group.members, holder))
-
-
-def _exact(plan: Plan, words: str) -> Plan:
-    return replace(plan, intent=Intent.MOVE, request=words)

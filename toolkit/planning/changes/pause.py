@@ -64,7 +64,7 @@ def plan_pause(
     (KIP-1071) is paused as a whole, for which no topic need be given. Raises UsageError if a scope
     cannot be parsed, or no topic is given for another group.
     """
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
     known = facts.groups.get(group)
     if not topics and known and known.type is GroupType.STREAMS:
         topics = sorted(known.subscribed_topics)
@@ -157,7 +157,7 @@ def plan_resume(
     Raises UsageError if a scope cannot be parsed.
     """
     scopes = parse_topics(topics)
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
     known = facts.groups.get(group)
 
     def parts() -> Iterator[Part]:
@@ -226,7 +226,6 @@ def every_partition(
 
 
 def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterator[Finding]:
-    """Yield which partitions are already paused, and by whom."""
     for member in holders(group):
         if again := [p for p in partitions if p in member.holds]:
             why = f"{in_short(again)} is already paused by {holder_in_words(member)}"

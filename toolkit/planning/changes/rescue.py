@@ -36,7 +36,7 @@ def plan_rescue(
     same position before and after. An offset that cannot be rescued is a note, not a block. Raises
     UsageError without a name.
     """
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
 
     def parts() -> Iterator[Part]:
         chosen, findings = choose_groups(facts.index, groups)
@@ -70,17 +70,14 @@ def leave_out_lost_groups(plan: Plan) -> Plan:
     return replace(plan, steps=steps, findings=findings)
 
 
-def _why(why: str, retention_s: int | None) -> str:
-    if not retention_s:
-        return why
-    # Not a time of day: the same plan has the same fingerprint a minute later.
-    return f"{why}: expires {format_duration(retention_s)} after the rescue at the earliest"
-
-
 def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]:
     name, rejoins = group.group_id, group.type not in CLOCK_OF_EACH
     lacking: list[Finding] = [*facts.unreadable(name)]
     changes = []
+    ends = ""
+    if retention_s:
+        # Not a time of day: the same plan has the same fingerprint a minute later.
+        ends = f": expires {format_duration(retention_s)} after the rescue at the earliest"
     for partition, commit in facts.commits(name).items():
         if commit.pending:
             stays = (
@@ -95,7 +92,7 @@ def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]
             lacking.append(note("cannot-rescue", why, name, partition))
             continue
         same = Position.of(commit)
-        changes.append(Change(partition, same, same, _why(how, retention_s)))
+        changes.append(Change(partition, same, same, how + ends))
     yield from lacking
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)

@@ -47,7 +47,7 @@ def plan_reset(
     by a finding. Raises UsageError if a scope cannot be parsed or no group is given.
     """
     scopes = parse_topics(topics)
-    request = _ResetRequest(Facts.of(snapshot), target, scopes, new_topics)
+    request = _ResetRequest(Facts(snapshot), target, scopes, new_topics)
     chosen, findings = choose_groups(request.index, groups)
 
     def parts() -> Iterator[Part]:
@@ -96,7 +96,6 @@ class _ResetRequest:
 
 
 def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
-    """Yield the findings about a group, and the step with its changes, if any."""
     index, group_id = request.index, group.group_id
     if not is_plannable(index, group):
         yield from why_not_idle(index, group)
@@ -149,14 +148,14 @@ def _place(
 
 
 def _findings(aim: TargetOffset, place: TargetPlace) -> tuple[Finding, ...]:
-    """Return findings about one partition: target, deleted records, pending transaction."""
     found: tuple[Finding, ...] = ()
     if place.commit and place.commit.pending:
         found = (block("pending-transaction", PENDING, place.group.group_id, place.partition),)
     if aim.rule:
         about = (place.group.group_id, *place.partition)
         return (*found, Finding(aim.rule, aim.severity, aim.why, *about))
-    if aim.to is None or place.log_start <= (offset := _offset(aim.to)) <= place.log_end:
+    offset = aim.to.offset if isinstance(aim.to, Position) else aim.to
+    if offset is None or place.log_start <= offset <= place.log_end:
         return found
     return (*found, _out_of_range(offset, place))
 
@@ -188,7 +187,3 @@ def _after(
     else:
         after, why = moved_to(landed.offset, committed, place.log)
     return after, "; ".join(filter(None, [clamped, why]))
-
-
-def _offset(requested: int | Position) -> int:
-    return requested.offset if isinstance(requested, Position) else requested

@@ -49,7 +49,7 @@ def plan_restore(
         raise UsageError(
             "the file does not say which group each row is of", hint="name the group: --into GROUP"
         )
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
     by_group = _by_group(saved)
     names, missing = _choose(by_group, groups)
     origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
@@ -142,8 +142,7 @@ def _as_committed(
 def _by_group(saved: SavedOffsets) -> dict[str, dict[TopicPartition, Position]]:
     by_group: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
     for commit in saved.commits:
-        partition = TopicPartition(commit.topic, commit.partition)
-        by_group[commit.group_id][partition] = Position.of(commit)
+        by_group[commit.group_id][commit.topic_partition] = Position.of(commit)
     return by_group
 
 

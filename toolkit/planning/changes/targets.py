@@ -72,7 +72,6 @@ class Target(Protocol):
         return OffsetsOrigin()
 
     def findings(self, _index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield findings about the target as a whole."""
         return iter(())
 
 
@@ -88,7 +87,6 @@ class ToEarliest(Target):
     words: str = "to-earliest"
 
     def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
-        """Return the log start."""
         return TargetOffset(place.log_start, "the log start")
 
 
@@ -104,7 +102,6 @@ class ToLatest(Target):
     words: str = "to-latest"
 
     def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
-        """Return the last stable offset."""
         if place.last_stable < place.log_end:
             why = (
                 "last stable offset, because a transaction is open; log end offset is "
@@ -121,7 +118,6 @@ class ToCurrent(Target):
     words: str = "to-current"
 
     def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
-        """Return the committed offset, clamped to the log."""
         if place.commit is None:
             return TargetOffset(None, "no committed offset to clamp", "no-commit")
         committed = place.commit.offset
@@ -139,7 +135,6 @@ class ClearMetadata(Target):
     words: str = "clear-metadata"
 
     def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
-        """Return the committed offset and leader epoch."""
         if place.commit is None:
             return TargetOffset(None, "no committed offset, so no metadata", "no-commit")
         position = Position(place.commit.offset, place.commit.leader_epoch)
@@ -218,7 +213,6 @@ class ToDatetime(Target):
         return f"{request} (past the end: {self.past_end})"
 
     def aim(self, place: TargetPlace, index: SnapshotIndex) -> TargetOffset:
-        """Return the offset of the first record at or after the instant."""
         facts = index.snapshot
         if self.at > facts.taken_at:
             return TargetOffset(None, "")  # reported once, for the whole plan
@@ -236,7 +230,6 @@ class ToDatetime(Target):
         return TargetOffset(found.offset, why)
 
     def findings(self, index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield a finding if the instant is in the future."""
         if self.at > (now := index.snapshot.taken_at):
             why = f"{_utc(self.at)} is in the future (now {_utc(now)})"
             yield Finding("in-the-future", Severity.BLOCK, why)
@@ -316,13 +309,9 @@ class FromOffsets(Target):
     """
 
     rows: Mapping[str | None, Mapping[TopicPartition, int | Position]]
-    source: str  # as text, such as "from-file offsets.csv"
+    words: str  # the source, such as "from-file offsets.csv"
     origin: OffsetsOrigin = field(default_factory=OffsetsOrigin)
     doubts: Mapping[TopicPartition, Doubt] = field(default_factory=dict)
-
-    @property
-    def words(self) -> str:
-        return self.source
 
     @property
     def topics(self) -> frozenset[str]:
@@ -341,7 +330,6 @@ class FromOffsets(Target):
         return TargetOffset(rows[place.partition], "as given in the input")
 
     def findings(self, index: SnapshotIndex, groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield findings: another cluster, rows for other groups, groups without rows."""
         if self.origin.cluster_id not in {None, index.snapshot.cluster_id}:
             why = f"these offsets are from another cluster, id {self.origin.cluster_id!r}"
             yield Finding("other-cluster", Severity.BLOCK, why)
@@ -384,9 +372,7 @@ def from_group(snapshot: Snapshot, group_id: str, *, source: str) -> FromOffsets
     """
     if any(problem.group_id == group_id and problem.hides_commits for problem in snapshot.problems):
         refuse_unread_commits(snapshot, group_id)
-    commits = {
-        TopicPartition(c.topic, c.partition): c for c in snapshot.commits if c.group_id == group_id
-    }
+    commits = snapshot.commits_of(group_id)
     if any(p.what is Unread.GROUP and p.group_id == group_id for p in snapshot.problems):
         raise snapshot.no_such_group(group_id)
     if not commits:

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from toolkit.model import Commit, LogOffsets, Snapshot, TopicPartition
+from toolkit.model import Commit, Snapshot, TopicPartition
 from toolkit.model.commit_columns import CommitColumns
+from toolkit.model.offsets import NO_LOG
 from toolkit.plan import Change, Finding, Position, Severity, Step
 from toolkit.planning.changes.clamp import moved_to
 from toolkit.planning.selection.plan_parts import PENDING, Part
 
 RULE = "topic-recreated"
-NO_LOG = LogOffsets(None, None, None)
 WHY = "topic was deleted and re-created: these offsets refer to records that no longer exist"
 
 
@@ -34,7 +34,7 @@ def commits_of_earlier_topics(snapshot: Snapshot) -> frozenset[tuple[str, TopicP
     if isinstance(commits, CommitColumns) and not commits.has_topic_ids:
         return frozenset()
     return frozenset(
-        (c.group_id, TopicPartition(c.topic, c.partition))
+        (c.group_id, c.topic_partition)
         for c in commits
         if is_another_topic({c.topic: c.topic_id}, ids, c.topic)
     )
@@ -59,8 +59,8 @@ def position_of(commit: Commit, snapshot: Snapshot) -> Position:
     position = Position.of(commit)
     if not is_another_topic({commit.topic: commit.topic_id}, snapshot.topic_ids, commit.topic):
         return position
-    partition = TopicPartition(commit.topic, commit.partition)
-    return moved_to(commit.offset, position, snapshot.logs.get(partition, NO_LOG))[0]
+    log = snapshot.logs.get(commit.topic_partition, NO_LOG)
+    return moved_to(commit.offset, position, log)[0]
 
 
 @dataclass(frozen=True, slots=True)

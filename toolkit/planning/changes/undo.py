@@ -51,7 +51,7 @@ def plan_undo(
     """
     if done.steps and done.intent in {Intent.PAUSE, Intent.RESUME}:
         return _undo_hold(done, snapshot, request)
-    facts = Facts.of(snapshot)
+    facts = Facts(snapshot)
     origin = topic_recreated.OffsetsOrigin(done.cluster_id, done.topic_ids)
     undone = {step.needs: step.group_id for step in done.steps if step.needs is not None}
     parts: list[Part] = []
@@ -92,7 +92,7 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
         plan = plan_pause(snapshot, group=group, topics=topics)
     else:
         plan = plan_resume(snapshot, group=group, topics=topics)
-        parts = [part for step in firsts for part in _undo_first_commits(step, Facts.of(snapshot))]
+        parts = [part for step in firsts for part in _undo_first_commits(step, Facts(snapshot))]
         plan = replace(
             plan,
             steps=(*plan.steps, *(part for part in parts if isinstance(part, Step))),
@@ -116,7 +116,6 @@ def _undo_first_commits(step: Step, facts: Facts) -> Iterator[Part]:
 
 
 def stay_committed(steps: Iterable[Step]) -> Iterator[Finding]:
-    """Say which first commits of a live group remain."""
     for step in steps:
         if firsts := [change.partition for change in step.changes if change.before is None]:
             why = (

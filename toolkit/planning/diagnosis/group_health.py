@@ -47,11 +47,11 @@ from toolkit.planning.diagnosis.progress_rules import (
     GroupSamples,
     PartitionEvidence,
     Verdict,
+    evidence,
     group_problems,
     judge,
 )
 from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
-from toolkit.planning.lag.lag import lag_of
 
 HEALTH_COLUMNS: dict[str, Kind] = {
     "cluster": "text",
@@ -250,33 +250,19 @@ class _Judging:
 
     def _judge(self, group: Group, part: GroupTopic, looks: GroupSamples) -> Iterator[_Judged]:
         earlier = _offsets(self._earlier.get((part.group_id, part.topic)), part.partitions)
-        for number, offset, before in zip(part.partitions, part.offsets, earlier, strict=True):
-            place = TopicPartition(part.topic, number)
-            committed = None if offset == UNKNOWN else offset
-            log = part.logs.get(number, NO_LOG)
-            lag, stable_lag, lost, position = lag_of(committed, log)
-            case = PartitionEvidence(
-                place,
-                part.owners.get(place, ""),
-                committed,
-                lag,
-                stable_lag,
-                lost or 0,
-                position,
-                None if before == UNKNOWN else before,
-                self._first.logs.get(place, NO_LOG).log_end,
-                unread=self._first_unread(place, committed),
-                is_log_empty=log.is_known and log.log_start == log.log_end,
-            )
+        for index, before in enumerate(earlier):
+            unread = self._first_unread(part, index)
+            known = None if before == UNKNOWN else before
+            case = evidence(part, index, self._first, before=known, unread=unread)
             verdict, why = judge(case, looks)
-            is_recent = self._is_recent(case) if lag else None
+            is_recent = self._is_recent(case) if case.lag else None
             health = self._word(case, verdict, group, is_recent=is_recent)
             yield _Judged(health, verdict, why, case, is_recent)
 
-    def _first_unread(self, place: TopicPartition, committed: int | None) -> FirstRecord:
-        if committed is None or (place, committed) not in self._second.first_records:
-            return NOT_READ
-        return FirstRecord(found=self._second.first_records[place, committed] is not None)
+    def _first_unread(self, part: GroupTopic, index: int) -> FirstRecord:
+        key = TopicPartition(part.topic, part.partitions[index]), part.offsets[index]
+        records = self._second.first_records
+        return FirstRecord(found=records[key] is not None) if key in records else NOT_READ
 
     def _word(
         self, case: PartitionEvidence, verdict: Verdict, group: Group, *, is_recent: bool | None
@@ -308,7 +294,6 @@ class _Judging:
         return committed >= found.offset
 
     def _why(self, found: _Judged, group: Group) -> str:
-        """Return the reason in one short sentence."""
         if found.verdict is Verdict.NO_MEMBERS and _has_ended(group):
             return "no members"
         if found.case and found.verdict in SEEN_BETWEEN:
@@ -317,7 +302,6 @@ class _Judging:
         return f"{found.why}; no members" if tells_members and _has_ended(group) else found.why
 
     def _seen(self, case: PartitionEvidence, verdict: Verdict) -> str:
-        """Return what happened between the samples."""
         if verdict is Verdict.TRANSACTION:
             return "blocked by an open transaction"
         if case.moved is None:

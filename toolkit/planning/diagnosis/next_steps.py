@@ -32,7 +32,8 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
 
     `partitions` is what `diagnose_partitions` returned. There is always at least one step.
     """
-    found = {verdict: _partitions(partitions, verdict) for verdict in Verdict}
+    verdicts = partitions["verdict"]
+    found = {verdict: _places(partitions[verdicts == str(verdict)]) for verdict in Verdict}
     steps = [
         *_stuck(partitions, found, group.group_id),
         *_outside(partitions, found[Verdict.OUT_OF_RANGE], group.group_id),
@@ -56,7 +57,7 @@ def _stuck(
     stuck = found[Verdict.STUCK]
     if not stuck:
         return
-    topics = [str(scope) for scope in scopes_of(stuck)]
+    topics = _topics(stuck)
     yield NextStep(
         f"Pause {', '.join(topics)}",
         "The group keeps consuming the other partitions after a short interruption; no consumer "
@@ -173,10 +174,6 @@ def _nothing(cluster: str) -> NextStep:
         "10_fleet_lag",
         {"clusters": [cluster]},
     )
-
-
-def _partitions(frame: pd.DataFrame, verdict: Verdict) -> list[TopicPartition]:
-    return _places(frame[frame["verdict"] == str(verdict)])
 
 
 def _places(rows: Any) -> list[TopicPartition]:

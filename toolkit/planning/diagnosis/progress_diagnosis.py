@@ -7,29 +7,39 @@ The rules are those of `progress_rules`, with the times of commits and of the ol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
-
-import pandas as pd
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from toolkit.model import Snapshot, TopicPartition
+from toolkit.model.commit_columns import columns_of
+from toolkit.model.offsets import NO_LOG
 from toolkit.model.records import FirstRecord
+from toolkit.model.rows import Kind, Row, Rows
 from toolkit.planning.diagnosis.progress_rules import (
     NOT_READ,
     GroupSamples,
-    PartitionEvidence,
     Verdict,
+    evidence,
     group_problems,
     judge,
 )
-from toolkit.planning.frames.snapshot_frames import offsets_frame
+from toolkit.planning.frames.frame_of import frame_of
+from toolkit.planning.lag.group_topics import by_group_and_topic
 
-STUCK_COLUMNS = (
-    *("topic", "partition", "verdict", "owner", "committed", "log_end", "lag", "committed_delta"),
-    *("committed_at", "first_unread", "first_unread_at", "why"),
-)
+if TYPE_CHECKING:
+    import pandas as pd
 
-
+STUCK_COLUMNS: dict[str, Kind] = {
+    "topic": "text",
+    "partition": "number",
+    "verdict": "text",
+    "owner": "text",
+    **dict.fromkeys(("committed", "log_end", "lag", "committed_delta"), "number"),
+    "committed_at": "time",
+    "first_unread": "number",
+    "first_unread_at": "time",
+    "why": "text",
+}
 _ORDER = list(Verdict)
 
 
@@ -52,82 +62,32 @@ def diagnose_partitions(
     commit, null if unknown), first_unread (Int64, the offset of that record), first_unread_at
     (UTC), why.
     """
-    frame = offsets_frame(second)
-    frame = frame[frame["group"] == group_id].reset_index(drop=True)
-    before = _committed(first, group_id)
+    before, commits = first.commits_of(group_id), columns_of(second.commits)
+    found = []
+    for part in by_group_and_topic(second, only={group_id}):
+        for index, number in enumerate(part.partitions):
+            place = TopicPartition(part.topic, number)
+            at = commits.committed_at(part.places[index])
+            then = before[place].offset if place in before else None
+            unread = first_unread.get(place, NOT_READ)
+            case = evidence(part, index, first, before=then, unread=unread)
+            silent_s = (second.taken_at - at).total_seconds() if at else None
+            log_end = part.logs.get(number, NO_LOG).log_end
+            found.append((replace(case, silent_s=silent_s), log_end, at))
     group = next((group for group in second.groups if group.group_id == group_id), None)
     apart_s = max(0.0, (second.taken_at - first.taken_at).total_seconds())
-    owners = _moving_owners(frame, before)
-    looks = GroupSamples(group, second.taken_at, apart_s, stuck_after_s, owners).lacking(
+    moving = frozenset(case.owner for case, _, _ in found if case.owner and (case.moved or 0) > 0)
+    looks = GroupSamples(group, second.taken_at, apart_s, stuck_after_s, moving).lacking(
         *(group_problems(sample).get(group_id, ()) for sample in (first, second))
     )
-    cases = [
-        _evidence(row, before, first, second_at=second.taken_at, first_unread=first_unread)
-        for row in frame.to_dict("records")
-    ]
-    judged = [judge(case, looks) for case in cases]
-    frame = frame.assign(
-        verdict=[str(verdict) for verdict, _ in judged],
-        why=[why for _, why in judged],
-        committed_delta=pd.Series([case.moved for case in cases], dtype="Int64"),
-        first_unread=pd.Series([case.unread.offset for case in cases], dtype="Int64"),
-        first_unread_at=pd.Series([case.unread.at for case in cases], dtype="datetime64[ms, UTC]"),
-        order=[_ORDER.index(verdict) for verdict, _ in judged],
-    )
-    frame = frame.sort_values(
-        ["order", "lag", "topic", "partition"],
-        ascending=[True, False, True, True],
-        kind="stable",
-        na_position="last",
-    )
-    return frame[list(STUCK_COLUMNS)].reset_index(drop=True)
-
-
-def _evidence(
-    row: Mapping[Any, Any],
-    before: Mapping[TopicPartition, int],
-    first: Snapshot,
-    *,
-    second_at: datetime,
-    first_unread: Mapping[TopicPartition, FirstRecord],
-) -> PartitionEvidence:
-    partition = TopicPartition(row["topic"], int(row["partition"]))
-    log = first.logs.get(partition)
-    at = None if pd.isna(row["committed_at"]) else row["committed_at"].to_pydatetime()
-    return PartitionEvidence(
-        partition=partition,
-        owner=str(row["owner"]),
-        committed=_whole(row["committed"]),
-        lag=_whole(row["lag"]),
-        stable_lag=_whole(row["stable_lag"]),
-        lost=_whole(row["lost"]) or 0,
-        position=str(row["position"]),
-        earlier_committed=before.get(partition),
-        earlier_end=log.log_end if log else None,
-        silent_s=(second_at - at).total_seconds() if at else None,
-        unread=first_unread.get(partition, NOT_READ),
-        is_log_empty=_whole(row["log_end"]) == _whole(row["log_start"]) is not None,
-    )
-
-
-def _moving_owners(frame: pd.DataFrame, before: Mapping[TopicPartition, int]) -> frozenset[str]:
-    """Return the owners with progress on at least one partition."""
-    return frozenset(
-        str(row["owner"])
-        for row in frame.to_dict("records")
-        if row["owner"]
-        and (committed := _whole(row["committed"])) is not None
-        and committed > before.get(TopicPartition(row["topic"], row["partition"]), committed)
-    )
-
-
-def _committed(snapshot: Snapshot, group_id: str) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(commit.topic, commit.partition): commit.offset
-        for commit in snapshot.commits
-        if commit.group_id == group_id
-    }
-
-
-def _whole(value: Any) -> int | None:
-    return None if pd.isna(value) else int(value)
+    rows: list[Row] = []
+    for case, log_end, at in found:
+        verdict, why = judge(case, looks)
+        rows.append(
+            (
+                *(*case.partition, str(verdict), case.owner, case.committed, log_end, case.lag),
+                *(case.moved, at, case.unread.offset, case.unread.at, why),
+            )
+        )
+    rows.sort(key=lambda row: (_ORDER.index(row[2]), row[6] is None, -(row[6] or 0), row[:2]))
+    return frame_of(Rows(STUCK_COLUMNS, rows), partition="int64")

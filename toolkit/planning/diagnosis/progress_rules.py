@@ -30,10 +30,12 @@ from enum import StrEnum
 from functools import cached_property
 
 from toolkit.model import Group, GroupState, Member, Problem, Snapshot, TopicPartition, Unread
+from toolkit.model.offsets import NO_LOG
 from toolkit.model.plurals import counted
 from toolkit.model.records import FirstRecord
 from toolkit.model.times import format_duration
-from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS
+from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic
+from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS, lag_of
 from toolkit.planning.selection.member_names import holder_of
 
 
@@ -87,7 +89,6 @@ class GroupSamples:
 
     @cached_property
     def paused(self) -> Mapping[TopicPartition, Member]:
-        """The paused partitions, each with its holder."""
         return self.group.paused if self.group else {}
 
     @cached_property
@@ -112,9 +113,9 @@ class PartitionEvidence:
     position: str
     earlier_committed: int | None
     earlier_end: int | None
+    unread: FirstRecord
+    is_log_empty: bool
     silent_s: float | None = None  # since the last commit
-    unread: FirstRecord = NOT_READ
-    is_log_empty: bool = False
 
     @property
     def moved(self) -> int | None:
@@ -130,8 +131,34 @@ class PartitionEvidence:
         return self.moved == 0 and ended is not None and ended > (self.committed or 0)
 
 
+def evidence(
+    part: GroupTopic,
+    index: int,
+    first: Snapshot,
+    *,
+    before: int | None,
+    unread: FirstRecord,
+) -> PartitionEvidence:
+    """Return the facts about one partition of a topic; `before` is its first committed offset."""
+    place, offset = TopicPartition(part.topic, part.partitions[index]), part.offsets[index]
+    committed, log = None if offset == UNKNOWN else offset, part.logs.get(place.partition, NO_LOG)
+    lag, stable_lag, lost, position = lag_of(committed, log)
+    return PartitionEvidence(
+        place,
+        part.owners.get(place, ""),
+        committed,
+        lag,
+        stable_lag,
+        lost or 0,
+        position,
+        before,
+        first.logs.get(place, NO_LOG).log_end,
+        unread=unread,
+        is_log_empty=log.is_known and log.log_start == log.log_end,
+    )
+
+
 def group_problems(snapshot: Snapshot) -> Mapping[str, Sequence[Problem]]:
-    """Return the read errors of each group that has any."""
     problems: dict[str, list[Problem]] = defaultdict(list)
     for problem in snapshot.problems:
         if problem.group_id is not None and problem.what is not Unread.GROUP:

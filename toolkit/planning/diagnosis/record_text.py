@@ -61,7 +61,6 @@ class Decoded(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The form, and the size if there is one."""
         if not self.size_bytes:
             return str(self.form)
         return f"{self.form}, {counted(self.size_bytes, 'byte')}"
@@ -150,15 +149,11 @@ def indented(text: str) -> str:
         depth -= part in _CLOSING
         is_empty = before in _OPENING and part in _CLOSING  # stays together
         if not is_empty and (before in (*_OPENING, ",") or part in _CLOSING):
-            out.append(_line(depth))
+            out.append("\n" + "  " * min(depth, _DEEPEST))
         out.append(": " if part == ":" else part)
         depth += part in _OPENING
         before = part
     return "".join(out)
-
-
-def _line(depth: int) -> str:
-    return "\n" + "  " * min(depth, _DEEPEST)
 
 
 def places(records: Iterable[Record], positions: Mapping[TopicPartition, int]) -> list[RecordPlace]:
@@ -199,7 +194,7 @@ def records_frame(
                 *(_or_null(key), str(key.form), key.size_bytes),
                 *(_or_null(value), str(value.form), value.size_bytes),
                 "\n".join(header_lines(record)),
-                _notes(key, value),
+                "; ".join(f"{n}: {f.note}" for n, f in (("key", key), ("value", value)) if f.note),
             )
         )
     frame = pd.DataFrame(rows, columns=list(RECORD_COLUMNS), dtype="object")
@@ -219,12 +214,6 @@ def _header(header: Header) -> str:
     if value.form is ByteFormat.HEX:
         shown += " (hex)"
     return f"{header.name}: {shown}" + (f" ({value.note})" if value.note else "")
-
-
-def _notes(key: Decoded, value: Decoded) -> str:
-    """Return the notes about key and value."""
-    fields = (("key", key), ("value", value))
-    return "; ".join(f"{name}: {field.note}" for name, field in fields if field.note)
 
 
 def _or_null(field: Decoded) -> str | None:

@@ -19,7 +19,6 @@ from pandas.arrays import DatetimeArray
 
 from toolkit.model import GroupType, Snapshot
 from toolkit.model.commit_columns import with_own_expiry
-from toolkit.model.rows import Kind, Rows
 from toolkit.model.times import format_duration
 from toolkit.planning.expiry.expiry_rules import (
     NO_TIME,
@@ -36,7 +35,7 @@ from toolkit.planning.expiry.expiry_rules import (
     retention_timers,
     rules_of,
 )
-from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.frames.frame_of import UTC_TIME
 from toolkit.planning.frames.row_slices import Texts, assign_by_slices
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 
@@ -64,17 +63,6 @@ COUNTED = {
 
 GROUP = ["cluster", "group"]
 PLACE = [*GROUP, "topic", "partition"]
-IDLE_COLUMNS: dict[str, Kind] = {
-    "group": "name",
-    **dict.fromkeys(("type", "state", "protocol_type"), "text"),
-    "empty_since": "time",
-}
-CHOSEN_COLUMNS: dict[str, Kind] = {
-    "group": "name",
-    "topic": "text",
-    "partition": "number",
-    "expire_at": "time",
-}
 DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
 
 
@@ -97,7 +85,7 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
 
 
 def _expiry_columns(partitions: pd.DataFrame, *, at: np.datetime64) -> dict[str, Any]:
-    facts = ExpiryFacts.of(partitions)
+    facts = ExpiryFacts(partitions)
     rules = rules_of(facts)
     clock = retention_timers(facts, rules, now=at)
     due = np.where(np.isnat(clock.expires_at), NO_TIME, np.maximum(clock.expires_at, at))
@@ -130,7 +118,7 @@ def _reasons_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Text
             "head": _heads(facts, rules),
             "basis": np.where(timed, clock.basis, ""),
             "length": np.where(timed, facts.retention.astype("int64"), 0),
-            "since": np.where(timed, _minutes(clock.since), 0),
+            "since": np.where(timed, clock.since.astype("datetime64[m]").astype("int64"), 0),
             "lacks": lacks,
         }
     )
@@ -183,10 +171,6 @@ def _lacks(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
     words = found.astype(object)
     words[unread] += ": " + facts.unreadable[unread]
     return words
-
-
-def _minutes(times: Times) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return times.astype("datetime64[m]").astype("int64")
 
 
 class ExpiryForecast(NamedTuple):
@@ -269,28 +253,25 @@ def last_expiry(
     UTC, null if it is unknown for one of its offsets. Takes a snapshot with commit times, and the
     brokers' settings `offsets.retention.minutes` and `offsets.retention.check.interval.ms`.
     """
-    idle = [
-        (group.group_id, str(group.type), str(group.state), group.protocol_type, group.empty_since)
-        for group in snapshot.groups
-        if not group.is_live
-    ]
-    facts = frame_of(Rows(IDLE_COLUMNS, idle), {"empty_since": UTC_TIME})
-    chosen = [
-        (commit.group_id, commit.topic, commit.partition, commit.expires_at)
-        for commit in with_own_expiry(snapshot.commits)
-    ]
-    own = frame_of(Rows(CHOSEN_COLUMNS, chosen), {"partition": "int64", "expire_at": UTC_TIME})
-    offsets = (
-        offsets_frame(snapshot)
-        .merge(facts, on="group")
-        .merge(own, how="left", on=["group", "topic", "partition"])
-        .assign(
-            subscribed=False,
-            unreadable="",
-            log_problem="",
-            retention_s=retention_s,
-            check_interval_s=check_interval_s,
-        )
+    idle = {group.group_id: group for group in snapshot.groups if not group.is_live}
+    own = {
+        (c.group_id, *c.topic_partition): c.expires_at for c in with_own_expiry(snapshot.commits)
+    }
+    offsets = offsets_frame(snapshot)
+    offsets = offsets[offsets["group"].isin(idle.keys())]
+    groups = [idle[name] for name in offsets["group"]]
+    places = offsets[["group", "topic", "partition"]].itertuples(index=False, name=None)
+    facts = offsets.assign(
+        type=[str(group.type) for group in groups],
+        state=[str(group.state) for group in groups],
+        protocol_type=pd.Series([group.protocol_type for group in groups], offsets.index, "object"),
+        empty_since=pd.Series([group.empty_since for group in groups], offsets.index, UTC_TIME),
+        expire_at=pd.Series([own.get(place) for place in places], offsets.index, UTC_TIME),
+        subscribed=False,
+        unreadable="",
+        log_problem="",
+        retention_s=retention_s,
+        check_interval_s=check_interval_s,
     )
-    expiry = with_expiry(offsets, now=snapshot.taken_at)
+    expiry = with_expiry(facts, now=snapshot.taken_at)
     return expiry.groupby("group")["expires_at"].agg(lambda at: at.max(skipna=False))

@@ -31,7 +31,6 @@ NO_TIME = np.datetime64("NaT", "ms")
 LAST_DAY = np.datetime64("9999-12-31T00:00", "ms")  # later dates are out of range
 
 
-@dataclass(frozen=True, slots=True)
 class ExpiryFacts:
     """
     The facts about each row of a frame of partitions.
@@ -40,63 +39,32 @@ class ExpiryFacts:
     whose coordinator has the same rules. `empty`: certainly without members; `live`: with members.
     """
 
-    nothing: Flags  # no committed offset
-    deleted: Flags
-    pending: Flags
-    settled: Flags  # certainly no pending transaction
-    simple: Flags
-    classic: Flags
-    modern: Flags
-    share: Flags
-    empty: Flags
-    live: Flags
-    rebalancing: Flags
-    stable: Flags
-    of_consumers: Flags
-    of_others: Flags
-    subscribed: Flags
-    unsubscribed: Flags
-    unreadable: Texts
-    committed_at: Times
-    chosen_at: Times  # the expiry time that an old client set in the commit
-    empty_since: Times
-    retention: Durations
-    check_interval: Durations
-
-    @classmethod
-    def of(cls, partitions: pd.DataFrame) -> ExpiryFacts:
+    def __init__(self, partitions: pd.DataFrame) -> None:
         kind, state = texts_in(partitions["type"]), texts_in(partitions["state"])
         protocol = texts_in(partitions["protocol_type"])
-        live = (state != "") & ~_is_in(state, NOT_LIVE)
-        empty = np.equal(state, GroupState.EMPTY)
+        self.nothing: Flags = partitions["committed"].isna().to_numpy(dtype=bool)
+        self.deleted: Flags = np.equal(texts_in(partitions["log_problem"]), NO_TOPIC)
+        # `settled`: certainly no pending transaction.
+        self.pending, self.settled = _answers(partitions["pending"])
+        self.live: Flags = (state != "") & ~_is_in(state, NOT_LIVE)
+        self.empty: Flags = np.equal(state, GroupState.EMPTY)
+        self.rebalancing = _is_in(state, REBALANCING)
+        self.stable: Flags = np.equal(state, GroupState.STABLE)
         # A classic group that never had a member has no protocol type, as on the broker.
-        simple = np.equal(kind, GroupType.SIMPLE) & ~live
-        simple |= np.equal(kind, GroupType.CLASSIC) & (protocol == "") & empty
-        subscribed, unsubscribed = _answers(partitions["subscribed"])
-        return cls(
-            nothing=partitions["committed"].isna().to_numpy(dtype=bool),
-            deleted=np.equal(texts_in(partitions["log_problem"]), NO_TOPIC),
-            pending=_answers(partitions["pending"])[0],
-            settled=_answers(partitions["pending"])[1],
-            simple=simple,
-            classic=np.equal(kind, GroupType.CLASSIC) & ~simple,
-            modern=_is_in(kind, (GroupType.CONSUMER, GroupType.STREAMS)),
-            share=np.equal(kind, GroupType.SHARE),
-            empty=empty,
-            live=live,
-            rebalancing=_is_in(state, REBALANCING),
-            stable=np.equal(state, GroupState.STABLE),
-            of_consumers=np.equal(protocol, CONSUMERS),
-            of_others=(protocol != "") & (protocol != CONSUMERS),
-            subscribed=subscribed,
-            unsubscribed=unsubscribed,
-            unreadable=texts_in(partitions["unreadable"]),
-            committed_at=_times(partitions["committed_at"]),
-            chosen_at=_times(partitions["expire_at"]),
-            empty_since=_times(partitions["empty_since"]),
-            retention=_durations(partitions["retention_s"]),
-            check_interval=_durations(partitions["check_interval_s"]),
-        )
+        never_used = np.equal(kind, GroupType.CLASSIC) & (protocol == "") & self.empty
+        self.simple: Flags = (np.equal(kind, GroupType.SIMPLE) & ~self.live) | never_used
+        self.classic: Flags = np.equal(kind, GroupType.CLASSIC) & ~self.simple
+        self.modern = _is_in(kind, (GroupType.CONSUMER, GroupType.STREAMS))
+        self.share: Flags = np.equal(kind, GroupType.SHARE)
+        self.of_consumers: Flags = np.equal(protocol, CONSUMERS)
+        self.of_others: Flags = (protocol != "") & (protocol != CONSUMERS)
+        self.subscribed, self.unsubscribed = _answers(partitions["subscribed"])
+        self.unreadable = texts_in(partitions["unreadable"])
+        self.committed_at = _times(partitions["committed_at"])
+        self.chosen_at = _times(partitions["expire_at"])  # that an old client set in the commit
+        self.empty_since = _times(partitions["empty_since"])
+        self.retention = _durations(partitions["retention_s"])
+        self.check_interval = _durations(partitions["check_interval_s"])
 
 
 def later(times: Times, durations: Durations) -> Times:
@@ -189,7 +157,6 @@ class RetentionTimer:
 
 
 def rules_of(facts: ExpiryFacts) -> Texts:
-    """Return the rule for each offset."""
     of_consumers = facts.classic & facts.of_consumers
     listening = (of_consumers & facts.stable) | (facts.modern & facts.live)
     alone = facts.empty & (facts.classic | facts.modern)
@@ -250,7 +217,6 @@ def expiry_if_stopped(facts: ExpiryFacts, clock: RetentionTimer, *, now: np.date
 
 
 def confidences_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
-    """Return the confidence of each forecast."""
     not_expiring = np.isin(rules, NOT_EXPIRING)
     missed = np.equal(rules, ExpiryRule.TOPIC_DELETED)  # or it would no longer exist
     cases = [

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from toolkit.model.rows import Rows
+from toolkit.model.rows import Kind, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 UTC_TIME = "datetime64[ms, UTC]"
-AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
+TYPES: dict[Kind, str] = {"number": "Int64", "duration": "Float64", "time": UTC_TIME}
 
 
-def frame_of(table: Rows, types: Mapping[str, str] = AS_THEY_ARE) -> pd.DataFrame:
-    """Return plain rows as a frame; a column without a type holds its cells as they are."""
+def frame_of(table: Rows, **types: str) -> pd.DataFrame:
+    """Return plain rows as a frame; `types` are those of columns without missing values."""
     import pandas as pd  # noqa: PLC0415 - half a second; commands write plain rows
 
+    known = {name: TYPES[kind] for name, kind in table.columns.items() if kind in TYPES}
     # Objects first: a missing offset in a column of integers would turn them all into floats.
     frame = pd.DataFrame(list(table.rows), columns=list(table.columns), dtype="object")
-    return frame.astype(types)
+    return frame.astype({**known, **types})

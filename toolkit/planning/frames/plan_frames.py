@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, repeat
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -108,8 +107,8 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
     before_time = pd.Series(_times(changes, attrgetter("before"), times), dtype=UTC_TIME)
     after_time = pd.Series(_times(changes, attrgetter("after"), times), dtype=UTC_TIME)
     columns = {
-        "group": _repeated(plan, [step.group_id for step in plan.steps]),
-        "action": _repeated(plan, [step.action.shown for step in plan.steps]),
+        "group": [step.group_id for step in plan.steps for _ in step.changes],
+        "action": [word for step in plan.steps for word in [step.action.shown] * len(step.changes)],
         "topic": [change.partition.topic for change in changes],
         "partition": pd.array([c.partition.partition for c in changes], "Int64"),
         "before": before,
@@ -135,13 +134,7 @@ def findings_frame(findings: Iterable[Finding], *, cluster: str) -> pd.DataFrame
         (cluster, str(f.severity), f.rule, f.group_id, f.topic, f.partition, f.why)
         for f in findings
     ]
-    return frame_of(Rows(FINDING_COLUMNS, rows), {"partition": "Int64"})
-
-
-def _repeated(plan: Plan, names: Iterable[str]) -> list[str]:
-    """Return the name of each step once for each of its changes."""
-    sizes = (len(step.changes) for step in plan.steps)
-    return list(chain.from_iterable(map(repeat, names, sizes)))
+    return frame_of(Rows(FINDING_COLUMNS, rows))
 
 
 def _offsets(positions: Iterable[Position | None]) -> list[int | None]:
@@ -182,7 +175,7 @@ def outcome_frame(outcome: Outcome | None) -> pd.DataFrame:
         for step in steps
         for cells in _outcome_cells(step)
     ]
-    return frame_of(Rows(OUTCOME_COLUMNS, rows), {"partition": "Int64", "read_back": "Int64"})
+    return frame_of(Rows(OUTCOME_COLUMNS, rows))
 
 
 def outcome_reasons(outcome: Outcome) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.model import Group, Problem, Snapshot
 from toolkit.model.rows import Kind, Rows
-from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.planning.frames.frame_of import frame_of
 from toolkit.planning.lag.lag_rows import group_rows, partition_rows
 from toolkit.planning.selection.partition_selection import scopes_of
 
@@ -54,17 +54,15 @@ def group_list(snapshot: Snapshot) -> Rows:
             group.assignor or "",
             group.coordinator_id,
             len(group.members) if group.described else None,
-            _subscription(group),
+            _subscribed(group.unreadable_subscription, group.subscribed_topics),
         )
         for group in snapshot.groups
     ]
     return Rows(GROUP_COLUMNS, rows)
 
 
-def _subscription(group: Group) -> str:
-    """Return topic names, or in parentheses why they are unknown; "" without a subscription."""
-    why = group.unreadable_subscription
-    return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
+def _subscribed(unreadable: str, topics: Iterable[str]) -> str:
+    return f"({unreadable})" if unreadable else ", ".join(sorted(topics))
 
 
 def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
@@ -75,22 +73,18 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
     has a pending commit; `owner`: "client-id @ host" of the assigned member, "paused by USER @
     HOST", or "".
     """
-    table = partition_rows(snapshot)
-    numbers = [name for name, kind in table.columns.items() if kind == "number"]
-    types = {**dict.fromkeys(numbers, "Int64"), "partition": "int64", "pending": "bool"}
-    return frame_of(table, {**types, "committed_at": UTC_TIME})
+    return frame_of(partition_rows(snapshot), partition="int64", pending="bool")
 
 
 def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
     """One row for each group: `group_list` as a frame."""
-    return frame_of(group_list(snapshot), {"coordinator": "Int64", "members": "Int64"})
+    return frame_of(group_list(snapshot))
 
 
 def groups_with_lag(snapshot: Snapshot) -> pd.DataFrame:
     """Return a `groups_frame` with the lag columns of `group_rows`."""
-    columns = ["lag", "unknown_lag_partitions"]
-    lags = frame_of(group_rows(snapshot), dict.fromkeys(columns, "Int64"))
-    return groups_frame(snapshot).merge(lags[["group", *columns]], how="left", on="group")
+    lags = frame_of(group_rows(snapshot))[["group", "lag", "unknown_lag_partitions"]]
+    return groups_frame(snapshot).merge(lags, how="left", on="group")
 
 
 def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:
@@ -105,7 +99,7 @@ def problems_of_clusters(found: Iterable[tuple[str, Iterable[Problem]]]) -> pd.D
         for cluster, problems in found
         for p in problems
     ]
-    return frame_of(Rows(PROBLEM_COLUMNS, rows), {"partition": "Int64"})
+    return frame_of(Rows(PROBLEM_COLUMNS, rows))
 
 
 def members_frame(group: Group) -> pd.DataFrame:
@@ -125,11 +119,9 @@ def members_frame(group: Group) -> pd.DataFrame:
             len(member.assignment),
             ", ".join(map(str, scopes_of(member.assignment))),
             ", ".join(map(str, scopes_of(member.holds))),
-            f"({member.subscription.unreadable})"
-            if member.subscription.unreadable
-            else ", ".join(sorted(member.subscription.topics)),
+            _subscribed(member.subscription.unreadable, member.subscription.topics),
             member.member_id,
         )
         for member in sorted(group.members, key=lambda m: (m.client_id, m.host, m.member_id))
     ]
-    return frame_of(Rows(MEMBER_COLUMNS, rows), {"partitions": "Int64"})
+    return frame_of(Rows(MEMBER_COLUMNS, rows))

@@ -126,22 +126,18 @@ class CheckContext:
 
     @cached_property
     def index(self) -> SnapshotIndex:
-        """The facts of now by group and partition."""
-        return SnapshotIndex.of(self.facts)
+        return SnapshotIndex(self.facts)
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, Commit]:
-        """What a group has committed now."""
         return self.index.commits.get(group_id, {})
 
     @cached_property
     def pending(self) -> frozenset[tuple[str, TopicPartition]]:
-        """What an open transaction is about to commit."""
         found = pending_of(self.facts.commits)
-        return frozenset((c.group_id, TopicPartition(c.topic, c.partition)) for c in found)
+        return frozenset((c.group_id, c.topic_partition) for c in found)
 
     @cached_property
     def earlier_topics(self) -> frozenset[tuple[str, TopicPartition]]:
-        """What was committed for an earlier topic of the same name."""
         return commits_of_earlier_topics(self.facts)
 
     @cached_property
@@ -155,7 +151,6 @@ class CheckContext:
 
     @cached_property
     def moves(self) -> OffsetMoves:
-        """What the changes that aim at a position come to."""
         moves, logs = OffsetMoves(), self.facts.logs
         for step in self.plan.steps if self.plan.intent in AIMED else ():
             skipped = 0

@@ -1,4 +1,8 @@
-"""Rules about groups as they are now, and about what a plan skips, repeats or deletes of them."""
+"""
+Rules about groups as they are now, and about what a plan skips, repeats or deletes of them.
+
+`rule_table` says what each judges.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import (
-    Commit,
     Group,
     GroupState,
     GroupType,
@@ -70,7 +73,6 @@ def no_such_group(case: CheckContext) -> Iterator[Objection]:
 
 
 def share_group(case: CheckContext) -> Iterator[Objection]:
-    """A share group can only be deleted: where it reads is not in committed offsets."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if group and group.type is GroupType.SHARE and step.action is not Action.DELETE_GROUP:
@@ -101,7 +103,6 @@ def _holds_later(case: CheckContext, group: Group) -> bool:
 
 
 def subscribed(case: CheckContext) -> Iterator[Objection]:
-    """Offsets of a topic that a live group subscribes to stay (the broker's error 86)."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if not (group and group.is_live and step.action is Action.DELETE_OFFSETS):
@@ -114,7 +115,6 @@ def subscribed(case: CheckContext) -> Iterator[Objection]:
 
 
 def pending_transaction(case: CheckContext) -> Iterator[Objection]:
-    """What an open transaction is about to commit is not written over."""
     for step in case.plan.steps if case.pending else ():
         for change in step.changes if step.action not in HOLD_ACTIONS else ():
             if (step.group_id, change.partition) in case.pending:
@@ -122,7 +122,6 @@ def pending_transaction(case: CheckContext) -> Iterator[Objection]:
 
 
 def topic_never_used(case: CheckContext) -> Iterator[Objection]:
-    """A reset adds no topic to a group that never committed it, unless new topics are allowed."""
     if case.plan.intent not in NEW_OFFSETS or NEW_TOPICS in case.plan.allows:
         return
     for step in case.plan.steps:
@@ -136,7 +135,6 @@ def topic_never_used(case: CheckContext) -> Iterator[Objection]:
 
 
 def facts_moved(case: CheckContext) -> Iterator[Objection]:
-    """Every change starts from what the plan says it starts from."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if why := _group_difference(case, step, group):
@@ -155,7 +153,6 @@ def _is_read_on(case: CheckContext, step: Step, group: Group | None) -> bool:
 
 
 def topic_recreated(case: CheckContext) -> Iterator[Objection]:
-    """An offset counts the records of the topic it was planned for, not those of a later one."""
     if case.facts.cluster_id != case.plan.cluster_id:
         return  # that has its own rule, and no topic is the same there
     for step in case.plan.steps:
@@ -189,7 +186,9 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
         if is_at(commit, change.before):
             continue
         if not (_may_be_part_done(case) and is_at(commit, change.after)):
-            yield Objection(_difference_text(change, commit), step.group_id, *change.partition)
+            found, expected = Position.of(commit) if commit else None, change.before
+            why = f"committed offset is {shown(found)}, but the plan expects {shown(expected)}"
+            yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
         for partition in committed:
@@ -198,19 +197,11 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
                 yield Objection(why, step.group_id, *partition)
 
 
-def _difference_text(change: Change, commit: Commit | None) -> str:
-    """Say how what is committed differs from what the change starts from."""
-    committed = Position.of(commit) if commit else None
-    return f"committed offset is {shown(committed)}, but the plan expects {shown(change.before)}"
-
-
 def is_done(case: CheckContext, step: Step, change: Change) -> bool:
-    """Whether a change has been made already."""
     return is_at(case.committed(step.group_id).get(change.partition), change.after)
 
 
 def keeps_committing(case: CheckContext) -> Iterator[Objection]:
-    """Block an Empty group that still commits: it has an assign() consumer."""
     if not case.applying:
         return
     watched = case.facts.taken_at - case.plan.made_at >= case.watch
@@ -248,7 +239,6 @@ def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
 
 
 def unreadable(case: CheckContext) -> Iterator[Objection]:
-    """Block plans whose groups or partitions could not be read completely."""
     # A resume moves no offset: it needs neither committed offsets nor logs.
     steps = [step for step in case.plan.steps if step.action is not Action.RELEASE]
     groups, logs = {step.group_id for step in steps}, _needed_logs(case)
@@ -290,7 +280,6 @@ def _needed_logs(case: CheckContext) -> set[tuple[None, str, int | None]]:
 
 
 def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
-    """Records that a group has not read are not passed over without saying so."""
     for group_id, count in case.moves.skipped.items():
         yield Objection(f"at most {counted(count, 'unread record')} would be skipped", group_id)
 
@@ -309,7 +298,6 @@ def skips_no_record(case: CheckContext) -> Iterator[Finding]:
 
 
 def before_log_start(case: CheckContext) -> Iterator[Objection]:
-    """Report new offsets before the log start, or outside the log."""
     for found in case.plan.findings:
         if found.rule == "before-log-start":
             yield Objection(found.why, found.group_id, found.topic, found.partition)
@@ -318,7 +306,6 @@ def before_log_start(case: CheckContext) -> Iterator[Objection]:
 
 
 def last_offsets(case: CheckContext) -> Iterator[Objection]:
-    """Block the deletion of a group's last committed offsets unless overridden."""
     gone: defaultdict[str, set[TopicPartition]] = defaultdict(set)
     for step in case.plan.steps:
         if step.action is Action.DELETE_OFFSETS:
@@ -334,7 +321,6 @@ def last_offsets(case: CheckContext) -> Iterator[Objection]:
 
 
 def not_undoable(case: CheckContext) -> Iterator[Objection]:
-    """Block deletions that undo cannot restore unless overridden."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if step.action is Action.DELETE_GROUP and group and group.type is GroupType.SHARE:

@@ -2,7 +2,8 @@
 Rules about who may change what, and how much at once: by the fleet file, or a standing approval.
 
 A plan that is applied under a standing approval is not reviewed, so the limits of the approval
-always apply: they cannot be overridden, and a missing fact blocks the plan.
+always apply: they cannot be overridden, and a missing fact blocks the plan. `rule_table` says what
+each rule judges.
 """
 
 from __future__ import annotations
@@ -26,13 +27,11 @@ SEEN_WITHIN = MAX_PLAN_AGE
 
 
 def read_only(case: CheckContext) -> Iterator[Objection]:
-    """Nothing is changed on a cluster that the fleet file calls read-only."""
     if case.policy.read_only:
         yield Objection(f"cluster {case.plan.cluster} is marked read_only in the fleet file")
 
 
 def protected_group(case: CheckContext) -> Iterator[Objection]:
-    """Groups that the fleet file protects are left alone."""
     for name in case.plan.group_ids:
         for pattern in case.policy.protected_groups:
             if matches(name, pattern):
@@ -42,13 +41,11 @@ def protected_group(case: CheckContext) -> Iterator[Objection]:
 
 
 def reason_required(case: CheckContext) -> Iterator[Objection]:
-    """Block changes without a reason, unless the fleet file makes it optional."""
     if case.applying and lacks_reason(case.reason, case.policy):
         yield Objection("no reason given")
 
 
 def stale_plan(case: CheckContext) -> Iterator[Objection]:
-    """Block plans that are too old."""
     age = case.now - case.plan.made_at
     if not case.applying or case.finishing:
         return
@@ -59,25 +56,21 @@ def stale_plan(case: CheckContext) -> Iterator[Objection]:
 
 
 def too_many_groups(case: CheckContext) -> Iterator[Objection]:
-    """No plan changes more groups at once than the fleet file allows."""
     yield from _over("groups", len(case.plan.group_ids), case.policy.max_groups)
 
 
 def too_many_partitions(case: CheckContext) -> Iterator[Objection]:
-    """No plan changes more committed offsets at once than the fleet file allows."""
     count = sum(len(step.changes) for step in case.plan.steps)
     yield from _over("partitions", count, case.policy.max_partitions)
 
 
 def too_many_records(case: CheckContext) -> Iterator[Objection]:
-    """No plan skips or repeats more records at once than the fleet file allows."""
     moves, policy = case.moves, case.policy
     yield from _over("records_skipped", moves.skipped.total(), policy.max_records_skipped)
     yield from _over("records_repeated", moves.repeated, policy.max_records_repeated)
 
 
 def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
-    """Block groups that the standing approval does not cover."""
     allowed = case.limits.groups if case.limits else ()
     names = {*allowed, *map(named, allowed)}
     # The others are names of groups.
@@ -90,7 +83,6 @@ def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
 
 
 def too_few_records(case: CheckContext) -> Iterator[Objection]:
-    """Block a plan that does not skip the records that the approval is about."""
     least = case.limits.min_records_skipped if case.limits else 0
     # The plans that pause and resume for a move of offsets change none.
     if not least or not case.plan.steps or case.plan.intent not in AIMED:
@@ -102,7 +94,6 @@ def too_few_records(case: CheckContext) -> Iterator[Objection]:
 
 
 def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
-    """Block a group that was unused for less than the approval requires."""
     days = case.limits.empty_for_days if case.limits else None
     if days is None:
         return
@@ -123,7 +114,6 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
 
 
 def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
-    """Offsets are left alone until they were seen left behind as often as the approval says."""
     days = case.limits.unsubscribed_for_days if case.limits else None
     runs = case.limits.unsubscribed_in_runs if case.limits else None
     if days is None and runs is None:

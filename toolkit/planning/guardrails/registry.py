@@ -13,31 +13,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from toolkit.errors import UsageError
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Finding, Intent, Plan, Severity
-from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
-from toolkit.planning.guardrails.group_rules import QUIET_AFTER, skips_no_record
+from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing
+from toolkit.planning.guardrails.group_rules import skips_no_record
 from toolkit.planning.guardrails.rule_table import (
     EVALUATED_RULES,
     HOLD_RULES,
-    NOTES,
     PLANNED,
     Override,
     Rule,
 )
-
-__all__ = [
-    "FINAL",
-    "NOTES",
-    "OVERRIDABLE",
-    "QUIET_AFTER",
-    "RULES",
-    "CheckContext",
-    "alternatives",
-    "blocking",
-    "check",
-    "check_overrides",
-    "check_standing",
-    "overridable",
-]
 
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in (*EVALUATED_RULES, *HOLD_RULES, *PLANNED)}
 
@@ -76,17 +60,12 @@ def _subject(finding: Finding) -> tuple[str, str | None, str | None, int | None]
 def _judged(case: CheckContext) -> Iterator[Finding]:
     for rule in RULES.values():
         try:
-            for objection in _objections(rule, case):
+            for objection in rule.by(case) if rule.by else ():
                 yield Finding(rule.name, Severity.BLOCK, *objection)
+            FactsMissing.where(case.missing(rule.needs) if rule.by else ())
         except FactsMissing as exc:
             why = f"check not possible, unknown: {exc}"
             yield Finding(rule.name, Severity.BLOCK, why)
-
-
-def _objections(rule: Rule, case: CheckContext) -> Iterator[Objection]:
-    if rule.by:
-        yield from rule.by(case)
-        FactsMissing.where(case.missing(rule.needs))
 
 
 def blocking(

@@ -76,7 +76,7 @@ class Rule:
 
 NEVER, BY_HAND = Override.NEVER, Override.BY_HAND
 
-CLUSTER_RULES = (
+EVALUATED_RULES = (
     Rule(
         "read-only",
         "The fleet file does not call the cluster read-only.",
@@ -111,8 +111,6 @@ CLUSTER_RULES = (
         policy_rules.stale_plan,
         needs=Needs.PLAN_AGE,
     ),
-)
-GROUP_STATE_RULES = (
     Rule(
         "no-such-group",
         "The group exists, unless the request creates it.",
@@ -173,8 +171,6 @@ GROUP_STATE_RULES = (
         instead="allow new topics: --new-topics, or new_topics=True in a notebook",
         intents=NEW_OFFSETS | {Intent.COPY},
     ),
-)
-LOSS_RULES = (
     Rule(
         "skips-unread-records",
         "The plan skips no record that the group has not read.",
@@ -208,8 +204,6 @@ LOSS_RULES = (
         needs=Needs.OFFSETS_TOPIC,
         intents=GROUPS_GO,
     ),
-)
-LIMIT_RULES = (
     Rule(
         "too-many-groups",
         "The plan changes no more groups than max_groups.",
@@ -231,8 +225,6 @@ LIMIT_RULES = (
         needs=Needs.LOGS,
         intents=AIMED,
     ),
-)
-STANDING_RULES = (
     Rule(
         "group-not-allowed",
         "The standing approval is for this group.",
@@ -265,9 +257,6 @@ STANDING_RULES = (
         needs=Needs.SIGHTINGS,
         only_standing=True,
     ),
-)
-EVALUATED_RULES = (
-    *(*CLUSTER_RULES, *GROUP_STATE_RULES, *LOSS_RULES, *LIMIT_RULES, *STANDING_RULES),
     Rule(
         "unreadable", "Everything that the plan depends on could be read.", group_rules.unreadable
     ),
@@ -314,7 +303,6 @@ def _hold_rule(
     override: Override = Override.NEVER,
     intents: frozenset[Intent] = HELD,
 ) -> Rule:
-    """Return a rule about what is to be held."""
     by, needs = _by_hold(rule), Needs.HOLD_FACTS
     return Rule(name, judges, by, override=override, needs=needs, intents=intents)
 

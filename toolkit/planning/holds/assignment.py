@@ -171,7 +171,6 @@ ASSIGNORS = {"range": _range, "roundrobin": _round_robin, "RoundRobinAssigner": 
 def _retained(
     members: list[Subscriber], counts: Mapping[str, int], paused: AbstractSet[TopicPartition]
 ) -> dict[str, set[TopicPartition]]:
-    """Return the partitions that members may keep."""
     shares: dict[str, set[TopicPartition]] = {member.member_id: set() for member in members}
     taken: set[TopicPartition] = set()
     by_claim = sorted(members, key=lambda member: -member.generation)
@@ -249,7 +248,6 @@ def _still_owned_by_others(
 
 
 def _readers(members: list[Subscriber]) -> dict[str, list[str]]:
-    """Return the subscribers of each topic."""
     topics = {topic for member in members for topic in member.topics}
     return {topic: [m.member_id for m in members if topic in m.topics] for topic in topics}
 

@@ -50,7 +50,6 @@ class HoldTerms:
     commit_missing: str = ""  # earliest, latest or an offset, where no offset is committed
 
     def __post_init__(self) -> None:
-        """Reject a duration that is not positive."""
         if self.pause_for is not None and self.pause_for <= timedelta(0):
             raise UsageError(
                 "pause duration must be greater than zero", hint="use a duration such as 30m"
@@ -69,7 +68,6 @@ class HoldTerms:
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
-        """Return the terms of a plan that holds."""
         given = (plan.terms.get(name, "") for name in ("prefer", "for", "commit_missing"))
         terms = cls.read(*given)
         return replace(terms, for_move=plan.terms.get("within") == "move")
@@ -150,7 +148,6 @@ class HoldContext:
 
     @property
     def heartbeat_s(self) -> float:
-        """Heartbeat interval of the members in seconds."""
         default = 3.0 if self.group.type is GroupType.CLASSIC else 5.0
         return self.hold_facts.settings.heartbeat_s or default
 
@@ -269,7 +266,6 @@ class HoldContext:
         return self.index.commits.get(self.group.group_id, {})
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return the lag; None if unknown."""
         commit = self.commits.get(partition)
         return lag_of(
             commit.offset if commit else None, self.index.snapshot.logs.get(partition, NO_LOG)
@@ -285,15 +281,11 @@ class HoldContext:
         if seconds <= 0 or not old or not new or old.log_end is None or new.log_end is None:
             return None
         written, read = new.log_end - old.log_end, 0
-        if (commit := self.commits.get(partition)) and partition in self._earlier_offsets:
-            read = commit.offset - self._earlier_offsets[partition]
+        if (commit := self.commits.get(partition)) and partition in self._earlier_commits:
+            read = commit.offset - self._earlier_commits[partition].offset
         return max(0, written, read) / seconds
 
     @cached_property
-    def _earlier_offsets(self) -> Mapping[TopicPartition, int]:
-        commits = self.hold_facts.earlier.commits if self.hold_facts.earlier else ()
-        return {
-            TopicPartition(c.topic, c.partition): c.offset
-            for c in commits
-            if c.group_id == self.group.group_id
-        }
+    def _earlier_commits(self) -> Mapping[TopicPartition, Commit]:
+        earlier = self.hold_facts.earlier
+        return earlier.commits_of(self.group.group_id) if earlier else {}

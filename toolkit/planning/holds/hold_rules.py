@@ -1,5 +1,5 @@
 """
-Rules that block or warn about a hold, one function per rule.
+Rules that block or warn about a hold, one function per rule; `rule_table` says what each judges.
 
 `GROUP_RULES` concern the group only and are checked again when a plan is applied. The others check
 the partitions and yield findings. The reasons were measured on real brokers; the recipes are in
@@ -62,7 +62,6 @@ SLOW_MEMBER_HARMS = {
 
 
 def group_kind(group: Group) -> str:
-    """Block groups whose partitions cannot be held one by one."""
     match group.type:
         case GroupType.SHARE:
             return "members of a share group read partitions together (KIP-932)"
@@ -75,7 +74,6 @@ def group_kind(group: Group) -> str:
 
 
 def group_empty(group: Group) -> str:
-    """Block empty groups: there is nothing to hold."""
     if group.state is GroupState.EMPTY and group.type in WITH_OWNERS:
         return "group is empty: reset it without a pause"
     return ""
@@ -102,7 +100,6 @@ def custom_protocol(group: Group) -> str:
 
 
 def unreadable_member(group: Group) -> str:
-    """Block groups with members whose subscription is unknown."""
     if not group.described:
         return "the group's members are unknown"
     return next((m.subscription.unreadable for m in group.readers if m.subscription.unreadable), "")
@@ -118,7 +115,6 @@ GROUP_RULES: dict[str, Callable[[Group], str]] = {
 
 
 def whole_application(case: HoldContext) -> Iterator[Finding]:
-    """Block a part of a Streams application: its tasks are paused together, or not (KIP-1071)."""
     group = case.group
     if case.recipe is not Recipe.APPLICATION:
         return
@@ -135,7 +131,6 @@ def whole_application(case: HoldContext) -> Iterator[Finding]:
 
 
 def not_subscribed(case: HoldContext) -> Iterator[Finding]:
-    """Block partitions of topics that no member subscribes to."""
     subscribed = {topic for m in case.group.readers for topic in m.subscription.topics}
     for topic in sorted({partition.topic for partition in case.partitions} - subscribed):
         why = "no member subscribes to it"
@@ -143,7 +138,6 @@ def not_subscribed(case: HoldContext) -> Iterator[Finding]:
 
 
 def nothing_assigned(case: HoldContext) -> Iterator[Finding]:
-    """Report partitions without an owner; block if there are no others."""
     unread = [partition for partition in case.partitions if partition not in case.owners]
     if not unread:
         return
@@ -177,7 +171,6 @@ def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
 
 
 def old_commit(case: HoldContext) -> Iterator[Finding]:
-    """Report old commits: records that an evicted member read since then are redelivered."""
     now = case.index.snapshot.taken_at
     for partition in () if case.recipe in WAITING else case.at_risk:  # slow-member reports it
         commit = case.commits.get(partition)
@@ -190,7 +183,6 @@ def old_commit(case: HoldContext) -> Iterator[Finding]:
 
 
 def slow_group(case: HoldContext) -> Iterator[Finding]:
-    """Report long heartbeat intervals: members react at their next heartbeat."""
     if case.heartbeat_s > SLOW_HEARTBEAT_S:
         why = f"heartbeat interval is {case.heartbeat_s:g} s: members react at their next heartbeat"
         yield note("slow-group", why, case.group.group_id)
@@ -213,7 +205,6 @@ def slow_member(case: HoldContext) -> Iterator[Finding]:
 
 
 def hold_too_long(case: HoldContext) -> Iterator[Finding]:
-    """Block holds longer than the maximum rebalance timeout of a KIP-848 member."""
     too_long = case.terms.pause_for is not None and case.terms.pause_for > LONGEST_HOLD
     if too_long and case.recipe in CONSUMER_RECIPES:
         why = f"a pause of a KIP-848 group can last at most {format_duration(LONGEST_HOLD)}"
@@ -252,7 +243,6 @@ def group_size(case: HoldContext) -> Iterator[Finding]:
 
 
 def another_hold(case: HoldContext) -> Iterator[Finding]:
-    """Report what others hold; block a second hold of a Kafka Streams application."""
     for member in holders(case.group):
         if not is_own_hold(member, case.hold_facts.by):
             text = f"{holder_in_words(member)} has already paused {in_short(list(member.holds))}"
@@ -289,12 +279,10 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
 
 
 def end_of(note_: HoldNote) -> str:
-    """Return when a hold ends, in words."""
     return f"at {note_.until:%Y-%m-%d %H:%M:%S} UTC" if note_.until else "when resumed"
 
 
 def no_choice(case: HoldContext) -> Iterator[Finding]:
-    """Report that the capture mode is ignored: few classic groups have a choice."""
     used = {CaptureMode.LOSSLESS} | ({CaptureMode.QUIET} if case.claimed else set())
     if case.group.type is not GroupType.CONSUMER and case.terms.prefer not in used:
         why = f"prefer {case.terms.prefer} is ignored: it does not apply to this kind of group"

@@ -1,4 +1,4 @@
-"""Paused partitions: rows and a frame of all groups, and all of one group for the pause board."""
+"""Paused partitions of all groups, and all partitions of one group for the pause board."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.model import Member, Snapshot
 from toolkit.model.rows import Kind, Rows
-from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,22 +84,6 @@ def _ownership(
     return HoldOwnership.HELD if has_live_keeper else HoldOwnership.ORPHANED
 
 
-def paused_frame(
-    snapshot: Snapshot,
-    *,
-    by: tuple[str, str] | None = None,
-    groups_with_keeper: Collection[str] = (),
-) -> pd.DataFrame:
-    """
-    Return `paused_rows` as a frame.
-
-    partition is Int64, survives_keeper_s Float64; unknown times are null.
-    """
-    table = paused_rows(snapshot, by=by, groups_with_keeper=groups_with_keeper)
-    kinds = {"partition": "Int64", "survives_keeper_s": "Float64"}
-    return frame_of(table, {**kinds, "paused_since": UTC_TIME, "paused_until": UTC_TIME})
-
-
 class TileState(StrEnum):
     """State of a partition."""
 
@@ -120,8 +103,8 @@ def tiles_frame(
     """
     One row for each partition of a group that is committed, owned or held, in order.
 
-    Takes `with_lag` and `paused_frame` of one group, and this frame from an earlier sample;
-    `knows_holds` says whether the members could be read, and with them all that is paused.
+    Takes `with_lag` and `paused_rows` of one group as frames, and this frame from an earlier
+    sample; `knows_holds` says whether the members could be read, and with them all that is paused.
     Columns: topic, partition (Int64), state (see `TileState`), lag, committed (Int64), owner,
     no_progress (lag in the earlier sample, and the same committed offset), paused_by, host,
     paused_until (UTC), reason (of a hold; null without one).

@@ -63,7 +63,6 @@ class CommitSeries:
     def of_lists(
         cls, times: pd.Series[Any], offsets: pd.Series[Any], *, now: datetime
     ) -> CommitSeries:
-        """Return the series in two columns of lists."""
         lengths = _lengths(times)
         usable = (lengths == _lengths(offsets)) & (lengths > 0)
         ages = _age_s(_times(times[usable]), now)

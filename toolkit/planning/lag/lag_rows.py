@@ -17,7 +17,7 @@ from operator import attrgetter, itemgetter
 from toolkit.model import Snapshot, TopicPartition
 from toolkit.model.commit_columns import CommitColumns, columns_of
 from toolkit.model.offsets import NO_LOG
-from toolkit.model.rows import Kind, Row, Rows
+from toolkit.model.rows import Kind, Row, Rows, largest_first
 from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 from toolkit.planning.lag.lag import lag_of
 
@@ -95,9 +95,7 @@ def group_rows(snapshot: Snapshot) -> Rows:
     """Return a row for each group with a commit or owner, largest lag first; see `lag_by_group`."""
     by_group = groupby(by_group_and_topic(snapshot), attrgetter("group_id"))
     rows = [_group_row(snapshot.cluster, group_id, list(parts)) for group_id, parts in by_group]
-    lag = itemgetter(list(GROUP_COLUMNS).index("lag"))
-    rows.sort(key=lambda row: UNKNOWN if lag(row) is None else lag(row), reverse=True)
-    return Rows(GROUP_COLUMNS, rows)
+    return Rows(GROUP_COLUMNS, largest_first(rows, list(GROUP_COLUMNS).index("lag")))
 
 
 def _group_row(cluster: str, group_id: str, parts: Sequence[GroupTopic]) -> Row:

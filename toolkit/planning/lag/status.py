@@ -23,7 +23,6 @@ lasts until the earlier maximum is reached.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -37,7 +36,6 @@ from toolkit.model.snapshot import NO_TOPIC
 from toolkit.model.times import format_duration
 from toolkit.planning.frames.row_slices import Texts, assign_by_slices, texts_in
 from toolkit.planning.lag.commit_series import CommitSeries, Flags, Floats, Whole, age_s
-from toolkit.planning.lag.group_summary import status_by_group
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS
 from toolkit.planning.lag.status_rules import (
     CATCHING_UP,
@@ -60,7 +58,6 @@ from toolkit.planning.lag.status_rules import (
 from toolkit.planning.lag.time_lag import NOTHING_TO_READ
 from toolkit.planning.lag.trend import (
     EarlierLogEnds,
-    Pace,
     TrendSample,
     pace_of,
     unseen_by_commits_s,
@@ -68,12 +65,9 @@ from toolkit.planning.lag.trend import (
 )
 
 TEXT_COLUMNS = ("state", "position", "log_problem")
-
-__all__ = ["StatusRules", "status_by_group", "with_status"]
 UNKNOWN_S = -1
 
 
-@dataclass(frozen=True, slots=True)
 class StatusFacts:
     """
     The facts about each row of a frame of partitions; an unknown flag is not set.
@@ -83,88 +77,51 @@ class StatusFacts:
     commits were read: later events are unknown.
     """
 
-    committed: Whole
-    no_commit: Flags
-    pending: Flags
-    log_problem: Texts
-    topic_deleted: Flags
-    log_unknown: Flags
-    group_unknown: Flags
-    by_members: Flags
-    gone: Flags
-    empty_s: Floats
-    unsubscribed: Flags
-    hold: Texts  # who has paused it; "" for nobody
-    hold_unread: Texts  # why that is unknown; "" if it is known
-    beyond: Flags
-    lost: Whole
-    max_committed: Whole
-    is_moved_back: Flags  # the log still has the highest offset ever committed, and a lower one is
-    log_start: Whole
-    log_end: Whole
-    lag: Whole
-    no_lag: Flags
-    nothing_left: Flags  # what follows are only markers of transactions and aborted records
-    at_open_transaction: Flags
-    last_age_s: Floats
-    moved_s: Floats
-    patience_s: Floats
-    wait_known: Flags  # from the time lag, else bounded by the earlier log end
-    waited_s: Floats  # minimum age of the oldest unread record
-    waited_at_most_s: Floats
-    pace: Pace
-
-    @classmethod
-    def of(cls, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> StatusFacts:
-        """Return the facts in a frame; what `with_status` reads if present may be missing."""
+    def __init__(self, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> None:
+        """Take the facts in a frame; what `with_status` reads if present may be missing."""
         series = CommitSeries.of(partitions, now=now)
-        state, position, problem = (texts_in(partitions[name]) for name in TEXT_COLUMNS)
-        empty_s = age_s(partitions["empty_since"], now)
-        unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
-        gone = (state == str(GroupState.EMPTY)) & ~_commits_alone(partitions, series, empty_s)
-        unseen_s = unseen_by_commits_s(partitions)
-        reading = TrendSample.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
-        highest, _ = whole(partitions["max_committed"])
-        log_start, start_known = whole(partitions["log_start"])
-        log_end, end_known = whole(partitions["log_end"])
-        lag, lag_known = whole(partitions["lag"])
+        state, position, self.log_problem = (texts_in(partitions[name]) for name in TEXT_COLUMNS)
+        self.topic_deleted: Flags = self.log_problem == NO_TOPIC
+        self.committed, known = whole(partitions["committed"])
+        self.no_commit: Flags = ~known
+        self.pending = _flags(partitions, "pending", answer=True)
+        self.unsubscribed = _flags(partitions, "subscribed", answer=False)
+        self.hold = _texts_if_any(partitions, "hold")  # who has paused it; "" for nobody
+        self.hold_unread = _texts_if_any(partitions, "hold_unread")  # why unknown; "" if known
+        _, start_known = whole(partitions["log_start"])
+        self.log_end, end_known = whole(partitions["log_end"])
+        self.log_unknown: Flags = ~(start_known & end_known)
+        self.beyond: Flags = position == BEYOND_LOG_END
+        self.lost: Whole = np.where(position == LOST_RECORDS, whole(partitions["lost"])[0], 0)
+        self.lag, lag_known = whole(partitions["lag"])
+        self.no_lag: Flags = lag_known & (self.lag == 0)
+        # What follows are only markers of transactions and aborted records.
+        self.nothing_left: Flags = _texts_if_any(partitions, "time_lag_method") == NOTHING_TO_READ
         stable_lag, stable_known = whole(partitions["stable_lag"])
-        committed, committed_known = whole(partitions["committed"])
-        earlier = EarlierLogEnds.of(partitions, reading.stretch_s(rules), now=now)
+        self.at_open_transaction: Flags = stable_known & (stable_lag == 0) & (self.lag > 0)
+        self.max_committed, _ = whole(partitions["max_committed"])
+        # The log still has the highest offset ever committed, and a lower one is.
+        is_back = (self.max_committed > self.committed) & (self.max_committed <= self.log_end)
+        self.is_moved_back: Flags = is_back
+        unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
+        empty: Flags = state == str(GroupState.EMPTY)
+        self.empty_s = age_s(partitions["empty_since"], now)
+        self.group_unknown: Flags = unknown
+        self.by_members: Flags = ~unknown & ~empty
+        self.gone: Flags = empty & ~_commits_alone(partitions, series, self.empty_s)
+        unseen_s = unseen_by_commits_s(partitions)
+        reading = TrendSample(series, ended=self.gone, unseen_s=unseen_s, rules=rules)
+        earlier = EarlierLogEnds(partitions, reading.stretch_s(rules), now=now)
+        self.pace = pace_of(partitions, reading, earlier, rules)
+        self.last_age_s, self.patience_s = reading.last_age_s, reading.patience_s
+        self.no_recent_commit = reading.no_recent_commit
         highest_s = age_s(partitions["max_committed_at"], now)
-        wait_known, at_least_s, at_most_s = _waited(partitions, earlier, highest_s)
-        return cls(
-            committed=committed,
-            no_commit=~committed_known,
-            pending=_flags(partitions, "pending", answer=True),
-            log_problem=problem,
-            topic_deleted=problem == NO_TOPIC,
-            log_unknown=~(start_known & end_known),
-            group_unknown=unknown,
-            by_members=~unknown & (state != str(GroupState.EMPTY)),
-            gone=gone,
-            empty_s=empty_s,
-            unsubscribed=_flags(partitions, "subscribed", answer=False),
-            hold=_texts_if_any(partitions, "hold"),
-            hold_unread=_texts_if_any(partitions, "hold_unread"),
-            beyond=position == BEYOND_LOG_END,
-            lost=np.where(position == LOST_RECORDS, whole(partitions["lost"])[0], 0),
-            max_committed=highest,
-            is_moved_back=(highest > committed) & (highest <= log_end),
-            log_start=log_start,
-            log_end=log_end,
-            lag=lag,
-            no_lag=lag_known & (lag == 0),
-            nothing_left=_texts_if_any(partitions, "time_lag_method") == NOTHING_TO_READ,
-            at_open_transaction=stable_known & (stable_lag == 0) & (lag > 0),
-            last_age_s=reading.last_age_s,
-            moved_s=np.maximum(series.moved_age_s(highest, highest_s) - unseen_s, 0),
-            patience_s=reading.patience_s,
-            wait_known=wait_known,
-            waited_s=at_least_s - unseen_s,
-            waited_at_most_s=at_most_s - unseen_s,
-            pace=pace_of(partitions, reading, earlier, rules),
-        )
+        moved_s = series.moved_age_s(self.max_committed, highest_s) - unseen_s
+        self.moved_s: Floats = np.maximum(moved_s, 0)
+        # From the time lag, else bounded by the earlier log end.
+        self.wait_known, at_least_s, at_most_s = _waited(partitions, earlier, highest_s)
+        self.waited_s: Floats = at_least_s - unseen_s  # minimum age of the oldest unread record
+        self.waited_at_most_s: Floats = at_most_s - unseen_s
 
     @property
     def has_old_unread(self) -> Flags:
@@ -175,11 +132,6 @@ class StatusFacts:
     def is_stalled(self) -> Flags:
         """Where there was lag without progress for longer than patience."""
         return self.has_old_unread & (self.moved_s > self.patience_s)
-
-    @property
-    def no_recent_commit(self) -> Flags:
-        """Where there was no commit for longer than patience."""
-        return self.last_age_s > self.patience_s
 
     @property
     def perhaps_stuck(self) -> Flags:
@@ -200,7 +152,6 @@ class StatusFacts:
         return falls & (waited_s > self.patience_s)
 
     def member_state(self) -> Texts:
-        """Return the member state of each partition, None if unknown."""
         idle = self.no_recent_commit & (self.no_lag | (self.waited_at_most_s <= self.patience_s))
         states = np.full(len(self.gone), None, dtype=object)
         states[self.gone] = GONE
@@ -306,7 +257,7 @@ def with_status(
 def _status_columns(
     partitions: pd.DataFrame, *, now: datetime, rules: StatusRules
 ) -> dict[str, Any]:
-    facts = StatusFacts.of(partitions, now=now, rules=rules)
+    facts = StatusFacts(partitions, now=now, rules=rules)
     status = np.full(len(partitions), None, dtype=object)
     why = np.full(len(partitions), "", dtype=object)
     open_ = np.ones(len(partitions), dtype=bool)

@@ -80,8 +80,10 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     record, nothing_left = _by_record(partitions)
     look_up = _by_look_up(partitions, unread, now_ms)
     history = _by_history(partitions, unread, now_ms)
-    usable = [_is_known(span, now_ms) & behind for span in (record, look_up, history)]
-    is_future = [~np.isnan(span.earliest) for span in (record, look_up, history)]
+    spans = record, look_up, history
+    # False for NaN.
+    usable = [(span.earliest <= now_ms + CLOCKS_APART_MS) & behind for span in spans]
+    is_future = [~np.isnan(span.earliest) for span in spans]
     span = record.where(usable[0], look_up.where(usable[1], history))
     is_known = np.logical_or.reduce(usable)
     idle = (partitions["lag"] == 0).fillna(value=False).to_numpy(bool) | (behind & nothing_left)
@@ -125,10 +127,6 @@ def _first_unread(partitions: pd.DataFrame) -> Whole:
     """Return the offset of the next record to read; 0 if unknown."""
     places = [partitions[name].fillna(0).to_numpy(np.int64) for name in ("committed", "log_start")]
     return np.asarray(np.maximum(*places))
-
-
-def _is_known(span: _Span, now_ms: float) -> NDArray[np.bool_]:
-    return np.asarray(span.earliest <= now_ms + CLOCKS_APART_MS)  # False for NaN
 
 
 def _by_record(partitions: pd.DataFrame) -> tuple[_Span, NDArray[np.bool_]]:

@@ -36,7 +36,6 @@ class Pace:
     catch_up_s: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class TrendSample:
     """
     Facts from the commits of each row; `ended` where the group has no members.
@@ -45,21 +44,13 @@ class TrendSample:
     and `window_s` are those of the rules, extended for groups that commit rarely.
     """
 
-    series: CommitSeries
-    ended: Flags
-    unseen_s: Floats
-    patience_s: Floats
-    window_s: Floats
-
-    @classmethod
-    def of(
-        cls, series: CommitSeries, *, ended: Flags, unseen_s: Floats, rules: StatusRules
-    ) -> TrendSample:
-        """Return the sample of a series."""
+    def __init__(
+        self, series: CommitSeries, *, ended: Flags, unseen_s: Floats, rules: StatusRules
+    ) -> None:
+        self.series, self.ended, self.unseen_s = series, ended, unseen_s
         interval_s = np.nan_to_num(series.interval_s)
-        patience_s = np.maximum(interval_s * rules.patience_intervals, rules.patience_s)
-        window_s = np.maximum(interval_s * rules.min_commits, rules.window_s)
-        return cls(series, ended, unseen_s, patience_s, window_s)
+        self.patience_s = np.maximum(interval_s * rules.patience_intervals, rules.patience_s)
+        self.window_s = np.maximum(interval_s * rules.min_commits, rules.window_s)
 
     @property
     def no_recent_commit(self) -> Flags:
@@ -84,17 +75,12 @@ class TrendSample:
         return (self.ended | self.no_recent_commit) & ~np.isnan(self.series.last_age_s)
 
 
-@dataclass(frozen=True, slots=True)
 class EarlierLogEnds:
     """Log end offset of each row at an earlier instant; `age_s` is NaN if unknown."""
 
-    age_s: Floats
-    end: Whole
-
-    @classmethod
-    def of(cls, partitions: pd.DataFrame, stretch_s: Floats, *, now: datetime) -> EarlierLogEnds:
+    def __init__(self, partitions: pd.DataFrame, stretch_s: Floats, *, now: datetime) -> None:
         """
-        Return, per row, the sample of the oldest instant that commits reach back to.
+        Take, per row, the sample of the oldest instant that commits reach back to.
 
         Reads earlier_at and earlier_end, and, if present, past_at and past_end (lists). A sample
         past the current log end, or not in the past, is ignored.
@@ -112,10 +98,8 @@ class EarlierLogEnds:
         reached = age <= stretch_s[:, None]
         merit = np.where(reached | np.isnan(stretch_s)[:, None], age, -age)
         nearest = np.where(usable, merit, -np.inf).argmax(axis=1)[:, None]
-        return cls(
-            np.take_along_axis(age, nearest, axis=1)[:, 0],
-            np.take_along_axis(ends, nearest, axis=1)[:, 0],
-        )
+        self.age_s: Floats = np.take_along_axis(age, nearest, axis=1)[:, 0]
+        self.end: Whole = np.take_along_axis(ends, nearest, axis=1)[:, 0]
 
 
 def look_back_s(rules: StatusRules) -> tuple[float, ...]:

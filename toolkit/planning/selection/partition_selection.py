@@ -43,7 +43,6 @@ class TopicScope:
     partitions: tuple[int, ...] | None = None  # None: the whole topic
 
     def __contains__(self, partition: TopicPartition) -> bool:
-        """Return whether it contains a partition."""
         return partition.topic == self.topic and (
             self.partitions is None or partition.partition in self.partitions
         )

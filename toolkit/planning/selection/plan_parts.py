@@ -7,11 +7,10 @@ A planner yields steps and findings; `plan_of` makes a plan of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 
-from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
+from toolkit.model import Commit, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import shown_name
 from toolkit.model.snapshot import MISSING_LOG
@@ -31,23 +30,17 @@ SHOWN_NAMES = 5
 PENDING = "an open transaction has a pending offset commit for this partition"
 
 
-@dataclass(frozen=True, slots=True)
 class Facts:
     """A snapshot's groups and commits, and steps made from them; Dead groups are excluded."""
 
-    index: SnapshotIndex
-    groups: Mapping[str, Group]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Facts:
-        groups = {g.group_id: g for g in snapshot.groups if g.state is not GroupState.DEAD}
-        return cls(SnapshotIndex.of(snapshot), groups)
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.index = SnapshotIndex(snapshot)
+        self.groups = {g.group_id: g for g in snapshot.groups if g.state is not GroupState.DEAD}
 
     def commits(self, group_id: str) -> Mapping[TopicPartition, Commit]:
         return self.index.commits.get(group_id, {})
 
     def committed_position(self, group_id: str, partition: TopicPartition) -> Position | None:
-        """Return a group's committed position; None if there is none."""
         commit = self.commits(group_id).get(partition)
         return Position.of(commit) if commit else None
 
@@ -161,27 +154,22 @@ def plan_of(
 
 
 def out_of_range(offset: int, log_start: int, log_end: int) -> str:
-    """Return that a log does not have an offset."""
     log = f"log start offset {log_start:,}, log end offset {log_end:,}"
     return f"offset {offset:,} is out of range: {log}"
 
 
 def block(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
-    """Return a finding that blocks the plan."""
     return Finding(rule, Severity.BLOCK, why, group_id, *(at or ()))
 
 
 def note(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
-    """Return a finding for information only."""
     return Finding(rule, Severity.NOTE, why, group_id, *(at or ()))
 
 
 def shown(position: Position | None) -> str:
-    """Format a committed offset."""
     return "nothing" if position is None else str(position.offset)
 
 
 def list_names(names: Sequence[str], what: str = "groups") -> str:
-    """List a few names, or count many."""
     are_few = len(names) <= SHOWN_NAMES
     return " ".join(map(shown_name, names)) if are_few else f"{len(names):,} {what}"

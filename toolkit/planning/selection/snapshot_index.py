@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from toolkit.model import Commit, Problem, Snapshot, TopicPartition, Unread
 from toolkit.model.garbage_collection import no_garbage_collection
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotIndex:
     """
     One snapshot, looked up by group, by topic and by partition.
@@ -21,16 +19,9 @@ class SnapshotIndex:
     concerns the topic.
     """
 
-    snapshot: Snapshot
-    commits: Mapping[str, Mapping[TopicPartition, Commit]]
-    unread: Mapping[str, Mapping[TopicPartition, str]]
-    partitions: Mapping[str, frozenset[int]]
-    about_group: Mapping[str, Sequence[Problem]]
-    about_log: Mapping[tuple[str, int | None], Problem]
-
-    @classmethod
     @no_garbage_collection()
-    def of(cls, snapshot: Snapshot) -> SnapshotIndex:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
         commits: dict[str, dict[TopicPartition, Commit]] = defaultdict(dict)
         # One object for all groups.
         places: dict[tuple[str, int], TopicPartition] = {place: place for place in snapshot.logs}
@@ -55,8 +46,11 @@ class SnapshotIndex:
                 unread[problem.group_id][TopicPartition(topic, number)] = problem.why
             elif problem.group_id is not None and problem.what is not Unread.GROUP:
                 about_group[problem.group_id].append(problem)
-        known = {topic: frozenset(numbers) for topic, numbers in partitions.items()}
-        return cls(snapshot, dict(commits), dict(unread), known, dict(about_group), about_log)
+        self.commits: Mapping[str, Mapping[TopicPartition, Commit]] = dict(commits)
+        self.unread: Mapping[str, Mapping[TopicPartition, str]] = dict(unread)
+        self.partitions = {topic: frozenset(numbers) for topic, numbers in partitions.items()}
+        self.about_group: Mapping[str, Sequence[Problem]] = dict(about_group)
+        self.about_log: Mapping[tuple[str, int | None], Problem] = about_log
 
     def log_problem(self, partition: TopicPartition) -> Problem | None:
         """Return what could not be read of a partition's log, or of its topic as a whole."""

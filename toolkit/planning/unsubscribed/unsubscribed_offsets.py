@@ -20,8 +20,8 @@ from toolkit.errors import BrokerRefused, NotFound
 from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.names import shown_name
-from toolkit.model.rows import Kind, Row, Rows
-from toolkit.planning.frames.frame_of import UTC_TIME, frame_of
+from toolkit.model.rows import Kind, Row, Rows, largest_first
+from toolkit.planning.frames.frame_of import frame_of
 from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ ROW_COLUMNS: dict[str, Kind] = {
     "type": "text",
     "why": "text",
 }
+LAG = list(ROW_COLUMNS).index("lag")
 GROUP_COLUMNS: dict[str, Kind] = {
     "cluster": "text",
     "group": "name",
@@ -75,19 +76,16 @@ class Unsubscribed:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        whole = dict.fromkeys(("lag", "committed", "lost"), "Int64")
-        kinds = {"partition": "int64", "group_lag_share": "Float64", "deletable_now": "bool"}
-        return frame_of(self.offset_rows, {**whole, **kinds, "committed_at": UTC_TIME})
+        types = {"partition": "int64", "group_lag_share": "Float64", "deletable_now": "bool"}
+        return frame_of(self.offset_rows, **types)
 
     @cached_property
     def by_group(self) -> pd.DataFrame:
-        counts = dict.fromkeys(("topics", "partitions"), "int64")
-        lags = dict.fromkeys(("unsubscribed_lag", "subscribed_lag"), "Int64")
-        return frame_of(self.group_rows, {**counts, **lags})
+        return frame_of(self.group_rows, topics="int64", partitions="int64")
 
     @cached_property
     def left_out(self) -> pd.DataFrame:
-        return frame_of(self.skipped, {"commits": "int64"})
+        return frame_of(self.skipped, commits="int64")
 
 
 def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsubscribed:
@@ -121,17 +119,10 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
             rows += of_group_rows
             by_group.append(found.summary(of_group_rows))
     return Unsubscribed(
-        Rows(ROW_COLUMNS, _largest_first(rows, list(ROW_COLUMNS).index("lag"))),
-        Rows(GROUP_COLUMNS, _largest_first(by_group, UNSUBSCRIBED_LAG)),
+        Rows(ROW_COLUMNS, largest_first(rows, LAG)),
+        Rows(GROUP_COLUMNS, largest_first(by_group, list(GROUP_COLUMNS).index("unsubscribed_lag"))),
         Rows(LEFT_OUT_COLUMNS, _left_out(snapshot, chosen, reasons)),
     )
-
-
-UNSUBSCRIBED_LAG = list(GROUP_COLUMNS).index("unsubscribed_lag")
-
-
-def _largest_first(rows: list[Row], place: int) -> list[Row]:
-    return sorted(rows, key=lambda r: UNKNOWN if r[place] is None else r[place], reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +134,9 @@ class _Found:
     parts: Sequence[GroupTopic]
 
     def rows(self, readers: Mapping[str, set[str]]) -> list[Row]:
-        """Return a row for each unsubscribed offset."""
         commits, whole = columns_of(self.snapshot.commits), self._whole_lag()
-        subscribed, why = self.group.subscribed_topics, _why(self.group)
+        subscribed = self.group.subscribed_topics
+        why = no_member_subscribes(len(self.group.members))
         rows: list[Row] = []
         for part in (part for part in self.parts if part.topic not in subscribed):
             others = ", ".join(map(shown_name, sorted(readers.get(part.topic, ()))))
@@ -165,24 +156,19 @@ class _Found:
 
     def _whole_lag(self) -> int | None:
         """Return the lag of all commits; None if any is unknown: a share would be too large."""
-        lags = [
-            one[0]
-            for part in self.parts
-            for offset, one in zip(part.offsets, part.lags, strict=True)
-            if offset != UNKNOWN
-        ]
-        known = [lag for lag in lags if lag is not None]
-        return sum(known) if len(known) == len(lags) else None
+        whole = 0
+        for part in self.parts:
+            for offset, (lag, _, _, _) in zip(part.offsets, part.lags, strict=True):
+                if offset != UNKNOWN and lag is None:
+                    return None
+                whole += lag or 0
+        return whole
 
     def summary(self, rows: Sequence[Row]) -> Row:
-        subscribed, place = self.group.subscribed_topics, list(ROW_COLUMNS).index("lag")
-        unread = [row[place] for row in rows if row[place] is not None]
-        read = [
-            one[0]
-            for part in self.parts
-            for offset, one in zip(part.offsets, part.lags, strict=True)
-            if (part.topic in subscribed or offset == UNKNOWN) and one[0] is not None
-        ]
+        unread = [row[LAG] for row in rows if row[LAG] is not None]
+        subscribed = self.group.subscribed_topics
+        parts = (part for part in self.parts if part.topic in subscribed)
+        read = [lag for part in parts for lag, _, _, _ in part.lags if lag is not None]
         return (
             *(self.snapshot.cluster, self.group.group_id),
             *(len(set(map(itemgetter(2), rows))), len(rows)),
@@ -246,13 +232,10 @@ def uncheckable_reason_for(
     return unreadable
 
 
-def _why(group: Group) -> str:
-    count = len(group.members)
-    return (
-        "the only member does not subscribe"
-        if count == 1
-        else (f"none of the {count} members subscribes")
-    )
+def no_member_subscribes(members: int | None) -> str:
+    if members == 1:
+        return "the only member does not subscribe"
+    return f"none of the {'' if members is None else f'{members} '}members subscribes"
 
 
 def _readers(snapshot: Snapshot) -> dict[str, set[str]]:

@@ -15,7 +15,10 @@ import pandas as pd
 
 from toolkit.model import GroupState, GroupType
 from toolkit.model.snapshot import NO_TOPIC
-from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason_for
+from toolkit.planning.unsubscribed.unsubscribed_offsets import (
+    no_member_subscribes,
+    uncheckable_reason_for,
+)
 
 UNSUBSCRIBED = "unsubscribed"
 DELETED_TOPIC = "deleted topic"
@@ -79,16 +82,9 @@ def _unsubscribed(partitions: pd.DataFrame) -> pd.DataFrame:
     why = {kind: uncheckable_reason_for(*kind) for kind in set(kinds)}  # only a few distinct values
     judged = [not why[kind] for kind in kinds]
     rows = rows[np.array(judged, bool)]
-    members = rows["members"].astype("Int64")
-    reasons = members.astype("object").map(_no_member_subscribes)
+    members = rows["members"].astype("Int64").astype("object")
+    reasons = members.map(lambda count: no_member_subscribes(None if pd.isna(count) else count))
     return rows.assign(kind=UNSUBSCRIBED, since=_no_time(rows), source=BY_MEMBERS, why=reasons)
-
-
-def _no_member_subscribes(members: Any) -> str:
-    if pd.isna(members):
-        return "none of the members subscribes"
-    count = "the only member does not subscribe"
-    return count if members == 1 else f"none of the {members} members subscribes"
 
 
 def _of_deleted_topics(partitions: pd.DataFrame) -> pd.DataFrame:

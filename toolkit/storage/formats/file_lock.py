@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from toolkit.errors import StateFileError
 from toolkit.storage.formats.atomic_files import make_folder, not_written, open_private
 
+TRY_EVERY_S = 0.02
 PATIENCE_S = 15.0  # entries are written in milliseconds; a process that holds a lock longer hangs
 
 
@@ -38,8 +40,17 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     return True
 
 
-def wait_for_lock(descriptor: int) -> None:
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+def lock_within(descriptor: int, within_s: float, *, shared: bool = False) -> bool:
+    """Take the lock as soon as no other process has it; return False if that takes longer."""
+    if within_s == math.inf:
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        return True
+    give_up_at = time.monotonic() + within_s
+    while not try_lock(descriptor, shared=shared):
+        if time.monotonic() >= give_up_at:
+            return False
+        time.sleep(TRY_EVERY_S)
+    return True
 
 
 @contextmanager
@@ -47,7 +58,7 @@ def exclusively(
     path: Path,
     *,
     on_wait: Callable[[], None] = lambda: None,
-    within_s: float | None = None,
+    within_s: float = math.inf,
 ) -> Iterator[None]:
     """
     Hold the lock file `path`; calls `on_wait` before it waits for another process.
@@ -61,18 +72,12 @@ def exclusively(
         yield
 
 
-def _wait_for(descriptor: int, path: Path, within_s: float | None, *, shared: bool) -> None:
-    if within_s is None:
-        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-        return
-    give_up_at = time.monotonic() + within_s
-    while not try_lock(descriptor, shared=shared):
-        if time.monotonic() > give_up_at:
-            raise StateFileError(
-                f"another process has held {path} for more than {within_s:g} s",
-                hint="see which with 'fuser', and wait for it or end it; nothing was written",
-            )
-        time.sleep(0.02)
+def _wait_for(descriptor: int, path: Path, within_s: float, *, shared: bool) -> None:
+    if not lock_within(descriptor, within_s, shared=shared):
+        raise StateFileError(
+            f"another process has held {path} for more than {within_s:g} s",
+            hint="see which with 'fuser', and wait for it or end it; nothing was written",
+        )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
@@ -25,23 +26,21 @@ def expanded(path: str | Path) -> Path:
 
 def config_folder() -> Path | None:
     """Return where the user keeps settings; None where the user has no home."""
-    try:
-        return Path(platformdirs.user_config_dir(NAME))
-    except RuntimeError:
-        return None
+    return _folder(platformdirs.user_config_dir)
 
 
 def cache_folder() -> Path:
     """Return the folder for what can be fetched again: the user's, or one for temporary files."""
-    try:
-        return Path(platformdirs.user_cache_dir(NAME))
-    except RuntimeError:
-        return Path(tempfile.gettempdir(), f"{NAME}-cache")
+    return _folder(platformdirs.user_cache_dir) or Path(tempfile.gettempdir(), f"{NAME}-cache")
 
 
 def state_folder() -> Path | None:
     """Return the folder of the user's records; None if the user has no home."""
+    return _folder(platformdirs.user_state_dir)
+
+
+def _folder(of_user: Callable[[str], str]) -> Path | None:
     try:
-        return Path(platformdirs.user_state_dir(NAME))
+        return Path(of_user(NAME))
     except RuntimeError:
         return None

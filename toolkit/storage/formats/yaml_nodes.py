@@ -68,6 +68,17 @@ class YamlFile:
             seen.add(key.value)
             yield key, value
 
+    def entries(
+        self, node: yaml.Node, what: str, known: Sequence[str], *, called: str = "entry"
+    ) -> dict[str, yaml.Node]:
+        """Return the values of a mapping, by name, that may have only known names."""
+        found = {}
+        for key, value in self.pairs(node, what):
+            if key.value not in known:
+                raise self.wrong_at(key, f"unknown {called} {key.value!r}{meant(key.value, known)}")
+            found[key.value] = value
+        return found
+
     def text_of(self, node: yaml.Node, what: str) -> str:
         """Return the one value that a node holds; raises the error for anything else."""
         if not isinstance(node, yaml.ScalarNode) or not node.value or node.tag.endswith(":null"):

@@ -21,8 +21,8 @@ from toolkit.cli.options import (
     OUTPUT,
     QUIET,
     Option,
+    group_names_option,
     groups_option,
-    one_group_option,
     with_options,
 )
 from toolkit.cli.output import FORCE, check_output_file, output_path
@@ -43,11 +43,10 @@ class Planner:
 
     @property
     def target_options(self) -> tuple[Option, ...]:
-        group = one_group_option() if self.of_one_group else groups_option()
+        group = group_names_option("The group's name.") if self.of_one_group else groups_option()
         return (FLEET, CLUSTER, group, OUTPUT, QUIET)
 
 
-TARGET_OPTIONS = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
 APPROVAL = (
     click.option("--dry-run", is_flag=True, help="Show the plan without applying it."),
     click.option(

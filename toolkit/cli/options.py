@@ -103,11 +103,6 @@ def groups_option(default: str = "") -> Option:
     return group_names_option(text)
 
 
-def one_group_option() -> Option:
-    """Return --group, which takes one name; that more are refused is for the command to say."""
-    return group_names_option("The group's name.")
-
-
 def group_names_option(text: str) -> Option:
     """Return --group with a help text; a shell completes the names."""
     return click.option(

@@ -95,16 +95,16 @@ def status(*, by_group: bool, output: str, state_dir: Path) -> None:
 
 
 def _print_status(sandbox: Sandbox, *, by_group: bool, output: str) -> None:
-    import pandas as pd
-
-    from toolkit.cli.output import write_frame
+    from toolkit.cli.output import write_rows
+    from toolkit.model.rows import Rows
 
     clusters = sandbox.status()
     rows: list[Mapping[str, object]] = [cluster.as_row() for cluster in clusters]
     if by_group:
         rows = [row for cluster in clusters for row in cluster.group_rows()]
     if rows:
-        write_frame(pd.DataFrame(rows), output)
+        table = Rows(dict.fromkeys(rows[0], "text"), [tuple(row.values()) for row in rows])
+        write_rows(table, output)
     else:
         _say("no cluster was started here")
 

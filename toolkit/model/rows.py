@@ -25,6 +25,9 @@ class Rows:
     columns: Mapping[str, Kind]
     rows: Iterable[Row]
 
+    def as_dicts(self) -> Iterator[dict[str, Any]]:
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
 
 def concatenated(tables: Sequence[Rows], *, most: str = "") -> Rows:
     """

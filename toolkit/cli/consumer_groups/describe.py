@@ -16,15 +16,14 @@ from toolkit.cli.consumer_groups.cluster_and_groups import (
     named,
 )
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
-from toolkit.cli.output import echo_error, printable, write_frame, write_problems
+from toolkit.cli.output import echo_error, printable, write_problems, write_rows
 from toolkit.errors import NotFound, ToolkitError, UsageError
 from toolkit.model import Cluster, Group, GroupType, Member, TopicPartition
 from toolkit.model.names import ExactName, typed_name
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pandas import DataFrame
 
     from toolkit.report.lag_report import LagReport
 
@@ -32,6 +31,7 @@ TableRows = Callable[[Group], Iterator[Sequence[Cell]]]
 INSTANCE = "GROUP-INSTANCE-ID"
 NOBODY: tuple[str | None, ...] = (None, None, None)
 PARTLY = 4
+MEMBER_COLUMNS = ("group", "member", "instance", "host", "client", "epoch", "assignment")
 PAUSED_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "HOLDER", "SINCE", "UNTIL", "HOW")
 
 
@@ -55,7 +55,7 @@ def run(given: dict[str, Any]) -> int:
     if given["output"] == "table":
         _write_tables(report, cluster, kind, verbose=given["verbose"])
     else:
-        write_frame(FRAMES[kind](report), given["output"])
+        write_rows(_rows(report, kind), given["output"])
     if not given["quiet"]:
         _tell(snapshot.groups)
         if kind == "offsets":
@@ -166,10 +166,10 @@ def _offsets_table(report: LagReport, *, verbose: bool) -> _GroupTable:
         for member in group.members
         for partition in member.assignment
     }
-    for row in report.partitions.to_dict("records"):
-        group, at = str(row["group"]), TopicPartition(str(row["topic"]), int(row["partition"]))
+    for row in report.partition_rows().as_dicts():
+        group, at = row["group"], TopicPartition(row["topic"], row["partition"])
         epoch = (epochs.get((group, *at)),) if verbose else ()
-        numbers = (_whole(row[name]) for name in ("committed", "log_end", "lag"))
+        numbers = (row[name] for name in ("committed", "log_end", "lag"))
         owner = owners.get((group, at), NOBODY)
         rows.setdefault(group, []).append((group, *at, *epoch, *numbers, *owner))
     epoch_column = ("LEADER-EPOCH",) if verbose else ()
@@ -178,12 +178,6 @@ def _offsets_table(report: LagReport, *, verbose: bool) -> _GroupTable:
         *("LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"),
     )
     return _GroupTable(columns, lambda group: iter(rows.get(group.group_id, ())))
-
-
-def _whole(value: Any) -> int | None:
-    import pandas as pd
-
-    return None if pd.isna(value) else int(value)
 
 
 def _members_table(*, verbose: bool) -> _GroupTable:
@@ -234,23 +228,20 @@ def _addresses(cluster: Cluster) -> dict[int, str]:
         return {}
 
 
-def _members_frame(report: LagReport) -> DataFrame:
-    from pandas import DataFrame
+def _rows(report: LagReport, kind: str) -> Rows:
+    """Return what programs get."""
+    from toolkit.journeys.groups import GroupsReport
 
+    if kind == "offsets":
+        return report.partition_rows()
+    if kind == "state":
+        return GroupsReport(report.facts).rows
     rows = [
         (g.group_id, m.member_id, m.instance_id, m.host, m.client_id, m.epoch, _assignment(m))
         for g in report.facts.groups
         for m in g.members
     ]
-    columns = ["group", "member", "instance", "host", "client", "epoch", "assignment"]
-    return DataFrame(rows, columns=columns, dtype="object").astype({"epoch": "Int64"})
-
-
-FRAMES: dict[str, Callable[[LagReport], DataFrame]] = {
-    "offsets": lambda report: report.partitions,
-    "members": _members_frame,
-    "state": lambda report: report.groups,
-}
+    return Rows(dict.fromkeys(MEMBER_COLUMNS, "text"), rows)
 
 
 def paused_partitions(given: dict[str, Any]) -> int:
@@ -260,28 +251,24 @@ def paused_partitions(given: dict[str, Any]) -> int:
     cluster, names = cluster_of(given), given["groups"]
     with opened(command_target_of(given), cluster) as access:
         report = paused(access, named(names))
-    facts, frame = report.facts, report.rows
+    facts, found = report.facts, report.plain_rows
     missing = exactly(facts, names)
     if missing and not facts.groups:
         write_problems([facts])
         raise facts.no_such_group(missing[0])
-    frame = frame[frame["group"].isin(names)] if names else frame
     if given["output"] == "table":
         click.echo()
-        write_table(PAUSED_COLUMNS, [_paused_row(row) for row in frame.to_dict("records")])
+        write_table(PAUSED_COLUMNS, map(_paused_row, found.as_dicts()))
     else:
-        write_frame(frame, given["output"])
+        write_rows(found, given["output"])
     write_problems([facts])
     for name in missing:
         echo_error(facts.no_such_group(name))
     return PARTLY if missing or facts.problems else 0
 
 
-def _paused_row(row: dict[Any, Any]) -> Sequence[Cell]:
-    # What is not known is not equal to itself.
-    instants = [
-        row[name] if row[name] == row[name] else None for name in ("paused_since", "paused_until")
-    ]
+def _paused_row(row: dict[str, Any]) -> Sequence[Cell]:
+    instants = (row["paused_since"], row["paused_until"])
     times = [at and f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in instants]
     holder = f"{row['paused_by']}@{row['host'].removeprefix('/')}"
-    return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["hold_status"])
+    return (row["group"], row["topic"], row["partition"], holder, *times, row["hold_status"])

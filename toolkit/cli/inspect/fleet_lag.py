@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT, QUIET, groups_option
-from toolkit.cli.output import echo_error, printable, write_frame
+from toolkit.cli.output import echo_error, printable, write_frame, write_rows
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound
 from toolkit.model.groups import names_meant
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,10 +132,8 @@ def _not_found(name: str, *, is_known: bool) -> NotFound:
 
 
 def _show_columns(show: str, output: str) -> None:
-    import pandas as pd
-
     from toolkit.spark.columns import MEANING
     from toolkit.spark.schemas import RESULTS
 
     rows = [(field.name, str(field.type), MEANING[field.name]) for field in RESULTS[show]]
-    write_frame(pd.DataFrame(rows, columns=["column", "type", "meaning"]), output)
+    write_rows(Rows(dict.fromkeys(("column", "type", "meaning"), "text"), rows), output)

@@ -7,6 +7,7 @@ writes a plan file; as `NAME` it shows the plan, asks for approval at a terminal
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ def change_command(planner: Planner) -> click.Command:
 
         command, own = _command_target(given)
         parameters = approval_parameters(own)
-        change(planned(planner, command, own), command, parameters)
+        sys.exit(change(planned(planner, command, own), command, parameters))
 
     return _command(planner, run, (*planner.target_options, *planner.options, *APPROVAL))
 

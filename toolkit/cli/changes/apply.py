@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,4 +49,4 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
         plan = read_undo_record(state_dir(fleet), run_id or "")
     with opened(command, command.cluster or plan.cluster) as access:
         saved = change_of(plan, access)
-    change(CommandPlan(saved), command, approval_parameters(given))
+    sys.exit(change(CommandPlan(saved), command, approval_parameters(given)))

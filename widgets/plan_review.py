@@ -35,6 +35,18 @@ NEXT = "The cells below show verification, audit record and undo."
 SHOWN_FINDINGS, SHOWN_FAILURES = 12, 50
 
 
+class AppliedChange(Protocol):
+    """What became of the plan."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The result of each step."""
+
+    @property
+    def buttons(self) -> NextSteps | None:
+        """What to do afterwards."""
+
+
 class ApplyAction(Protocol):
     """Applies the reviewed plan, for a reason; it can be stopped between two steps."""
 
@@ -42,18 +54,15 @@ class ApplyAction(Protocol):
     def cancellable(self) -> bool:
         """Whether it can be stopped between two steps."""
 
-    def __call__(
+    def apply_by_hand(
         self,
         reason: str,
         *,
         overrides: Collection[str],
         on_step: Callable[[object], None],
         stopped: Callable[[], str],
-    ) -> Outcome | None:
-        """Return what became of it."""
-
-    def next_steps(self) -> NextSteps | None:
-        """Return what to do afterwards, as buttons."""
+    ) -> AppliedChange:
+        """Apply it, and stop between two steps once `stopped` says why."""
 
 
 class ReviewDefaults(NamedTuple):
@@ -254,7 +263,7 @@ class PlanReview(LiveOrStatic):
             self.head.value = _head_html(self)
             self.store()
 
-    def _work(self, job: RunningJob) -> Outcome | None:
+    def _work(self, job: RunningJob) -> AppliedChange | None:
         if self.apply is None:
             return None
         done: list[object] = []
@@ -263,7 +272,7 @@ class PlanReview(LiveOrStatic):
             done.append(step)
             job.report(done=len(done), total=len(self.plan.steps))
 
-        return self.apply(
+        return self.apply.apply_by_hand(
             self.reason.value.strip(),
             overrides=self.overrides,
             on_step=count,
@@ -272,12 +281,13 @@ class PlanReview(LiveOrStatic):
 
     def _show_outcome(self) -> None:
         self.error = self.background.error
-        self.set_trait("outcome", self.background.result)
+        applied: AppliedChange | None = self.background.result
+        self.set_trait("outcome", applied and applied.outcome)
         self._show_status()
-        if self.outcome is not None:
+        if applied and self.outcome is not None:
             self.message.value = _outcome_html(self.outcome)
-            if self.apply and (steps := self.apply.next_steps()):
-                self.follow_ups.children = [steps.view]
+            if buttons := applied.buttons:
+                self.follow_ups.children = [buttons.view]
         else:
             self.message.value = f'<p class="ow-soft">{USED}</p>'
 

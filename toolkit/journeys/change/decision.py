@@ -16,7 +16,7 @@ from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.container_command import check_keeper_outlives
 from toolkit.operate.deferred_signals import stop_requested_by
-from toolkit.plan import ConclusionStatus, Finding, Intent, Outcome, Plan
+from toolkit.plan import ConclusionStatus, Finding, Intent, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -36,7 +36,6 @@ from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
     from toolkit.operate.apply_steps import OnStep
-    from widgets.next_steps import NextSteps
 
 BY_HAND = "approved by hand"
 
@@ -92,6 +91,11 @@ class Decision:
     def can_be_approved(self) -> bool:
         """Whether a person can approve it on the card, perhaps with overrides."""
         return self.wants_approval or bool(self.overrides_offered)
+
+    @property
+    def cancellable(self) -> bool:
+        """Whether it can be stopped between two steps; a move resumes by itself what it holds."""
+        return self.change.live is None
 
     @property
     def alternatives(self) -> tuple[str, ...]:
@@ -158,7 +162,7 @@ class Decision:
             rules = frozenset({*self.parameters.overrides, *overrides})
             approval = Approval(self.plan.fingerprint, reason, rules)
             try:
-                with nullcontext() if self.change.live else stop_requested_by(stopped):
+                with stop_requested_by(stopped) if self.cancellable else nullcontext():
                     self._carry_out(approval, on_step)
                 self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
                 self.wants_approval, self.blocked_by = False, ()
@@ -185,7 +189,7 @@ class Decision:
         review = plan_review(
             change.plan,
             change.findings,
-            apply=ManualApproval(self) if self.can_be_approved else None,
+            apply=self if self.can_be_approved else None,
             defaults=ReviewDefaults(
                 given.reason, given.overrides, self.overrides_offered, change.cluster.policy.reason
             ),
@@ -194,11 +198,6 @@ class Decision:
         for inputs in (change.inputs, self.inputs):
             inputs.on_outdated(review.supersede)
         return review
-
-    @property
-    def next_buttons(self) -> NextSteps | None:
-        """The buttons of what to do after it was applied; None before."""
-        return self._outcome.buttons
 
     def _check_current(self) -> None:
         if self.outdated:
@@ -259,36 +258,6 @@ class Decision:
             )
         else:
             cards.show_nothing_to_do(self.message)
-
-
-@dataclass(frozen=True, slots=True)
-class ManualApproval:
-    """Applies a decided plan for the person who approves it on a card."""
-
-    decision: Decision
-
-    @property
-    def cancellable(self) -> bool:
-        """Whether it can be stopped between two steps; a move resumes by itself what it holds."""
-        return self.decision.change.live is None
-
-    def __call__(
-        self,
-        reason: str,
-        *,
-        overrides: Collection[str],
-        on_step: OnStep,
-        stopped: Callable[[], str],
-    ) -> Outcome | None:
-        """Apply it, and stop between two steps once `stopped` says why."""
-        applied = self.decision.apply_by_hand(
-            reason, overrides=overrides, on_step=on_step, stopped=stopped
-        )
-        return applied.outcome
-
-    def next_steps(self) -> NextSteps | None:
-        """Return the buttons of what to do after it; None if nothing was applied."""
-        return self.decision.next_buttons
 
 
 def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:

@@ -73,9 +73,7 @@ class Chart(LiveOrStatic):
         choice.observe(self.guarded(self.draw), "value")
         return choice
 
-    @cached_property
-    def output(self) -> ipywidgets.Output:
-        return ipywidgets.Output()
+    output = cached_property(lambda _: ipywidgets.Output())
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         self.draw()

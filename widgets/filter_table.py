@@ -44,9 +44,7 @@ class FilterTable(LiveOrStatic):
     def searched(self) -> pd.Series[str]:
         return texts(self.frame, list(self.frame.columns))
 
-    @cached_property
-    def search(self) -> ipywidgets.Text:
-        return ipywidgets.Text(placeholder="Filter rows")
+    search = cached_property(lambda _: ipywidgets.Text(placeholder="Filter rows"))
 
     @cached_property
     def order(self) -> ipywidgets.Dropdown:

@@ -166,21 +166,10 @@ class PlanReview(LiveOrStatic):
         button.on_click(self.guarded(self.approve))
         return button
 
-    @cached_property
-    def found(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML(_findings_html(self))
-
-    @cached_property
-    def message(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML()
-
-    @cached_property
-    def follow_ups(self) -> ipywidgets.VBox:
-        return ipywidgets.VBox()
-
-    @cached_property
-    def head(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML(_head_html(self))
+    found = cached_property(lambda self: ipywidgets.HTML(_findings_html(self)))
+    message = cached_property(lambda _: ipywidgets.HTML())
+    follow_ups = cached_property(lambda _: ipywidgets.VBox())
+    head = cached_property(lambda self: ipywidgets.HTML(_head_html(self)))
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         changes = (self.rows.view,) if len(self.rows.frame) else ()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.journeys.doctor import CheckReport
-from toolkit.journeys.doctor.check_row import failed
+from toolkit.journeys.doctor.check_row import CheckStatus
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.storage.fleet_entry import save_cluster, with_cluster
 from toolkit.storage.fleet_file import BOOTSTRAP, KNOWN, PROPERTIES, fleet_file_to_edit
@@ -71,9 +71,11 @@ def add_cluster(new: NewCluster, fleet_file: Path | None = None) -> Path:
 
 def not_added(new: NewCluster, report: CheckReport) -> ToolkitError | None:
     """Return the error for a cluster whose check failed; None if it can be added."""
-    for row in failed(report.rows):
-        hint = f"{row.hint}; --no-check adds it anyway" if row.hint else "--no-check adds it anyway"
-        return ToolkitError(f"cluster {new.name} was not added: {row.finding}", hint=hint)
+    for row in report.rows:
+        if row.status is CheckStatus.ERROR:
+            anyway = "--no-check adds it anyway"
+            hint = f"{row.hint}; {anyway}" if row.hint else anyway
+            return ToolkitError(f"cluster {new.name} was not added: {row.finding}", hint=hint)
     return None
 
 

@@ -13,6 +13,7 @@ import click
 
 from toolkit.cli.command_target import is_watched
 from toolkit.cli.output import (
+    PARTLY,
     STDOUT,
     after_a_change,
     echo_with_commands,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.run_notices import RunNotice
     from toolkit.plan import Finding, Plan, StepOutcome
 
-PARTLY, BLOCKED, FAILED = 4, 3, 1
+BLOCKED, FAILED = 3, 1
 # What gets room first on a narrow terminal.
 FIRST = (
     *("group", "action", "topic", "partition", "before", "after", "distance", "time_distance"),

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from toolkit.errors import ToolkitError
     from toolkit.model import Problem, Snapshot
 
+PARTLY = 4  # exit code: not everything could be read, or changed
 FEW = 10  # lines of one kind on stderr; more become one with a count
 MOST_NAMED = 5
 PIECE = 1000  # rows of JSON or CSV
@@ -405,7 +406,6 @@ def name_of(out: Path) -> str:
 
 def write_output_file(out: Path, text: str, *, errors: str = "strict") -> None:
     """Write a text to the file, in one piece, or to stdout; raises StateFileError."""
-    from toolkit.cli.output import echo_data
     from toolkit.storage.formats.atomic_files import write_whole
 
     if out == STDOUT:

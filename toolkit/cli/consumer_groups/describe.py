@@ -16,7 +16,7 @@ from toolkit.cli.consumer_groups.cluster_and_groups import (
     named,
 )
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
-from toolkit.cli.output import echo_error, printable, write_problems, write_rows
+from toolkit.cli.output import PARTLY, echo_error, printable, write_problems, write_rows
 from toolkit.errors import NotFound, ToolkitError, UsageError
 from toolkit.model import Cluster, Group, GroupType, Member, TopicPartition
 from toolkit.model.names import ExactName, typed_name
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 TableRows = Callable[[Group], Iterator[Sequence[Cell]]]
 INSTANCE = "GROUP-INSTANCE-ID"
 NOBODY: tuple[str | None, ...] = (None, None, None)
-PARTLY = 4
 MEMBER_COLUMNS = ("group", "member", "instance", "host", "client", "epoch", "assignment")
 PAUSED_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "HOLDER", "SINCE", "UNTIL", "HOW")
 

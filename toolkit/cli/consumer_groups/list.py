@@ -8,12 +8,11 @@ import click
 
 from toolkit.cli.consumer_groups.cluster_and_groups import cluster_of
 from toolkit.cli.consumer_groups.tool_tables import write_table
-from toolkit.cli.output import printable, write_rows
+from toolkit.cli.output import PARTLY, printable, write_rows
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, Problem
 from toolkit.model.rows import Rows
 
-PARTLY = 4
 # Those of the tool, which are listed without --type, and those that it refuses.
 TYPES = {"Classic": {GroupType.CLASSIC, GroupType.SIMPLE}, "Consumer": {GroupType.CONSUMER}}
 MORE_TYPES = {"Share": {GroupType.SHARE}, "Streams": {GroupType.STREAMS}}

@@ -27,7 +27,7 @@ COLUMNS: dict[str, Kind] = {
 @OUTPUT
 def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> None:
     """List the clusters in the fleet file and check that they are reachable."""
-    from toolkit.cli.output import write_rows
+    from toolkit.cli.output import PARTLY, write_rows
     from toolkit.journeys.cluster_access import find_clusters
     from toolkit.model.rows import Rows
     from toolkit.model.side_by_side import side_by_side
@@ -37,7 +37,7 @@ def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> No
     table = Rows(COLUMNS, [tuple(row[name] for name in COLUMNS) for row in rows])
     write_rows(table, output, important=("cluster", "problem", "address", "brokers", "groups"))
     failed = sum(1 for row in rows if row["problem"])
-    sys.exit(0 if not failed else 1 if failed == len(rows) else 4)
+    sys.exit(0 if not failed else 1 if failed == len(rows) else PARTLY)
 
 
 def _knock(cluster: Cluster) -> dict[str, Any]:

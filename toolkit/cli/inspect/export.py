@@ -12,13 +12,12 @@ from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
 from toolkit.cli.output import (
     FORCE,
+    PARTLY,
     check_output_file,
     name_of,
     output_path,
     write_output_file,
 )
-
-PARTLY = 4
 
 
 @click.command("export")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT, QUIET, groups_option
-from toolkit.cli.output import echo_error, printable, write_frame, write_rows
+from toolkit.cli.output import PARTLY, echo_error, printable, write_frame, write_rows
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound
 from toolkit.model.groups import names_meant
@@ -107,7 +107,7 @@ def command(  # noqa: PLR0913 - one a flag
         click.echo(f"cluster {problem['cluster']}: {printable(problem['problem'])}", err=True)
     for error in errors:
         echo_error(error)
-    sys.exit(4 if unread or errors else 0)
+    sys.exit(PARTLY if unread or errors else 0)
 
 
 def _chosen(

@@ -18,7 +18,7 @@ from toolkit.cli.options import (
     WholeNumber,
     topics_option,
 )
-from toolkit.cli.output import printable, write_frame
+from toolkit.cli.output import PARTLY, printable, write_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
         click.echo(f"could not read {problem.what} of {where}: {printable(problem.why)}", err=True)
     if save:
         click.echo(found.save(save), err=True)
-    sys.exit(4 if found.around.problems else 0)
+    sys.exit(PARTLY if found.around.problems else 0)
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:

@@ -211,8 +211,7 @@ class GroupPicker(LiveOrStatic):
             f'<p class="ow-soft" role="status">{self.found:,} of {len(self.groups):,} groups '
             f'match{cut}.</p>{chosen}<ol class="ow-names" hidden>{listed}</ol>'
         )
-        one = len(self.picked) == 1
-        count = f"{len(self.picked):,} group{'' if one else 's'}" if self.picked else ""
+        count = counted(len(self.picked), "group") if self.picked else ""
         self.run_below.offer(count)
         self.use_button.description = f"Use {count or '…'}"
         self.use_button.disabled = self.clear_button.disabled = not self.picked

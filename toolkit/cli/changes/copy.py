@@ -79,3 +79,4 @@ RENAME_HELP = (
 planner = Planner("copy", HELP, make, OPTIONS)
 rename_planner = Planner("rename", RENAME_HELP, make_rename, (TO,))
 command = change_command(planner)
+rename_command = change_command(rename_planner)

@@ -48,7 +48,8 @@ def run(given: dict[str, Any]) -> int:
     if missing and not snapshot.groups:
         write_problems([snapshot])
         raise snapshot.no_such_group(missing[0])
-    shares = _share_groups(snapshot.groups) if kind == "offsets" else []
+    shares = [g.group_id for g in snapshot.groups if g.type is GroupType.SHARE]
+    shares = shares if kind == "offsets" else []
     if shares and len(shares) == len(snapshot.groups):
         raise _has_no_offsets(shares[0], given["fleet"])
     if given["output"] == "table":
@@ -84,10 +85,6 @@ def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagRepor
     problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in group_ids)
     narrowed = replace(snapshot, groups=tuple(groups), commits=commits, problems=problems)
     return LagReport(narrowed)
-
-
-def _share_groups(groups: Sequence[Group]) -> list[str]:
-    return [group.group_id for group in groups if group.type is GroupType.SHARE]
 
 
 def _has_no_offsets(name: str, fleet: Path | None) -> NotFound:

@@ -10,7 +10,7 @@ from toolkit.cli.consumer_groups.cluster_and_groups import cluster_of
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import PARTLY, printable, write_rows
 from toolkit.errors import UsageError
-from toolkit.model import Group, GroupState, GroupType, Problem
+from toolkit.model import Group, GroupState, GroupType
 from toolkit.model.rows import Rows
 
 # Those of the tool, which are listed without --type, and those that it refuses.
@@ -38,7 +38,7 @@ def run(given: dict[str, Any]) -> int:
     ]
     _write(groups, given)
     for problem in problems:
-        click.echo(_unlisted(problem), err=True)
+        click.echo(f"could not list {problem.what}: {printable(problem.why)}", err=True)
     if problems:
         return PARTLY if listed else 1
     return 0
@@ -77,7 +77,3 @@ def _write(groups: list[Group], given: dict[str, Any]) -> None:
             click.echo(printable(group.group_id))
     else:
         write_table(tuple(columns), zip(*columns.values(), strict=True))
-
-
-def _unlisted(problem: Problem) -> str:
-    return f"could not list {problem.what}: {printable(problem.why)}"

@@ -101,7 +101,6 @@ class Chart(LiveOrStatic):
         return taken[0] if taken else None
 
     def stored(self) -> dict[str, Any]:
-        """Return the figure of everything, which the page draws."""
         return {**super().stored(), **(self.whole or {})}
 
     def static_html(self) -> str:

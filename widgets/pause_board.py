@@ -254,7 +254,6 @@ def _partitions(frame: pd.DataFrame) -> list[TopicPartition]:
 
 
 def _tile_lines(row: Any) -> list[str]:
-    """Return what a tile says, the number and the word first."""
     lines = [f"{row.partition} · {row.state}"]
     stuck = row.no_progress and row.state != TileState.PAUSED
     if not pd.isna(row.lag):

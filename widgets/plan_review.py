@@ -133,7 +133,6 @@ class PlanReview(LiveOrStatic):
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """The rules that the operator ticked to override."""
         return tuple(rule for rule, tick in self.ticks.items() if tick.value)
 
     @property
@@ -143,14 +142,12 @@ class PlanReview(LiveOrStatic):
 
     @cached_property
     def reason(self) -> ipywidgets.Text:
-        """Why; for the audit log."""
         return _line(
             "Reason", f"{self.defaults.reason_is}, recorded in the audit log", self.defaults.reason
         )
 
     @cached_property
     def confirmation_input(self) -> ipywidgets.Text:
-        """What is typed to confirm: the name of the group, or the number of groups."""
         one = len(self.plan.group_ids) == 1
         return _line("Group id" if one else "Number of groups", "type to approve")
 
@@ -218,7 +215,6 @@ class PlanReview(LiveOrStatic):
         self.message.value = f'<p class="ow-soft" role="status">{missing}</p>' if missing else ""
 
     def _show_ticked(self) -> None:
-        """Show what blocks it now, and what is still missing."""
         self.found.value = _findings_html(self)
         self._show_status()
         self.show_missing()
@@ -330,7 +326,6 @@ def _head_html(review: PlanReview) -> str:
 
 
 def _summary_html(review: PlanReview) -> str:
-    """Return how much the plan changes, where, and its fingerprint."""
     plan = review.plan
     return (
         f"<p>{in_html(sentence(summary(plan)))}, on cluster <b>{in_html(plan.cluster)}</b>. "

@@ -74,14 +74,12 @@ def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iter
 
 
 def required_groups(command: CommandTarget) -> tuple[str, ...]:
-    """Return the groups of the command; raises UsageError if there are none."""
     if not command.groups:
         raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")
     return command.groups
 
 
 def only_group(command: CommandTarget) -> str:
-    """Return the one group that is named; raises UsageError."""
     if len(set(command.groups)) != 1:
         hint = "--group NAME, one call for each group"
         raise UsageError("a pause is of exactly one group", hint=hint)

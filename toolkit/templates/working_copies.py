@@ -120,7 +120,6 @@ def copy_templates(directory: Path, *, update: bool = False) -> list[CopiedFile]
 
 
 def _templates() -> Iterator[tuple[Path, Path]]:
-    """Yield each file's path in a working directory, and where it is copied from."""
     yield from ((Path(name), source) for name, source in STARTERS.items())
     for folder in (NOTEBOOKS, RUNBOOKS):
         for source in sorted(folder.rglob("*")):

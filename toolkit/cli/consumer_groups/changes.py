@@ -179,7 +179,6 @@ class _NewOffsets:
         write_table(COLUMNS, [(group, *partition, offset) for (group, partition), offset in rows])
 
     def write_csv(self, outcome: Outcome | None, *, with_group: bool) -> None:
-        """Write the tool's CSV, of one group or of several."""
         from toolkit.storage.offsets_files import csv_text
 
         rows = self._offsets(outcome).items()

@@ -66,8 +66,7 @@ def named(groups: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(ExactName, groups))
 
 
-def exactly(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
-    """Return the names that no group has."""
+def missing_names(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
     known = {group.group_id for group in snapshot.groups}
     return [name for name in dict.fromkeys(names) if name not in known]
 

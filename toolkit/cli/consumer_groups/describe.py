@@ -12,7 +12,7 @@ from toolkit.cli.command_target import opened
 from toolkit.cli.consumer_groups.cluster_and_groups import (
     cluster_of,
     command_target_of,
-    exactly,
+    missing_names,
     named,
 )
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
@@ -44,7 +44,7 @@ def run(given: dict[str, Any]) -> int:
     shows_lag = kind == "offsets" or (kind == "state" and given["output"] != "table")
     report = _read(cluster, given, offsets=shows_lag)
     snapshot = report.facts
-    missing = exactly(snapshot, given["groups"])
+    missing = missing_names(snapshot, given["groups"])
     if missing and not snapshot.groups:
         write_problems([snapshot])
         raise snapshot.no_such_group(missing[0])
@@ -177,7 +177,6 @@ def _offsets_table(report: LagReport, *, verbose: bool) -> _GroupTable:
 
 
 def _members_table(*, verbose: bool) -> _GroupTable:
-    """Return one row for each member, with an instance id if any member has one."""
 
     def rows(group: Group) -> Iterator[Sequence[Cell]]:
         for m in sorted(group.members, key=lambda m: (m.client_id, m.member_id)):
@@ -225,7 +224,6 @@ def _addresses(cluster: Cluster) -> dict[int, str]:
 
 
 def _rows(report: LagReport, kind: str) -> Rows:
-    """Return what programs get."""
     from toolkit.journeys.groups import GroupsReport
 
     if kind == "offsets":
@@ -248,7 +246,7 @@ def paused_partitions(given: dict[str, Any]) -> int:
     with opened(command_target_of(given), cluster) as access:
         report = paused(access, named(names))
     facts, found = report.facts, report.plain_rows
-    missing = exactly(facts, names)
+    missing = missing_names(facts, names)
     if missing and not facts.groups:
         write_problems([facts])
         raise facts.no_such_group(missing[0])

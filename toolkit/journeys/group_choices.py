@@ -45,7 +45,7 @@ def choices(
     and, in an interactive notebook, health: a `Health`, of which the worst is the largest.
     """
     names = [groups] if isinstance(groups, str) else groups
-    if plan_file or (any(names) and not only_one) or (any(names) and _is_there(access, names)):
+    if plan_file or (any(names) and (not only_one or _is_there(access, names))):
         return pd.DataFrame({"group": pd.Series(dtype="str")})
     with progress_line("reading the groups to choose from, twice"):
         if is_headless():  # a report shows only names, and needs no second sample

@@ -43,10 +43,7 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     )
     if (plan_file is None) == (run_id is None):
         raise UsageError("which plan?", hint="name a plan file, or --run RUN")
-    if plan_file is not None:
-        plan = read_plan(plan_file)
-    else:
-        plan = read_undo_record(state_dir(fleet), run_id or "")
+    plan = read_plan(plan_file) if plan_file else read_undo_record(state_dir(fleet), run_id or "")
     with opened(command, command.cluster or plan.cluster) as access:
         saved = change_of(plan, access)
     sys.exit(change(CommandPlan(saved), command, approval_parameters(given)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
     from toolkit.report.lag_report import LagReport
 
-TableRows = Callable[[Group], Iterator[Sequence[Cell]]]
-INSTANCE = "GROUP-INSTANCE-ID"
+Table = tuple[tuple[str, ...], list[Sequence[Cell]]]  # columns, and the rows of one group
 NOBODY: tuple[str | None, ...] = (None, None, None)
 MEMBER_COLUMNS = ("group", "member", "instance", "host", "client", "epoch", "assignment")
 PAUSED_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "HOLDER", "SINCE", "UNTIL", "HOW")
@@ -75,16 +75,11 @@ def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagRepor
 
     with opened(command_target_of(given), cluster) as access:
         snapshot = lag(access, named(given["groups"]), offsets=offsets).facts
-    if given["groups"]:
-        requested = set(given["groups"])
-        groups = [group for group in snapshot.groups if group.group_id in requested]
-    else:
-        groups = [group for group in snapshot.groups if group.is_of_consumers]
+    groups = tuple(g for g in snapshot.groups if given["groups"] or g.is_of_consumers)
     group_ids = {group.group_id for group in groups}
     commits = tuple(commit for commit in snapshot.commits if commit.group_id in group_ids)
     problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in group_ids)
-    narrowed = replace(snapshot, groups=tuple(groups), commits=commits, problems=problems)
-    return LagReport(narrowed)
+    return LagReport(replace(snapshot, groups=groups, commits=commits, problems=problems))
 
 
 def _has_no_offsets(name: str, fleet: Path | None) -> NotFound:
@@ -100,14 +95,14 @@ def _has_no_offsets(name: str, fleet: Path | None) -> NotFound:
 
 def _write_tables(report: LagReport, cluster: Cluster, kind: str, *, verbose: bool) -> None:
     """Write a table for each group, with a blank line before it, as the tool does."""
+    table_of: Callable[[Group], Table]
     if kind == "offsets":
-        table = _offsets_table(report, verbose=verbose)
+        table_of = _offsets_tables(report, verbose=verbose)
     elif kind == "members":
-        table = _members_table(verbose=verbose)
+        table_of = partial(_members_table, verbose=verbose)
     else:
-        table = _states_table(cluster, verbose=verbose)
-    for group in report.facts.groups:
-        columns, rows = table.of(group)
+        table_of = partial(_state_table, addresses=_addresses(cluster), verbose=verbose)
+    for columns, rows in map(table_of, report.facts.groups):
         if rows or kind == "members":
             click.echo()
             write_table(columns, rows)
@@ -132,26 +127,7 @@ def _tell(groups: Sequence[Group]) -> None:
             click.echo(f"Consumer group '{name}' is rebalancing.", err=True)
 
 
-class _GroupTable(NamedTuple):
-    """Columns, and the rows of one group."""
-
-    columns: tuple[str, ...]
-    rows: TableRows
-
-    def of(self, group: Group) -> tuple[tuple[str, ...], list[Sequence[Cell]]]:
-        """Return columns and rows for one group, without instance ids if no member has one."""
-        found = list(self.rows(group))
-        if INSTANCE not in self.columns or any(member.instance_id for member in group.members):
-            return self.columns, found
-        place = self.columns.index(INSTANCE)
-        return _without(self.columns, place), [_without(row, place) for row in found]
-
-
-def _without(row: Sequence[Any], place: int) -> tuple[Any, ...]:
-    return (*row[:place], *row[place + 1 :])
-
-
-def _offsets_table(report: LagReport, *, verbose: bool) -> _GroupTable:
+def _offsets_tables(report: LagReport, *, verbose: bool) -> Callable[[Group], Table]:
     """Return one row for each partition that a group has committed or owns."""
     snapshot = report.facts
     rows: dict[str, list[Sequence[Cell]]] = {}
@@ -173,20 +149,22 @@ def _offsets_table(report: LagReport, *, verbose: bool) -> _GroupTable:
         *("GROUP", "TOPIC", "PARTITION", *epoch_column, "CURRENT-OFFSET", "LOG-END-OFFSET"),
         *("LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"),
     )
-    return _GroupTable(columns, lambda group: iter(rows.get(group.group_id, ())))
+    return lambda group: (columns, rows.get(group.group_id, []))
 
 
-def _members_table(*, verbose: bool) -> _GroupTable:
-
-    def rows(group: Group) -> Iterator[Sequence[Cell]]:
-        for m in sorted(group.members, key=lambda m: (m.client_id, m.member_id)):
-            row = (m.member_id, m.instance_id, m.host, m.client_id, len(m.assignment))
-            more = (m.epoch, _assignment(m), None, None) if verbose else ()
-            yield (group.group_id, *row, *more)
-
-    columns = ("GROUP", "CONSUMER-ID", INSTANCE, "HOST", "CLIENT-ID", "#PARTITIONS")
-    more = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT")
-    return _GroupTable((*columns, *(more if verbose else ())), rows)
+def _members_table(group: Group, *, verbose: bool) -> Table:
+    """Return one row for each member, with an instance id if any member has one."""
+    has_instances = any(member.instance_id for member in group.members)
+    rows: list[Sequence[Cell]] = []
+    for m in sorted(group.members, key=lambda m: (m.client_id, m.member_id)):
+        instance = (m.instance_id,) if has_instances else ()
+        more = (m.epoch, _assignment(m), None, None) if verbose else ()
+        row = (m.member_id, *instance, m.host, m.client_id, len(m.assignment), *more)
+        rows.append((group.group_id, *row))
+    instance_column = ("GROUP-INSTANCE-ID",) if has_instances else ()
+    columns = ("GROUP", "CONSUMER-ID", *instance_column, "HOST", "CLIENT-ID", "#PARTITIONS")
+    more_columns = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT")
+    return (*columns, *(more_columns if verbose else ())), rows
 
 
 def _assignment(member: Member) -> str:
@@ -197,19 +175,15 @@ def _assignment(member: Member) -> str:
     return ";".join(f"{topic}:{','.join(map(str, found))}" for topic, found in by_topic.items())
 
 
-def _states_table(cluster: Cluster, *, verbose: bool) -> _GroupTable:
-    addresses = _addresses(cluster)
-
-    def rows(group: Group) -> Iterator[Sequence[Cell]]:
-        address = addresses.get(group.coordinator_id or 0)
-        at = f"{address}  ({group.coordinator_id})" if address else None
-        epochs = (group.epoch, None) if verbose else ()
-        members = len(group.members) if group.described else None
-        yield (group.group_id, at, group.assignor, group.state, *epochs, members)
-
-    epochs = ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH") if verbose else ()
-    columns = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *epochs, "#MEMBERS")
-    return _GroupTable(columns, rows)
+def _state_table(group: Group, *, addresses: Mapping[int, str], verbose: bool) -> Table:
+    address = addresses.get(group.coordinator_id or 0)
+    at = f"{address}  ({group.coordinator_id})" if address else None
+    epochs = (group.epoch, None) if verbose else ()
+    members = len(group.members) if group.described else None
+    row = (group.group_id, at, group.assignor, group.state, *epochs, members)
+    columns = ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH") if verbose else ()
+    first = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE")
+    return (*first, *columns, "#MEMBERS"), [row]
 
 
 def _addresses(cluster: Cluster) -> dict[int, str]:

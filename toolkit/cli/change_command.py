@@ -26,7 +26,7 @@ from toolkit.cli.options import (
     groups_option,
     with_options,
 )
-from toolkit.cli.output import FORCE, check_output_file, output_path
+from toolkit.cli.output import FORCE, OUTPUT_PATH, check_output_file
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -86,7 +86,7 @@ def plan_command(planner: Planner) -> click.Command:
 
     out = click.option(
         "--out",
-        type=output_path(),
+        type=OUTPUT_PATH,
         help="The plan file to write; - is stdout. Default: plan-FINGERPRINT.json in the current "
         "folder, which is replaced: it is the same plan.",
     )

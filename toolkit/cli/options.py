@@ -135,15 +135,8 @@ def scope_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the shared options; it gets them as its first argument, a `CommandScope`."""
 
     @wraps(command)
-    def call(
-        *,
-        fleet: Path | None,
-        clusters: tuple[str, ...],
-        groups: tuple[str, ...],
-        output: str,
-        quiet: bool,
-        **own: Any,
-    ) -> None:
-        command(CommandScope(fleet, clusters, groups, output, quiet), **own)
+    def call(**given: Any) -> None:
+        shared = ("fleet", "clusters", "groups", "output", "quiet")
+        command(CommandScope(*(given.pop(name) for name in shared)), **given)
 
     return with_options(call, OPTIONS)

@@ -51,6 +51,7 @@ _COMMAND = "offsetbook "  # a line that begins with it is a command alone
 
 _text: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False).encode
 STDOUT = Path("-")
+OUTPUT_PATH = click.Path(path_type=Path, dir_okay=False, allow_dash=True)  # - is stdout
 FORCE: Option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 
 
@@ -379,11 +380,6 @@ def broken_at_spaces(line: str, width: int) -> str:
         else:
             lines.append(indent + word)
     return "\n".join(lines)
-
-
-def output_path() -> click.Path:
-    """Return the type of an option or argument that names an output file; - is stdout."""
-    return click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 
 
 def check_output_file(out: Path, *, force: bool) -> None:

@@ -12,10 +12,10 @@ from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
 from toolkit.cli.output import (
     FORCE,
+    OUTPUT_PATH,
     PARTLY,
     check_output_file,
     name_of,
-    output_path,
     write_output_file,
 )
 
@@ -35,7 +35,7 @@ from toolkit.cli.output import (
 )
 @FORCE
 @QUIET
-@click.argument("out", type=output_path())
+@click.argument("out", type=OUTPUT_PATH)
 def command(*, form: str | None, out: Path, force: bool, **given: Any) -> None:
     """Export the committed offsets of groups in any state to the file OUT; - is stdout."""
     from toolkit.cli.command_target import opened, required_groups

@@ -59,7 +59,6 @@ class Decision:
     plan_file: Path | None = None  # the plan, saved in the folder of a headless run
     inputs: PlanInputs = field(init=False)
     _is_taken: bool = field(default=False, init=False)
-    _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
     _shown: LiveOutputs = field(default_factory=LiveOutputs, init=False)
 
@@ -130,8 +129,8 @@ class Decision:
         and UsageError, with nothing changed, for a hold that would end with its container.
         """
         with self._at_work, self.change.access.connections.in_use():
-            if self._failed:
-                raise self._failed
+            if self._outcome.failed:
+                raise self._outcome.failed
             self._check_current()
             if self.approval is not None and not self._is_taken:
                 with progress_line("applying the plan"):
@@ -154,8 +153,8 @@ class Decision:
         to approve.
         """
         with self._at_work:
-            if self._failed:
-                raise self._failed
+            if self._outcome.failed:
+                raise self._outcome.failed
             if self._is_taken or not self.can_be_approved:
                 raise UsageError("this plan was already applied", hint="make a new plan")
             self._check_current()
@@ -223,8 +222,7 @@ class Decision:
         try:
             applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
         except BaseException as exc:  # an interrupted change is not one that did not begin
-            self._failed = exc if isinstance(exc, ToolkitError) else _cut_off(exc)
-            self._outcome.fail(self._failed)
+            self._outcome.fail(exc if isinstance(exc, ToolkitError) else _cut_off(exc))
             raise
         finally:
             change.access.tell_changed()
@@ -243,8 +241,8 @@ class Decision:
         self._shown.put(self._show, may_change=self.can_be_approved)
 
     def _show(self) -> None:
-        if self._failed:
-            show_error(self._failed)
+        if self._outcome.failed:
+            show_error(self._outcome.failed)
         elif self.blocked_by:
             cards.show_blocked(self.message, self.overrides_offered, self.alternatives)
         elif self.approval:

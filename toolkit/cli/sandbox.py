@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.options import OUTPUT, clusters_option
+from toolkit.cli.output import write_rows
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     from toolkit.sandbox.fleet import Sandbox
@@ -95,9 +97,6 @@ def status(*, by_group: bool, output: str, state_dir: Path) -> None:
 
 
 def _print_status(sandbox: Sandbox, *, by_group: bool, output: str) -> None:
-    from toolkit.cli.output import write_rows
-    from toolkit.model.rows import Rows
-
     clusters = sandbox.status()
     rows: list[Mapping[str, object]] = [cluster.as_row() for cluster in clusters]
     if by_group:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from toolkit.cli.change_command import approval_options
-from toolkit.cli.command_target import CommandPlan, CommandTarget
+from toolkit.cli.command_target import CommandPlan, CommandTarget, opened
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET
 from toolkit.errors import UsageError
 
@@ -32,7 +32,6 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     previous offsets, verifies every write, and records both in the audit log.
     """
     from toolkit.cli.change_flow import approval_parameters, change
-    from toolkit.cli.command_target import opened
     from toolkit.journeys.saved_change import change_of
     from toolkit.storage.plan_files import read_plan
     from toolkit.storage.state_folder import state_dir

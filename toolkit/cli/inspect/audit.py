@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.options import FLEET, OUTPUT, cluster_option, group_names_option
+from toolkit.cli.output import PARTLY, echo_error, write_rows
 from toolkit.errors import NotFound, StateFileError
+from toolkit.model.groups import names_meant
+from toolkit.model.names import did_you_mean, shown_name
 
 if TYPE_CHECKING:
     from toolkit.report.audit_report import AuditReport
@@ -46,7 +49,6 @@ def list_runs(
     *, fleet: Path | None, state: Path | None, changes: bool, output: str, **given: Any
 ) -> None:
     """List runs, newest first: user, reason, result, and the run id for 'offsetbook undo'."""
-    from toolkit.cli.output import PARTLY, echo_error, write_rows
     from toolkit.journeys.audit import audit
 
     cluster, groups = given["cluster"] or "", given["groups"]
@@ -95,9 +97,6 @@ def _of_cluster(report: AuditReport, fleet_file: Path | None) -> AuditReport:
 
 def _missing_groups(report: AuditReport) -> list[NotFound]:
     """Return an error for each group that no run changed; raises it where there is no other."""
-    from toolkit.model.groups import names_meant
-    from toolkit.model.names import did_you_mean, shown_name
-
     known = report.all_groups if report.groups else frozenset[str]()
     errors = [
         NotFound(f"group {shown_name(name)}: no run changed it{did_you_mean(name, known)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.command_target import CommandTarget
+from toolkit.cli.command_target import CommandTarget, opened, required_groups
 from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
 from toolkit.cli.output import (
     FORCE,
@@ -17,6 +17,7 @@ from toolkit.cli.output import (
     check_output_file,
     name_of,
     write_output_file,
+    write_problems,
 )
 
 
@@ -38,8 +39,6 @@ from toolkit.cli.output import (
 @click.argument("out", type=OUTPUT_PATH)
 def command(*, form: str | None, out: Path, force: bool, **given: Any) -> None:
     """Export the committed offsets of groups in any state to the file OUT; - is stdout."""
-    from toolkit.cli.command_target import opened, required_groups
-    from toolkit.cli.output import write_problems
     from toolkit.journeys.restore import export
     from toolkit.storage.offsets_files import csv_text, json_text
 

@@ -11,6 +11,8 @@ import click
 
 from toolkit.cli.inspect.doctor import write_checks
 from toolkit.cli.options import FLEET, OUTPUT
+from toolkit.cli.output import write_rows
+from toolkit.model.rows import Rows
 
 COLUMNS = [
     *("cluster", "bootstrap_servers", "security_protocol", "sasl_mechanism"),
@@ -80,8 +82,6 @@ def add(name: str, *, no_check: bool, fleet: Path | None, **described: Any) -> N
 @OUTPUT
 def list_clusters(*, fleet: Path | None, output: str) -> None:
     """List the clusters in the fleet file, without connecting to them."""
-    from toolkit.cli.output import write_rows
-    from toolkit.model.rows import Rows
     from toolkit.storage.fleet_file import find_fleet_file, load_fleet, properties_files
 
     path = find_fleet_file(fleet)

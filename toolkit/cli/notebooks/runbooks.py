@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from toolkit.cli.options import OUTPUT
-from toolkit.cli.output import printable
+from toolkit.cli.output import printable, write_rows
 from toolkit.errors import UsageError
+from toolkit.model.rows import Rows
 
 
 @click.command("runbooks")
@@ -24,8 +25,6 @@ def command(*, folder: Path | None, write: bool, output: str) -> None:
 
     Exit code 2 if a page is invalid.
     """
-    from toolkit.cli.output import write_rows
-    from toolkit.model.rows import Rows
     from toolkit.runbooks.catalogue import (
         README,
         changes_in_words,

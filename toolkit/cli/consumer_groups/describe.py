@@ -13,13 +13,12 @@ from toolkit.cli.command_target import opened
 from toolkit.cli.consumer_groups.cluster_and_groups import (
     cluster_of,
     command_target_of,
-    missing_names,
     named,
 )
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import PARTLY, echo_error, printable, write_problems, write_rows
 from toolkit.errors import NotFound, ToolkitError, UsageError
-from toolkit.model import Cluster, Group, GroupType, Member, TopicPartition
+from toolkit.model import Cluster, Group, GroupType, Member, Snapshot, TopicPartition
 from toolkit.model.names import ExactName, typed_name
 from toolkit.model.rows import Rows
 
@@ -44,10 +43,7 @@ def run(given: dict[str, Any]) -> int:
     shows_lag = kind == "offsets" or (kind == "state" and given["output"] != "table")
     report = _read(cluster, given, offsets=shows_lag)
     snapshot = report.facts
-    missing = missing_names(snapshot, given["groups"])
-    if missing and not snapshot.groups:
-        write_problems([snapshot])
-        raise snapshot.no_such_group(missing[0])
+    errors = _missing(snapshot, given["groups"])
     shares = [g.group_id for g in snapshot.groups if g.type is GroupType.SHARE]
     shares = shares if kind == "offsets" else []
     if shares and len(shares) == len(snapshot.groups):
@@ -61,11 +57,22 @@ def run(given: dict[str, Any]) -> int:
         if kind == "offsets":
             _tell_without_rows(report)
     write_problems([snapshot])
-    for name in missing:
-        echo_error(snapshot.no_such_group(name))
-    for name in shares:
-        echo_error(_has_no_offsets(name, given["fleet"]))
-    return PARTLY if missing or shares or snapshot.read_errors else 0
+    errors += (_has_no_offsets(name, given["fleet"]) for name in shares)
+    for error in errors:
+        echo_error(error)
+    return PARTLY if errors or snapshot.read_errors else 0
+
+
+def _missing(snapshot: Snapshot, names: Sequence[str]) -> list[ToolkitError]:
+    """Return an error for each name that no group has; raises it where there is no group."""
+    known = {group.group_id for group in snapshot.groups}
+    errors: list[ToolkitError] = [
+        snapshot.no_such_group(name) for name in dict.fromkeys(names) if name not in known
+    ]
+    if errors and not snapshot.groups:
+        write_problems([snapshot])
+        raise errors[0]
+    return errors
 
 
 def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagReport:
@@ -220,19 +227,16 @@ def paused_partitions(given: dict[str, Any]) -> int:
     with opened(command_target_of(given), cluster) as access:
         report = paused(access, named(names))
     facts, found = report.facts, report.plain_rows
-    missing = missing_names(facts, names)
-    if missing and not facts.groups:
-        write_problems([facts])
-        raise facts.no_such_group(missing[0])
+    errors = _missing(facts, names)
     if given["output"] == "table":
         click.echo()
         write_table(PAUSED_COLUMNS, map(_paused_row, found.as_dicts()))
     else:
         write_rows(found, given["output"])
     write_problems([facts])
-    for name in missing:
-        echo_error(facts.no_such_group(name))
-    return PARTLY if missing or facts.problems else 0
+    for error in errors:
+        echo_error(error)
+    return PARTLY if errors or facts.problems else 0
 
 
 def _paused_row(row: dict[str, Any]) -> Sequence[Cell]:

@@ -205,12 +205,10 @@ def _addresses(cluster: Cluster) -> dict[int, str]:
 
 
 def _rows(report: LagReport, kind: str) -> Rows:
-    from toolkit.journeys.groups import GroupsReport
-
     if kind == "offsets":
         return report.partition_rows()
     if kind == "state":
-        return GroupsReport(report.facts).rows
+        return report.state_rows
     rows = [
         (g.group_id, m.member_id, m.instance_id, m.host, m.client_id, m.epoch, _assignment(m))
         for g in report.facts.groups

@@ -120,9 +120,7 @@ def apply_decided(
     decision: Decision, command: CommandTarget, *, attached: bool = False
 ) -> ChangeOutcome:
     """Apply an approved plan and show how far it has come; see `Decision.apply`."""
-    progress = ProgressLine(decision.change.access.cluster.name, visible=is_watched(command))
-    total = len(decision.plan.steps)
-    done = 0
+    done, total = 0, len(decision.plan.steps)
 
     def on_step(outcome: StepOutcome) -> None:
         nonlocal done
@@ -130,11 +128,10 @@ def apply_decided(
         is_move = decision.plan.intent == "move"
         progress.show(AFTER[outcome.action] if is_move else f"groups {done} of {total}")
 
-    progress.show("looking again")
-    try:
+    cluster = decision.change.access.cluster.name
+    with ProgressLine(cluster, visible=is_watched(command)) as progress:
+        progress.show("looking again")
         return decision.apply(on_step=on_step, attached=attached)
-    finally:
-        progress.clear()
 
 
 def print_result(

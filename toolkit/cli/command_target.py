@@ -66,11 +66,8 @@ def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iter
 
     if cluster is None or isinstance(cluster, str):
         cluster = find_cluster(cluster or command.cluster or "", command.fleet)
-    progress = ProgressLine(cluster.name, visible=is_watched(command))
-    try:
+    with ProgressLine(cluster.name, visible=is_watched(command)) as progress:
         yield ClusterAccess(cluster, fleet_file=command.fleet, on_progress=progress)
-    finally:
-        progress.clear()
 
 
 def required_groups(command: CommandTarget) -> tuple[str, ...]:

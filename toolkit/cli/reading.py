@@ -64,7 +64,6 @@ def read_clusters(
     from toolkit.journeys.cluster_access import ClusterAccess, find_clusters
 
     clusters = find_clusters(scope.clusters, scope.fleet)
-    progress = ProgressOfClusters(clusters, visible=not scope.quiet and sys.stderr.isatty())
 
     def ask(cluster: Cluster) -> Report | ToolkitError:
         try:
@@ -75,10 +74,9 @@ def read_clusters(
         finally:
             progress.count()
 
-    try:
+    visible = not scope.quiet and sys.stderr.isatty()
+    with ProgressOfClusters(clusters, visible=visible) as progress:
         answers = side_by_side(ask, clusters)
-    finally:
-        progress.clear()
     reading: FleetReading[Report] = FleetReading()
     for cluster, answer in zip(clusters, answers, strict=True):
         if isinstance(answer, ToolkitError):

@@ -29,10 +29,7 @@ def command(*, in_environment: bool) -> None:
     if file.exists():
         click.echo(f"{file} is there already")
         return
-    progress = ProgressLine("warm-up", visible=sys.stderr.isatty())
-    progress.show("running Spark once, and archiving its classes")
-    try:
+    with ProgressLine("warm-up", visible=sys.stderr.isatty()) as progress:
+        progress.show("running Spark once, and archiving its classes")
         make_archive(file)
-    finally:
-        progress.clear()
     click.echo(f"{file}: {file.stat().st_size / 1e6:.0f} MB")

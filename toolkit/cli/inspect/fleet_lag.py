@@ -85,8 +85,7 @@ def command(  # noqa: PLR0913 - one a flag
     from toolkit.spark.fleet_options import FleetOptions
 
     options = FleetOptions.parse(window=window, history=history or "", full=full)
-    line = ProgressLine("fleet", visible=not quiet and sys.stderr.isatty())
-    try:
+    with ProgressLine("fleet", visible=not quiet and sys.stderr.isatty()) as line:
         frames = read_fleet(
             clusters,
             fleet_file=fleet,
@@ -94,8 +93,6 @@ def command(  # noqa: PLR0913 - one a flag
             spark_master=master or "",
             on_step=line.show,
         ).frames
-    finally:
-        line.clear()
     frame, missing = _chosen(getattr(frames, show), frames.groups, groups)
     unread = frames.problems.to_dict("records")
     errors = [_not_found(name, is_known=not unread) for name in missing]

@@ -131,7 +131,6 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
     if unused := saved_approval(declared, parameters):
         message = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
         click.echo(f"note: {message}", err=True)
-    line = ProgressLine(path.stem, visible=not request.quiet and sys.stderr.isatty())
 
     def on_step(step: CellStep) -> None:
         if not request.quiet:
@@ -139,12 +138,10 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
             _print_step(step)
             line.show("running")
 
-    try:
+    with ProgressLine(path.stem, visible=not request.quiet and sys.stderr.isatty()) as line:
         result = run_notebook(
             path, parameters=parameters, output_dir=request.output_dir, on_step=on_step
         )
-    finally:
-        line.clear()
     with after_a_change():
         refresh(request.output_dir)
         _print_result(result, request.output)

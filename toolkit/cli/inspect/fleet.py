@@ -65,14 +65,11 @@ def add(name: str, *, no_check: bool, fleet: Path | None, **described: Any) -> N
     (${env:NAME} or ${file:PATH}). The rest of the fleet file stays as it is. Without a fleet file,
     ./fleet.yaml is created.
     """
-    from toolkit.journeys.add_cluster import NewCluster, add_cluster, check_new_cluster, not_added
+    from toolkit.journeys.add_cluster import NewCluster, add_cluster, check_new_cluster
 
     new = NewCluster(name, **described)
     if not no_check:
-        report = check_new_cluster(new, fleet)
-        if error := not_added(new, report):
-            raise error
-        write_checks(report, "table")
+        write_checks(check_new_cluster(new, fleet), "table")
     path = add_cluster(new, fleet)
     click.echo(f"cluster {name} added to {path}", err=True)
 

@@ -114,23 +114,25 @@ TARGETS = frozenset(mode.replace("-", "_") for mode in MODES) - {"from_group"}
 ANYWHERE = frozenset(
     {"bootstrap_server", "command_config", "timeout", "fleet", "cluster", "output", "quiet"}
 )
+GROUPS = frozenset({"groups", "all_groups"})
 CHANGE = frozenset({"dry_run", "execute", "approve", "reason", "overrides"})
 FITTING: dict[str, frozenset[str]] = {
     "list": frozenset({"state", "type_"}),
-    "describe": frozenset({"groups", "all_groups", "offsets", "members", "state", "verbose"}),
+    "describe": GROUPS | {"offsets", "members", "state", "verbose"},
     "reset-offsets": TARGETS
     | CHANGE
-    | {"groups", "all_groups", "topics", "all_topics", "new_topics", "past_end", "export"},
+    | GROUPS
+    | {"topics", "all_topics", "new_topics", "past_end", "export"},
     "delete-offsets": CHANGE | {"groups", "topics"},
-    "delete": CHANGE | {"groups", "all_groups"},
+    "delete": CHANGE | GROUPS,
     "pause": CHANGE | {"groups", "topics", "pause_for", "prefer"},
     "resume": CHANGE | {"groups", "topics", "force"},
-    "paused-partitions": frozenset({"groups", "all_groups"}),
+    "paused-partitions": GROUPS,
     "validate-regex": frozenset(),
 }
 # Of each of these sets an action takes one flag at most.
 AT_MOST = (
-    {"groups", "all_groups"},
+    GROUPS,
     {"offsets", "members", "state"},
     {"topics", "all_topics"},
     TARGETS,
@@ -138,19 +140,11 @@ AT_MOST = (
     {"dry_run", "approve"},
     {"export", "output"},
 )
-# For each action: of these sets one flag at least.
+# For each action: of these sets one flag at least, and one for groups where it takes any.
 AT_LEAST = {
-    "describe": ({"groups", "all_groups"},),
-    "reset-offsets": (
-        {"groups", "all_groups"},
-        TARGETS,
-        {"topics", "all_topics", "from_file"},
-    ),
-    "delete-offsets": ({"groups"}, {"topics"}),
-    "delete": ({"groups", "all_groups"},),
-    "pause": ({"groups"}, {"topics"}),
-    "resume": ({"groups"},),
-    "paused-partitions": ({"groups", "all_groups"},),
+    "reset-offsets": (TARGETS, {"topics", "all_topics", "from_file"}),
+    "delete-offsets": ({"topics"},),
+    "pause": ({"topics"},),
 }
 WRITTEN = {"groups": "group", "topics": "topic", "overrides": "override", "pause_for": "for"}
 
@@ -168,8 +162,8 @@ def check_flags(given: Collection[str]) -> str:
     for flags in AT_MOST:
         if len(both := flags & set(given)) > 1:
             raise UsageError(f"{_spoken(both)} exclude each other", hint="give one of them")
-    for flags in AT_LEAST.get(action, ()):
-        if not flags & set(given):
+    for flags in (GROUPS & fitting, *AT_LEAST.get(action, ())):
+        if flags and not flags & set(given):
             raise UsageError(f"--{action} needs one of {_spoken(flags)}", hint="add it")
     return action
 

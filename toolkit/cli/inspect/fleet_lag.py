@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -47,6 +47,7 @@ ALL = "activity", "groups", "leftovers", "partitions"
 )
 @click.option(
     "--history",
+    default="",
     metavar="URL",
     help="Directory or URL for stored results; later runs read only new records.",
 )
@@ -55,7 +56,9 @@ ALL = "activity", "groups", "leftovers", "partitions"
     is_flag=True,
     help=("Read everything, even where an incremental read would be enough."),
 )
-@click.option("--master", help="Spark master URL. Default: local Spark in this process.")
+@click.option(
+    "--master", default="", help="Spark master URL. Default: local Spark in this process."
+)
 @click.option("--help-columns", is_flag=True, help="Show column descriptions and exit.")
 @OUTPUT
 @QUIET
@@ -65,13 +68,11 @@ def command(  # noqa: PLR0913 - one a flag
     clusters: tuple[str, ...],
     groups: tuple[str, ...],
     show: str,
-    window: str,
-    history: str | None,
-    full: bool,
-    master: str | None,
+    master: str,
     help_columns: bool,
     output: str,
     quiet: bool,
+    **how: Any,
 ) -> None:
     """
     Show lag, status and trend of every group on every cluster, largest lag first.
@@ -84,14 +85,10 @@ def command(  # noqa: PLR0913 - one a flag
     from toolkit.journeys.fleet import fleet as read_fleet
     from toolkit.spark.fleet_options import FleetOptions
 
-    options = FleetOptions.parse(window=window, history=history or "", full=full)
+    options = FleetOptions.parse(**how)
     with ProgressLine("fleet", visible=not quiet and sys.stderr.isatty()) as line:
         frames = read_fleet(
-            clusters,
-            fleet_file=fleet,
-            options=options,
-            spark_master=master or "",
-            on_step=line.show,
+            clusters, fleet_file=fleet, options=options, spark_master=master, on_step=line.show
         ).frames
     frame, missing = _chosen(getattr(frames, show), frames.groups, groups)
     unread = frames.problems.to_dict("records")

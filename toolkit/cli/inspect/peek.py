@@ -52,11 +52,10 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     cluster: str | None,
     group: str,
     topics: tuple[str, ...],
-    before: int,
-    after: int,
     save: Path | None,
     output: str,
     quiet: bool,
+    **around: int,
 ) -> None:
     """
     Show the records before and after a group's committed offsets.
@@ -71,8 +70,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
 
     if save:
         check_new(save)
-    access = ClusterAccess.named(cluster or "", fleet)
-    found = peek(access, group, topics, before=before, after=after)
+    found = peek(ClusterAccess.named(cluster or "", fleet), group, topics, **around)
     if found.left_out and not quiet:
         more = f"{found.left_out} more partitions have lag; select them with --topic"
         click.echo(more, err=True)

@@ -103,7 +103,7 @@ def reset(
     )
     return PlannedChange(
         access=access,
-        plan=chosen.told(skip_unused_topics(plan) if choice.all_idle else plan),
+        plan=chosen.with_lacking(skip_unused_topics(plan) if choice.all_idle else plan),
         facts=chosen.facts,
         skipped=chosen.skipped,
         call=reset_call(choice.names, to, topics, new_topics=new_topics),

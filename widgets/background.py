@@ -25,7 +25,6 @@ class RunningJob:
         self.done, self.total = 0, 0
 
     def report(self, message: str = "", *, done: int = 0, total: int = 0) -> None:
-        """Report what is going on, and how much of it is done."""
         self.message, self.done, self.total = message, done, total
 
     def stopped(self) -> str:
@@ -115,17 +114,14 @@ class BackgroundRun(LiveOrStatic):
         self.button.disabled = bool(self.job.stopped())
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return a line with the progress, a bar and the cancel button."""
         row = ipywidgets.HBox([self.bar, self.line, self.button])
         row.add_class("ow-running")
         return (row,)
 
     def static_html(self) -> str:
-        """Return how it goes."""
         return f'<span role="status">{in_html(self.text_form())}</span>'
 
     def text_form(self) -> str:
-        """Return what is going on, since when and how much of it is done."""
         if self.state != RUNNING:
             return f"{self.doing}: {self.state}"
         of = f" · {self.job.done:,} of {self.job.total:,}" if self.job.total > 1 else ""

@@ -73,9 +73,7 @@ class Chart(LiveOrStatic):
         choice.observe(self.guarded(self.draw), "value")
         return choice
 
-    @cached_property
-    def output(self) -> ipywidgets.Output:
-        return ipywidgets.Output()
+    output = cached_property(lambda _: ipywidgets.Output())
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         self.draw()
@@ -103,7 +101,6 @@ class Chart(LiveOrStatic):
         return taken[0] if taken else None
 
     def stored(self) -> dict[str, Any]:
-        """Return the figure of everything, which the page draws."""
         return {**super().stored(), **(self.whole or {})}
 
     def static_html(self) -> str:

@@ -34,7 +34,6 @@ class FilterTable(LiveOrStatic):
     """A table of which the first rows are shown, with a filter and an order over all of them."""
 
     def __init__(self, frame: pd.DataFrame, *, caption: str = "", most: int = 50) -> None:
-        """Take a frame of which every value is shown as text."""
         super().__init__()
         self.columns = table_columns(frame)  # of all rows: they do not depend on the query
         self.frame, self.caption, self.most = self.columns.frame, caption, most
@@ -44,9 +43,7 @@ class FilterTable(LiveOrStatic):
     def searched(self) -> pd.Series[str]:
         return texts(self.frame, list(self.frame.columns))
 
-    @cached_property
-    def search(self) -> ipywidgets.Text:
-        return ipywidgets.Text(placeholder="Filter rows")
+    search = cached_property(lambda _: ipywidgets.Text(placeholder="Filter rows"))
 
     @cached_property
     def order(self) -> ipywidgets.Dropdown:

@@ -132,9 +132,7 @@ class LiveOrStatic(HasTraits):
     def text_form(self) -> str:
         """Return the same in a line of text."""
 
-    @cached_property
-    def error_box(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML()
+    error_box = cached_property(lambda _: ipywidgets.HTML())
 
     @cached_property
     def view(self) -> ipywidgets.VBox:

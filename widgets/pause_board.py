@@ -95,29 +95,12 @@ class PauseBoard(LiveOrStatic):
         below = (self.message, self.run_below.button, self.run_below.output)
         return (self.head, self.board, bar, *below)
 
-    @cached_property
-    def head(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML()
-
-    @cached_property
-    def board(self) -> ipywidgets.VBox:
-        return ipywidgets.VBox(layout={"overflow": "visible"})
-
-    @cached_property
-    def message(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML()
-
-    @cached_property
-    def run_below(self) -> RunBelow:
-        return RunBelow()
-
-    @cached_property
-    def pause(self) -> ipywidgets.Button:
-        return self._button(lambda: self.plan(PAUSE))
-
-    @cached_property
-    def resume(self) -> ipywidgets.Button:
-        return self._button(lambda: self.plan(RESUME))
+    head = cached_property(lambda _: ipywidgets.HTML())
+    board = cached_property(lambda _: ipywidgets.VBox(layout={"overflow": "visible"}))
+    message = cached_property(lambda _: ipywidgets.HTML())
+    run_below = cached_property(lambda _: RunBelow())
+    pause = cached_property(lambda self: self._button(lambda: self.plan(PAUSE)))
+    resume = cached_property(lambda self: self._button(lambda: self.plan(RESUME)))
 
     @cached_property
     def refresh_button(self) -> ipywidgets.Button:
@@ -271,7 +254,6 @@ def _partitions(frame: pd.DataFrame) -> list[TopicPartition]:
 
 
 def _tile_lines(row: Any) -> list[str]:
-    """Return what a tile says, the number and the word first."""
     lines = [f"{row.partition} · {row.state}"]
     stuck = row.no_progress and row.state != TileState.PAUSED
     if not pd.isna(row.lag):

@@ -95,11 +95,7 @@ class GroupPicker(LiveOrStatic):
         """The chosen names for where patterns are names as well: each matches only itself."""
         return tuple(ExactName(named(name)) for name in self.picked)
 
-    @cached_property
-    def search(self) -> ipywidgets.Text:
-        search = ipywidgets.Text(placeholder="Search group ids", description="Search")
-        search.add_class("ow-wide")
-        return search
+    search = cached_property(lambda _: _search_box("Search group ids"))
 
     def _choice(self, column: str) -> ipywidgets.Dropdown:
         there: Iterable[object] = self.groups[column].dropna() if column in self.groups else ()
@@ -107,13 +103,8 @@ class GroupPicker(LiveOrStatic):
         options += [(visible(value), value) for value in sorted({str(value) for value in there})]
         return ipywidgets.Dropdown(options=options, value=ANY, description=column.capitalize())
 
-    @cached_property
-    def state(self) -> ipywidgets.Dropdown:
-        return self._choice("state")
-
-    @cached_property
-    def kind(self) -> ipywidgets.Dropdown:
-        return self._choice("type")
+    state = cached_property(lambda self: self._choice("state"))
+    kind = cached_property(lambda self: self._choice("type"))
 
     @cached_property
     def order(self) -> ipywidgets.Dropdown:
@@ -132,13 +123,8 @@ class GroupPicker(LiveOrStatic):
         found.add_class("ow-list")
         return found
 
-    @cached_property
-    def count(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML()
-
-    @cached_property
-    def run_below(self) -> RunBelow:
-        return RunBelow()
+    count = cached_property(lambda _: ipywidgets.HTML())
+    run_below = cached_property(lambda _: RunBelow())
 
     @cached_property
     def use_button(self) -> ipywidgets.Button:
@@ -225,8 +211,7 @@ class GroupPicker(LiveOrStatic):
             f'<p class="ow-soft" role="status">{self.found:,} of {len(self.groups):,} groups '
             f'match{cut}.</p>{chosen}<ol class="ow-names" hidden>{listed}</ol>'
         )
-        one = len(self.picked) == 1
-        count = f"{len(self.picked):,} group{'' if one else 's'}" if self.picked else ""
+        count = counted(len(self.picked), "group") if self.picked else ""
         self.run_below.offer(count)
         self.use_button.description = f"Use {count or '…'}"
         self.use_button.disabled = self.clear_button.disabled = not self.picked
@@ -239,6 +224,12 @@ class GroupPicker(LiveOrStatic):
 
     def text_form(self) -> str:
         return f"{len(self.groups):,} groups"
+
+
+def _search_box(placeholder: str) -> ipywidgets.Text:
+    box = ipywidgets.Text(placeholder=placeholder, description="Search")
+    box.add_class("ow-wide")
+    return box
 
 
 def _lines(rows: pd.DataFrame) -> Iterable[str]:
@@ -293,11 +284,7 @@ class RunPicker(LiveOrStatic):
         self._last = LastChoice("runs")
         self.set_trait("picked", next(iter(self._last.among(set(self.runs["run"]))), ""))
 
-    @cached_property
-    def search(self) -> ipywidgets.Text:
-        search = ipywidgets.Text(placeholder="Search runs", description="Search")
-        search.add_class("ow-wide")
-        return search
+    search = cached_property(lambda _: _search_box("Search runs"))
 
     @cached_property
     def listing(self) -> ipywidgets.Select:
@@ -305,14 +292,8 @@ class RunPicker(LiveOrStatic):
         listing.add_class("ow-list")
         return listing
 
-    @cached_property
-    def run_below(self) -> RunBelow:
-        return RunBelow()
-
-    @cached_property
-    def message(self) -> ipywidgets.HTML:
-        """How many match, and which is chosen."""
-        return ipywidgets.HTML()
+    run_below = cached_property(lambda _: RunBelow())
+    message = cached_property(lambda _: ipywidgets.HTML())  # how many match, and which is chosen
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         self.render()

@@ -35,6 +35,18 @@ NEXT = "The cells below show verification, audit record and undo."
 SHOWN_FINDINGS, SHOWN_FAILURES = 12, 50
 
 
+class AppliedChange(Protocol):
+    """What became of the plan."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The result of each step."""
+
+    @property
+    def buttons(self) -> NextSteps | None:
+        """What to do afterwards."""
+
+
 class ApplyAction(Protocol):
     """Applies the reviewed plan, for a reason; it can be stopped between two steps."""
 
@@ -42,18 +54,15 @@ class ApplyAction(Protocol):
     def cancellable(self) -> bool:
         """Whether it can be stopped between two steps."""
 
-    def __call__(
+    def apply_by_hand(
         self,
         reason: str,
         *,
         overrides: Collection[str],
         on_step: Callable[[object], None],
         stopped: Callable[[], str],
-    ) -> Outcome | None:
-        """Return what became of it."""
-
-    def next_steps(self) -> NextSteps | None:
-        """Return what to do afterwards, as buttons."""
+    ) -> AppliedChange:
+        """Apply it, and stop between two steps once `stopped` says why."""
 
 
 class ReviewDefaults(NamedTuple):
@@ -124,7 +133,6 @@ class PlanReview(LiveOrStatic):
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """The rules that the operator ticked to override."""
         return tuple(rule for rule, tick in self.ticks.items() if tick.value)
 
     @property
@@ -134,14 +142,12 @@ class PlanReview(LiveOrStatic):
 
     @cached_property
     def reason(self) -> ipywidgets.Text:
-        """Why; for the audit log."""
         return _line(
             "Reason", f"{self.defaults.reason_is}, recorded in the audit log", self.defaults.reason
         )
 
     @cached_property
     def confirmation_input(self) -> ipywidgets.Text:
-        """What is typed to confirm: the name of the group, or the number of groups."""
         one = len(self.plan.group_ids) == 1
         return _line("Group id" if one else "Number of groups", "type to approve")
 
@@ -157,21 +163,10 @@ class PlanReview(LiveOrStatic):
         button.on_click(self.guarded(self.approve))
         return button
 
-    @cached_property
-    def found(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML(_findings_html(self))
-
-    @cached_property
-    def message(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML()
-
-    @cached_property
-    def follow_ups(self) -> ipywidgets.VBox:
-        return ipywidgets.VBox()
-
-    @cached_property
-    def head(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML(_head_html(self))
+    found = cached_property(lambda self: ipywidgets.HTML(_findings_html(self)))
+    message = cached_property(lambda _: ipywidgets.HTML())
+    follow_ups = cached_property(lambda _: ipywidgets.VBox())
+    head = cached_property(lambda self: ipywidgets.HTML(_head_html(self)))
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         changes = (self.rows.view,) if len(self.rows.frame) else ()
@@ -220,7 +215,6 @@ class PlanReview(LiveOrStatic):
         self.message.value = f'<p class="ow-soft" role="status">{missing}</p>' if missing else ""
 
     def _show_ticked(self) -> None:
-        """Show what blocks it now, and what is still missing."""
         self.found.value = _findings_html(self)
         self._show_status()
         self.show_missing()
@@ -254,7 +248,7 @@ class PlanReview(LiveOrStatic):
             self.head.value = _head_html(self)
             self.store()
 
-    def _work(self, job: RunningJob) -> Outcome | None:
+    def _work(self, job: RunningJob) -> AppliedChange | None:
         if self.apply is None:
             return None
         done: list[object] = []
@@ -263,7 +257,7 @@ class PlanReview(LiveOrStatic):
             done.append(step)
             job.report(done=len(done), total=len(self.plan.steps))
 
-        return self.apply(
+        return self.apply.apply_by_hand(
             self.reason.value.strip(),
             overrides=self.overrides,
             on_step=count,
@@ -272,12 +266,13 @@ class PlanReview(LiveOrStatic):
 
     def _show_outcome(self) -> None:
         self.error = self.background.error
-        self.set_trait("outcome", self.background.result)
+        applied: AppliedChange | None = self.background.result
+        self.set_trait("outcome", applied and applied.outcome)
         self._show_status()
-        if self.outcome is not None:
+        if applied and self.outcome is not None:
             self.message.value = _outcome_html(self.outcome)
-            if self.apply and (steps := self.apply.next_steps()):
-                self.follow_ups.children = [steps.view]
+            if buttons := applied.buttons:
+                self.follow_ups.children = [buttons.view]
         else:
             self.message.value = f'<p class="ow-soft">{USED}</p>'
 
@@ -331,7 +326,6 @@ def _head_html(review: PlanReview) -> str:
 
 
 def _summary_html(review: PlanReview) -> str:
-    """Return how much the plan changes, where, and its fingerprint."""
     plan = review.plan
     return (
         f"<p>{in_html(sentence(summary(plan)))}, on cluster <b>{in_html(plan.cluster)}</b>. "

@@ -36,7 +36,6 @@ class RunBelow:
     """
 
     def __init__(self) -> None:
-        """Make the button, which is hidden until there is a selection."""
         self.button = ipywidgets.Button(
             description="Continue",
             button_style="primary",

@@ -151,9 +151,8 @@ def test_a_hold_without_a_keeper_is_reported(
     write_hold(path, hold_record(status=HoldStatus.HELD))
 
     def found() -> tuple[str, str]:
-        frame = doctor().frame
-        row = frame[(frame["subject"] == "state directory") & (frame["check"] == "holds")].iloc[0]
-        return str(row["status"]), row["finding"]
+        (row,) = (r for r in doctor().rows if (r.subject, r.check) == ("state directory", "holds"))
+        return str(row.status), row.finding
 
     with keeper_lock(path):
         kept = found()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from IPython.display import display
@@ -25,6 +25,13 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 SKIPS = Finding("skips-unread-records", Severity.BLOCK, f"5 records of {HOSTILE}", "payments")
 
 
+class Applied(NamedTuple):
+    """What became of a plan, and a button that undoes it."""
+
+    outcome: Outcome
+    buttons: NextSteps
+
+
 @dataclass
 class Hand:
     """Applies a plan, and counts how often."""
@@ -36,14 +43,14 @@ class Hand:
     go_on: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
 
-    def __call__(
+    def apply_by_hand(
         self,
         reason: str,
         *,
         overrides: Collection[str],
         on_step: Callable[[object], None],
         stopped: Callable[[], str],
-    ) -> Outcome:
+    ) -> Applied:
         """Wait until the test lets it go on."""
         self.reasons.append(reason)
         self.overrides = (*overrides,)
@@ -51,12 +58,9 @@ class Hand:
         if self.error:
             raise self.error
         on_step(stopped())
-        return outcome_of(self.plan)
-
-    def next_steps(self) -> NextSteps:
-        """Return a button that undoes it."""
-        step = ShownStep("Undo run r1", "why", "70_undo", {"run": "r1"}, "run", "Undo")
-        return NextSteps([step], lambda _: Path("70_undo-r1.ipynb"))
+        undo = ShownStep("Undo run r1", "why", "70_undo", {"run": "r1"}, "run", "Undo")
+        buttons = NextSteps([undo], lambda _: Path("70_undo-r1.ipynb"))
+        return Applied(outcome_of(self.plan), buttons)
 
 
 def reviewed(plan: Plan, *findings: Finding, **defaults: Any) -> tuple[PlanReview, Hand]:

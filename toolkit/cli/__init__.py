@@ -29,7 +29,8 @@ from toolkit.cli.output import (
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 
-# name: (module, one line of help). The help is here so that --help imports nothing else.
+# name: (module, with its attribute if that is not `command`, and one line of help). The help is
+# here so that --help imports nothing else.
 COMMANDS = {
     "sandbox": ("sandbox", "Run a local Kafka sandbox with one consumer group per problem."),
     "demo": ("demo", "Run a demo: two sandbox clusters, two notebooks, findings, reports."),
@@ -74,7 +75,7 @@ COMMANDS = {
     "delete-groups": ("changes.delete_groups", "Delete empty groups (KIP-229)."),
     "copy": ("changes.copy", "Copy a group's offsets to a new or idle group."),
     "rename": (
-        "changes.rename",
+        "changes.copy:rename_command",
         "Rename an empty group: copy its offsets, then delete the old group.",
     ),
     "export": ("inspect.export", "Export committed offsets as JSON or CSV."),
@@ -136,8 +137,9 @@ class LazyGroup(click.Group):
         """Import a command's module; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"toolkit.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = module.command
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        found = importlib.import_module(f"toolkit.cli.{module}")
+        command: click.Command = getattr(found, attribute or "command")
         return command
 
     def resolve_command(

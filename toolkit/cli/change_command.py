@@ -7,6 +7,7 @@ writes a plan file; as `NAME` it shows the plan, asks for approval at a terminal
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,11 @@ from toolkit.cli.options import (
     OUTPUT,
     QUIET,
     Option,
+    group_names_option,
     groups_option,
-    one_group_option,
     with_options,
 )
-from toolkit.cli.output import FORCE, check_output_file, output_path
+from toolkit.cli.output import FORCE, OUTPUT_PATH, check_output_file
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -43,11 +44,10 @@ class Planner:
 
     @property
     def target_options(self) -> tuple[Option, ...]:
-        group = one_group_option() if self.of_one_group else groups_option()
+        group = group_names_option("The group's name.") if self.of_one_group else groups_option()
         return (FLEET, CLUSTER, group, OUTPUT, QUIET)
 
 
-TARGET_OPTIONS = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
 APPROVAL = (
     click.option("--dry-run", is_flag=True, help="Show the plan without applying it."),
     click.option(
@@ -86,7 +86,7 @@ def plan_command(planner: Planner) -> click.Command:
 
     out = click.option(
         "--out",
-        type=output_path(),
+        type=OUTPUT_PATH,
         help="The plan file to write; - is stdout. Default: plan-FINGERPRINT.json in the current "
         "folder, which is replaced: it is the same plan.",
     )
@@ -99,7 +99,7 @@ def change_command(planner: Planner) -> click.Command:
 
         command, own = _command_target(given)
         parameters = approval_parameters(own)
-        change(planned(planner, command, own), command, parameters)
+        sys.exit(change(planned(planner, command, own), command, parameters))
 
     return _command(planner, run, (*planner.target_options, *planner.options, *APPROVAL))
 

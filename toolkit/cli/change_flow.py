@@ -13,6 +13,7 @@ import click
 
 from toolkit.cli.command_target import is_watched
 from toolkit.cli.output import (
+    PARTLY,
     STDOUT,
     after_a_change,
     echo_with_commands,
@@ -27,7 +28,7 @@ from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import Blocked, UsageError
 
 if TYPE_CHECKING:
-    from toolkit.cli.command_target import CommandPlan, CommandTarget
+    from toolkit.cli.command_target import CommandPlan, CommandTarget, ToolForm
     from toolkit.journeys.change.approval_parameters import ApprovalParameters
     from toolkit.journeys.change.change_outcome import ChangeOutcome
     from toolkit.journeys.change.decision import Decision
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.run_notices import RunNotice
     from toolkit.plan import Finding, Plan, StepOutcome
 
-PARTLY, BLOCKED, FAILED = 4, 3, 1
+BLOCKED, FAILED = 3, 1
 # What gets room first on a narrow terminal.
 FIRST = (
     *("group", "action", "topic", "partition", "before", "after", "distance", "time_distance"),
@@ -69,8 +70,8 @@ def approval_parameters(given: dict[str, Any]) -> ApprovalParameters:
     )
 
 
-def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalParameters) -> None:
-    """Show a plan, get it approved, apply it, and exit with the code of the outcome."""
+def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalParameters) -> int:
+    """Show a plan, get it approved, apply it, and return the exit code of the outcome."""
     from toolkit.journeys.change.decision import decide
 
     made = planned.change
@@ -79,36 +80,47 @@ def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalPar
     print_notices(made.notices, command.fleet)
     print_findings(made, command)
     is_last = decision.approval is None and (parameters.dry_run or not decision.wants_approval)
-    # One frame on stdout for programs: the outcome where there may be one, else the plan.
-    if command.output == "table" or is_last or not parameters.approve:
-        write_plan(made, command)
+    _write_planned(planned, decision, command, is_last=is_last)
     if decision.blocked_by:
-        print_blocked(decision)
-        sys.exit(BLOCKED)
+        _print_blocked(decision)
+        return BLOCKED
     if is_last:
-        print_unchanged(decision)
-        sys.exit(0 if made.is_whole else PARTLY)
-    carry_out = planned.carry_out or _apply_and_print
-    sys.exit(carry_out(approved(decision, command), command))
+        _print_unchanged(decision, planned.tool)
+        return 0 if made.is_whole else PARTLY
+    decision = _approved(decision, command, planned.tool)
+    if planned.carry_out:
+        return planned.carry_out(decision, command)
+    return print_result(apply_decided(decision, command), command, planned.tool)
 
 
-def print_unchanged(decision: Decision) -> None:
+def _write_planned(
+    planned: CommandPlan, decision: Decision, command: CommandTarget, *, is_last: bool
+) -> None:
+    is_approved = bool(decision.parameters.approve)
+    if planned.tool and command.output == "table":
+        # The tool's table of what is blocked would look like one of what was done.
+        if not is_approved or (is_last and not decision.blocked_by):
+            planned.tool.write_table(None)
+    # One frame on stdout for programs: the outcome where there may be one, else the plan.
+    elif command.output == "table" or is_last or not is_approved:
+        write_plan(planned.change, command)
+
+
+def _print_unchanged(decision: Decision, tool: ToolForm | None) -> None:
     """Say why nothing was changed although nothing blocks."""
-    fingerprint = f". Fingerprint: {decision.plan.fingerprint}" if decision.wants_approval else ""
-    click.echo(f"{decision.message}{fingerprint}", err=True)
-
-
-def _apply_and_print(decision: Decision, command: CommandTarget) -> int:
-    return print_result(apply_decided(decision, command), command)
+    message = decision.message
+    if tool and tool.is_only_shown and decision.wants_approval:
+        message = "nothing was changed: add --execute to apply, or --dry-run to only look"
+    elif decision.wants_approval:
+        message += f". Fingerprint: {decision.plan.fingerprint}"
+    click.echo(message, err=True)
 
 
 def apply_decided(
     decision: Decision, command: CommandTarget, *, attached: bool = False
 ) -> ChangeOutcome:
     """Apply an approved plan and show how far it has come; see `Decision.apply`."""
-    progress = ProgressLine(decision.change.access.cluster.name, visible=is_watched(command))
-    total = len(decision.plan.steps)
-    done = 0
+    done, total = 0, len(decision.plan.steps)
 
     def on_step(outcome: StepOutcome) -> None:
         nonlocal done
@@ -116,26 +128,28 @@ def apply_decided(
         is_move = decision.plan.intent == "move"
         progress.show(AFTER[outcome.action] if is_move else f"groups {done} of {total}")
 
-    progress.show("looking again")
-    try:
+    cluster = decision.change.access.cluster.name
+    with ProgressLine(cluster, visible=is_watched(command)) as progress:
+        progress.show("looking again")
         return decision.apply(on_step=on_step, attached=attached)
-    finally:
-        progress.clear()
 
 
-def print_result(outcome: ChangeOutcome, command: CommandTarget) -> int:
+def print_result(
+    outcome: ChangeOutcome, command: CommandTarget, tool: ToolForm | None = None
+) -> int:
     """Write an outcome to stdout and stderr, and return the exit code."""
     with after_a_change():
-        if outcome.outcome is not None:
-            frame = outcome.results
-            if command.output == "table":
-                frame = frame[frame["status"] != "done"]
-            if command.output != "table" or len(frame):
-                write_frame(frame, command.output, is_whole=True)
-    return print_outcome(outcome)
+        frame = outcome.results
+        if command.output != "table":
+            write_frame(frame, command.output)
+        elif tool:
+            tool.write_table(outcome.outcome)
+        elif len(rest := frame[frame["status"] != "done"]):
+            write_frame(rest, command.output, is_whole=True)
+    return _print_outcome(outcome)
 
 
-def print_outcome(outcome: ChangeOutcome) -> int:
+def _print_outcome(outcome: ChangeOutcome) -> int:
     """Say an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
     from toolkit.report.run_command import offsetbook_command
 
@@ -203,14 +217,14 @@ def _finding_line(finding: Finding) -> str:
     return f"{head}: {', '.join(about)}{': ' if about else ''}{printable(finding.why)}"
 
 
-def print_blocked(decision: Decision) -> None:
+def _print_blocked(decision: Decision) -> None:
     rules = " ".join(f"--override {rule}" for rule in decision.overrides_offered)
     ways = [f"if this is intended, add {rules}"] if rules else decision.alternatives
     way_on = f". Try: {'; '.join(ways)}" if ways else ""
     click.echo(f"{decision.message}{way_on}", err=True)
 
 
-def approved(decision: Decision, command: CommandTarget) -> Decision:
+def _approved(decision: Decision, command: CommandTarget, tool: ToolForm | None) -> Decision:
     """
     Return the decision with the approval that was given, or is given now at a terminal.
 
@@ -221,7 +235,8 @@ def approved(decision: Decision, command: CommandTarget) -> Decision:
 
     plan, reason = decision.plan, decision.parameters.reason
     if not decision.parameters.approve:
-        _ask_for_name(plan, command)
+        flag = "--execute" if tool else f"--approve {plan.fingerprint}"
+        _ask_for_name(plan, command, flag)
     elif not same_fingerprint(decision.parameters.approve, plan.fingerprint):
         raise Blocked(decision.message, hint="look at the plan again and approve what it is now")
     if lacks_reason(reason, decision.change.cluster.policy):
@@ -235,13 +250,11 @@ def approved(decision: Decision, command: CommandTarget) -> Decision:
     return decision.approved_by_hand(reason)
 
 
-def _ask_for_name(plan: Plan, command: CommandTarget) -> None:
-    """Have what is about to be changed typed; raises Blocked where that is not done."""
-    if not may_ask(command):
-        raise Blocked(
-            "not approved: nothing was changed",
-            hint=f"add --approve {plan.fingerprint} --reason TEXT, or --dry-run to only look",
-        )
+def _ask_for_name(plan: Plan, command: CommandTarget, flag: str) -> None:
+    """Have what is about to be changed typed, as no `flag` approves it; raises Blocked."""
+    if not _may_ask(command):
+        hint = f"add {flag} --reason TEXT, or --dry-run to only look"
+        raise Blocked("not approved: nothing was changed", hint=hint)
     groups = plan.group_ids
     shown = printable_name(groups[0]) if len(groups) == 1 else f"{len(groups)} groups"
     typed = _answer(f"Type '{shown}' to apply this", default="", show_default=False)
@@ -258,7 +271,7 @@ def _answer(question: str, **options: Any) -> str:
         raise Blocked("not approved: nothing was changed") from None
 
 
-def may_ask(command: CommandTarget) -> bool:
+def _may_ask(command: CommandTarget) -> bool:
     """Whether a person can answer, and has the plan as a table on the same terminal."""
     return command.output == "table" and sys.stdout.isatty() and has_terminal()
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.journeys.cluster_access import ClusterAccess
     from toolkit.model import Cluster
+    from toolkit.plan import Outcome
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,22 @@ class CommandTarget:
 
 
 @dataclass(frozen=True)
+class ToolForm:
+    """How the drop-in for Kafka's own tool shows a change."""
+
+    write_table: Callable[[Outcome | None], None]  # what is planned (None), or what was done
+    is_only_shown: bool  # neither --execute nor --dry-run was given, and nobody is asked
+
+
+@dataclass(frozen=True)
 class CommandPlan:
-    """A planned change, and how the command applies it."""
+    """A planned change, and how the command shows and applies it."""
 
     change: PlannedChange
     # Applies it, writes the outcome and returns the exit code; None: as any other plan.
     carry_out: Callable[[Decision, CommandTarget], int] | None = None
     overrides: tuple[str, ...] = ()  # rules that its own options override
+    tool: ToolForm | None = None
 
 
 @contextmanager
@@ -56,22 +66,17 @@ def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iter
 
     if cluster is None or isinstance(cluster, str):
         cluster = find_cluster(cluster or command.cluster or "", command.fleet)
-    progress = ProgressLine(cluster.name, visible=is_watched(command))
-    try:
+    with ProgressLine(cluster.name, visible=is_watched(command)) as progress:
         yield ClusterAccess(cluster, fleet_file=command.fleet, on_progress=progress)
-    finally:
-        progress.clear()
 
 
 def required_groups(command: CommandTarget) -> tuple[str, ...]:
-    """Return the groups of the command; raises UsageError if there are none."""
     if not command.groups:
         raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")
     return command.groups
 
 
 def only_group(command: CommandTarget) -> str:
-    """Return the one group that is named; raises UsageError."""
     if len(set(command.groups)) != 1:
         hint = "--group NAME, one call for each group"
         raise UsageError("a pause is of exactly one group", hint=hint)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolkit.cli.output import write_frame
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -38,8 +40,6 @@ def command(output_dir: Path) -> None:
     Nothing keeps running afterwards. The demo clusters are separate from those of `offsetbook
     sandbox up`.
     """
-    from toolkit.cli.output import write_frame
-
     started = time.monotonic()
     findings, runs = _demonstrate(output_dir)
     click.echo("\nOffsets that no member of a live group subscribes to:\n")

@@ -43,13 +43,11 @@ _HINTS = {
     _LAB: ("notebook", "notebooks", "jupyter", "jupyterlab"),
     "'offsetbook export' (committed offsets)": ("backup", "save", "dump"),
     "'offsetbook restore' (exported offsets)": ("import", "load"),
-    "'offsetbook undo RUN'; 'offsetbook audit list' shows the runs": (
-        *("rollback", "revert", "back"),
-    ),
+    "'offsetbook undo RUN'; 'offsetbook audit list' shows the runs": ("rollback", "revert", "back"),
     "'offsetbook plan' (a plan file), or --dry-run after any command that changes something": (
         *("dry-run", "preview", "diff"),
     ),
-    "'offsetbook unsubscribed'": (*("unused", "stale", "leftovers", "orphans", "cleanup"),),
+    "'offsetbook unsubscribed'": ("unused", "stale", "leftovers", "orphans", "cleanup"),
     "'offsetbook --help'": ("help",),
     "'offsetbook --version'": ("version",),
 }

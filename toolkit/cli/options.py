@@ -106,11 +106,6 @@ def groups_option(default: str = "") -> Option:
     return group_names_option(text)
 
 
-def one_group_option() -> Option:
-    """Return --group, which takes one name; that more are refused is for the command to say."""
-    return group_names_option("The group's name.")
-
-
 def group_names_option(text: str) -> Option:
     """Return --group with a help text; a shell completes the names."""
     return click.option(
@@ -143,15 +138,8 @@ def scope_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the shared options; it gets them as its first argument, a `CommandScope`."""
 
     @wraps(command)
-    def call(
-        *,
-        fleet: Path | None,
-        clusters: tuple[str, ...],
-        groups: tuple[str, ...],
-        output: str,
-        quiet: bool,
-        **own: Any,
-    ) -> None:
-        command(CommandScope(fleet, clusters, groups, output, quiet), **own)
+    def call(**given: Any) -> None:
+        shared = ("fleet", "clusters", "groups", "output", "quiet")
+        command(CommandScope(*(given.pop(name) for name in shared)), **given)
 
     return with_options(call, OPTIONS)

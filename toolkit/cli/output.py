@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from toolkit.errors import ToolkitError
     from toolkit.model import Problem, Snapshot
 
+PARTLY = 4  # exit code: not everything could be read, or changed
 FEW = 10  # lines of one kind on stderr; more become one with a count
 MOST_NAMED = 5
 PIECE = 1000  # rows of JSON or CSV
@@ -50,6 +51,7 @@ _COMMAND = "offsetbook "  # a line that begins with it is a command alone
 
 _text: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False).encode
 STDOUT = Path("-")
+OUTPUT_PATH = click.Path(path_type=Path, dir_okay=False, allow_dash=True)  # - is stdout
 FORCE: Option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 
 
@@ -380,11 +382,6 @@ def broken_at_spaces(line: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def output_path() -> click.Path:
-    """Return the type of an option or argument that names an output file; - is stdout."""
-    return click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-
-
 def check_output_file(out: Path, *, force: bool) -> None:
     """
     Refuse, before any work, a file that would be replaced; raises UsageError.
@@ -405,7 +402,6 @@ def name_of(out: Path) -> str:
 
 def write_output_file(out: Path, text: str, *, errors: str = "strict") -> None:
     """Write a text to the file, in one piece, or to stdout; raises StateFileError."""
-    from toolkit.cli.output import echo_data
     from toolkit.storage.formats.atomic_files import write_whole
 
     if out == STDOUT:

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
@@ -20,7 +20,7 @@ TICK_S = 1.0
 
 
 class ProgressLine:
-    """One line on a terminal's stderr that is overwritten as the work proceeds."""
+    """One line on a terminal's stderr that is overwritten as the work in its block proceeds."""
 
     def __init__(self, subject: str, *, visible: bool) -> None:
         """Prepare a line about a cluster or a run; where there is no terminal nothing is shown."""
@@ -33,6 +33,12 @@ class ProgressLine:
         self._ended: Event | None = None
         self._ticking: Thread | None = None
         self._stderr = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the read is, in steps of a hundredth."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from toolkit.cli.options import CommandScope
-from toolkit.cli.output import echo_error, printable_name
+from toolkit.cli.output import PARTLY, echo_error, printable_name
 from toolkit.cli.progress_line import ProgressOfClusters
 from toolkit.errors import NotFound, ToolkitError
 from toolkit.model import select_groups
@@ -47,7 +47,7 @@ class FleetReading(Generic[Report]):
         if not self.reports:
             return self.errors[0].exit_code
         unread = any(snapshot.read_errors for snapshot in self.snapshots)
-        return 4 if self.errors or self.missing or unread else 0
+        return PARTLY if self.errors or self.missing or unread else 0
 
 
 def read_clusters(
@@ -64,7 +64,6 @@ def read_clusters(
     from toolkit.journeys.cluster_access import ClusterAccess, find_clusters
 
     clusters = find_clusters(scope.clusters, scope.fleet)
-    progress = ProgressOfClusters(clusters, visible=not scope.quiet and sys.stderr.isatty())
 
     def ask(cluster: Cluster) -> Report | ToolkitError:
         try:
@@ -75,10 +74,9 @@ def read_clusters(
         finally:
             progress.count()
 
-    try:
+    visible = not scope.quiet and sys.stderr.isatty()
+    with ProgressOfClusters(clusters, visible=visible) as progress:
         answers = side_by_side(ask, clusters)
-    finally:
-        progress.clear()
     reading: FleetReading[Report] = FleetReading()
     for cluster, answer in zip(clusters, answers, strict=True):
         if isinstance(answer, ToolkitError):

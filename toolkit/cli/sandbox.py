@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.options import OUTPUT, clusters_option
+from toolkit.cli.output import write_rows
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     from toolkit.sandbox.fleet import Sandbox
@@ -95,16 +97,13 @@ def status(*, by_group: bool, output: str, state_dir: Path) -> None:
 
 
 def _print_status(sandbox: Sandbox, *, by_group: bool, output: str) -> None:
-    import pandas as pd
-
-    from toolkit.cli.output import write_frame
-
     clusters = sandbox.status()
     rows: list[Mapping[str, object]] = [cluster.as_row() for cluster in clusters]
     if by_group:
         rows = [row for cluster in clusters for row in cluster.group_rows()]
     if rows:
-        write_frame(pd.DataFrame(rows), output)
+        table = Rows(dict.fromkeys(rows[0], "text"), [tuple(row.values()) for row in rows])
+        write_rows(table, output)
     else:
         _say("no cluster was started here")
 

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from toolkit.cli.progress_line import ProgressLine
+
 
 @click.command("warm-up")
 @click.option(
@@ -21,17 +23,13 @@ def command(*, in_environment: bool) -> None:
     It takes about half a minute and 160 MB, once for each version of Java and Spark. Spark runs
     the same without: it only starts slower. To undo it, remove the file that is named.
     """
-    from toolkit.cli.progress_line import ProgressLine
     from toolkit.spark.class_archive import archive_file, make_archive
 
     file = archive_file(in_environment=in_environment)
     if file.exists():
         click.echo(f"{file} is there already")
         return
-    progress = ProgressLine("warm-up", visible=sys.stderr.isatty())
-    progress.show("running Spark once, and archiving its classes")
-    try:
+    with ProgressLine("warm-up", visible=sys.stderr.isatty()) as progress:
+        progress.show("running Spark once, and archiving its classes")
         make_archive(file)
-    finally:
-        progress.clear()
     click.echo(f"{file}: {file.stat().st_size / 1e6:.0f} MB")

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil
 from queue import Empty, SimpleQueue
-from typing import Protocol
 
 import click
 
@@ -42,17 +41,11 @@ class WatchedReading:
     notes: Sequence[str]
 
 
-class Display(Protocol):
-    """Where readings are shown."""
-
-    def show(self, reading: WatchedReading) -> None:
-        """Show one more reading."""
-
-    def resize(self) -> None:
-        """Show the last reading again: the terminal has another size."""
-
-
-def watch(read: Callable[[], WatchedReading], interval_s: float, display: Display) -> None:
+def watch(
+    read: Callable[[], WatchedReading],
+    interval_s: float,
+    display: RedrawnTable | AppendedReadings,
+) -> None:
     """
     Show a reading every `interval_s` seconds until Ctrl-C, which is the way to end it.
 
@@ -92,7 +85,9 @@ def _is_resized(resized: SimpleQueue[None], *, until: float) -> bool:
     return False
 
 
-def display_for(output: str, interval_s: float, important: Sequence[str]) -> Display:
+def display_for(
+    output: str, interval_s: float, important: Sequence[str]
+) -> RedrawnTable | AppendedReadings:
     """Return the display for an output format on what stdout is."""
     if output == "table" and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         return RedrawnTable(interval_s, important)
@@ -123,6 +118,7 @@ class RedrawnTable:
         self.resize()
 
     def resize(self) -> None:
+        """Show the last reading again: the terminal has another size."""
         if self._last:
             screen = Screen.current(has_colours=not without_colour())
             lines = list(self._lines(self._last, screen))[: screen.height - 1]

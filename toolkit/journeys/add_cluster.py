@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.journeys.doctor import CheckReport
-from toolkit.journeys.doctor.check_row import failed
+from toolkit.journeys.doctor.check_row import CheckStatus
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.storage.fleet_entry import save_cluster, with_cluster
 from toolkit.storage.fleet_file import BOOTSTRAP, KNOWN, PROPERTIES, fleet_file_to_edit
@@ -25,9 +25,9 @@ class NewCluster:
     """
 
     name: str
-    bootstrap_servers: str | None = None
-    properties: Path | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    bootstrap_servers: str | None
+    properties: Path | None
+    settings: Mapping[str, str]
 
     def entries(self, fleet_file: Path) -> dict[str, str]:
         """Return what the fleet file is to have; raises UsageError for what cannot be there."""
@@ -46,18 +46,24 @@ class NewCluster:
         return {**found, **self.settings}
 
 
-def check_new_cluster(new: NewCluster, fleet_file: Path | None = None) -> CheckReport:
+def check_new_cluster(new: NewCluster, fleet_file: Path | None) -> CheckReport:
     """
     Connect to a cluster that is not in the fleet file yet, as `doctor` does; nothing is saved.
 
-    Raises UsageError and FleetFileError where it cannot be added.
+    Raises UsageError and FleetFileError where it cannot be added, ToolkitError for a failed check.
     """
     path = fleet_file_to_edit(fleet_file)
     cluster, _ = with_cluster(path, new.name, new.entries(path))
-    return CheckReport(tuple(check_cluster(cluster)), (cluster,))
+    rows = tuple(check_cluster(cluster))
+    for row in rows:
+        if row.status is CheckStatus.ERROR:
+            anyway = "--no-check adds it anyway"
+            hint = f"{row.hint}; {anyway}" if row.hint else anyway
+            raise ToolkitError(f"cluster {new.name} was not added: {row.finding}", hint=hint)
+    return CheckReport(rows, (cluster,))
 
 
-def add_cluster(new: NewCluster, fleet_file: Path | None = None) -> Path:
+def add_cluster(new: NewCluster, fleet_file: Path | None) -> Path:
     """
     Add a cluster to the fleet file, whose other text stays as it is, and return the file.
 
@@ -67,14 +73,6 @@ def add_cluster(new: NewCluster, fleet_file: Path | None = None) -> Path:
     path = fleet_file_to_edit(fleet_file)
     save_cluster(path, new.name, new.entries(path))
     return path
-
-
-def not_added(new: NewCluster, report: CheckReport) -> ToolkitError | None:
-    """Return the error for a cluster whose check failed; None if it can be added."""
-    for row in failed(report.rows):
-        hint = f"{row.hint}; --no-check adds it anyway" if row.hint else "--no-check adds it anyway"
-        return ToolkitError(f"cluster {new.name} was not added: {row.finding}", hint=hint)
-    return None
 
 
 def _path_for(properties: Path, fleet_file: Path) -> str:

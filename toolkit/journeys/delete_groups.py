@@ -42,7 +42,7 @@ def delete_groups(
     call = NotebookCall("61_delete_groups", {"groups": choice.names, "empty_for": empty_for})
     return PlannedChange(
         access=access,
-        plan=chosen.told(plan),
+        plan=chosen.with_lacking(plan),
         facts=chosen.facts,
         skipped=chosen.skipped,
         call=call,

@@ -16,7 +16,6 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Group
 from toolkit.model.names import named
 from toolkit.planning.changes.delete_groups import why_not_deleted
 from toolkit.planning.diagnosis.group_health import Health
@@ -46,7 +45,7 @@ def choices(
     and, in an interactive notebook, health: a `Health`, of which the worst is the largest.
     """
     names = [groups] if isinstance(groups, str) else groups
-    if plan_file or (any(names) and not only_one) or (any(names) and _is_there(access, names)):
+    if plan_file or (any(names) and (not only_one or _is_there(access, names))):
         return pd.DataFrame({"group": pd.Series(dtype="str")})
     with progress_line("reading the groups to choose from, twice"):
         if is_headless():  # a report shows only names, and needs no second sample
@@ -70,7 +69,7 @@ def deletable_groups(access: ClusterAccess, groups: Sequence[str] = ()) -> Delet
     if any(groups):
         return DeletableGroups(pd.DataFrame({"group": pd.Series(dtype="str")}), pd.DataFrame())
     with progress_line("reading the groups that can be deleted"):
-        facts = read_snapshot(access.cluster, commit_times=_is_empty)
+        facts = read_snapshot(access.cluster, commit_times=lambda group: not group.is_live)
         with connected(access.cluster) as connection:
             settings = read_expiry_settings(connection)
     show_read_errors(facts)
@@ -97,7 +96,3 @@ def _is_there(access: ClusterAccess, names: Sequence[str]) -> bool:
     with connected(access.cluster) as connection:
         listed, _ = list_groups(connection)
     return not {named(name) for name in names}.isdisjoint(found.group_id for found in listed)
-
-
-def _is_empty(group: Group) -> bool:
-    return not group.is_live

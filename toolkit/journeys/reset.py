@@ -55,9 +55,7 @@ class RequestedTarget:
         return not (isinstance(self.target, FromOffsets) and None in self.target.rows)
 
 
-def target(
-    mode: str, value: str = "", *, past_end: str = PastEnd.KEEP, now: datetime | None = None
-) -> RequestedTarget:
+def target(mode: str, value: str = "", *, past_end: str = PastEnd.KEEP) -> RequestedTarget:
     """
     Return where offsets go: `target("to-offset", "20")`, `target("by-duration", "P1D")`.
 
@@ -76,7 +74,7 @@ def target(
         origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
         rows = from_offsets(saved.rows, source=f"{mode} {value}", origin=origin)
         return RequestedTarget(rows, mode, value)
-    found = parse_target(mode, value, now=now or datetime.now(UTC), past_end=past_end)
+    found = parse_target(mode, value, now=datetime.now(UTC), past_end=past_end)
     return RequestedTarget(found, mode, value, past_end)
 
 
@@ -105,7 +103,7 @@ def reset(
     )
     return PlannedChange(
         access=access,
-        plan=chosen.told(skip_unused_topics(plan) if choice.all_idle else plan),
+        plan=chosen.with_lacking(skip_unused_topics(plan) if choice.all_idle else plan),
         facts=chosen.facts,
         skipped=chosen.skipped,
         call=reset_call(choice.names, to, topics, new_topics=new_topics),

@@ -35,11 +35,11 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
     call = NotebookCall("70_undo", {"run": run, "even_if_moved": even_if_moved or ""})
     if _moves_live(done, facts):
         back = plan_move(facts, move_back(done, run))
-        told = tuple(stay_committed(done.steps))
+        notes = tuple(stay_committed(done.steps))
 
         def as_undo(plan: Plan) -> Plan:
             # A topic that was deleted and created again since has other records at these offsets.
-            return replace(plan, topic_ids=done.topic_ids, findings=(*plan.findings, *told))
+            return replace(plan, topic_ids=done.topic_ids, findings=(*plan.findings, *notes))
 
         plan = as_undo(back.plan)
         live = PlannedMove(plan, lambda later: as_undo(back.replan(later)))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Group
 from toolkit.model.names import EVERY_NAME
 from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed, uncheckable_reason
 from toolkit.report.unsubscribed_report import UnsubscribedReport
@@ -24,11 +23,7 @@ def unsubscribed(access: ClusterAccess, groups: Sequence[str] = ()) -> Unsubscri
     facts = read_snapshot(
         access.cluster,
         groups=(EVERY_NAME, *groups) if groups else (),
-        commit_times=_is_checked,
+        commit_times=lambda group: not uncheckable_reason(group),
         on_progress=access.on_progress,
     )
     return UnsubscribedReport(facts, find_unsubscribed(facts, groups=groups))
-
-
-def _is_checked(group: Group) -> bool:
-    return not uncheckable_reason(group)

@@ -25,6 +25,9 @@ class Rows:
     columns: Mapping[str, Kind]
     rows: Iterable[Row]
 
+    def as_dicts(self) -> Iterator[dict[str, Any]]:
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
 
 def largest_first(rows: Iterable[Row], place: int) -> list[Row]:
     """Return rows by a column of numbers, largest first and None last."""

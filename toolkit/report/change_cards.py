@@ -260,7 +260,7 @@ def show_notices(notices: Iterable[tuple[str, str]]) -> None:
 
 def show_newest_run(entries: Sequence[EntrySummary], now: datetime) -> None:
     table = run_rows(entries)
-    (row,) = (dict(zip(table.columns, cells, strict=True)) for cells in table.rows)
+    (row,) = table.as_dicts()
     began = f"{row['at']:%H:%M:%S} UTC, {format_duration(now - row['at'])} ago"
     lines = [f"Run {row['run']}, begun at {began}: {sentence(row['request'])}."]
     is_over = len(entries) > 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolkit.model import GroupType, Snapshot
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.rows import Rows
-from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
+from toolkit.planning.frames.snapshot_frames import group_list, offsets_frame
 from toolkit.planning.lag.lag import lag_by_group
 from toolkit.planning.lag.lag_rows import group_rows, partition_rows, with_changes
 from toolkit.report.cell_text import frame_text
@@ -160,11 +160,6 @@ class LagReport:
         return offsets_frame(self.facts)
 
     @property
-    def groups(self) -> pd.DataFrame:
-        """One row for each group; see `groups_frame`."""
-        return groups_frame(self.facts)
-
-    @property
     def by_group(self) -> pd.DataFrame:
         """One row for each group, largest lag first; see `lag_by_group`."""
         return lag_by_group(self.partitions)
@@ -176,6 +171,10 @@ class LagReport:
     @property
     def group_rows(self) -> Rows:
         return group_rows(self.facts)
+
+    @property
+    def state_rows(self) -> Rows:
+        return group_list(self.facts)
 
     def with_changes(self, before: LagReport | None, *, by_group: bool) -> Rows:
         """Return the rows with what changed since an earlier report, largest lag first."""

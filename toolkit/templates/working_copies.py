@@ -120,7 +120,6 @@ def copy_templates(directory: Path, *, update: bool = False) -> list[CopiedFile]
 
 
 def _templates() -> Iterator[tuple[Path, Path]]:
-    """Yield each file's path in a working directory, and where it is copied from."""
     yield from ((Path(name), source) for name, source in STARTERS.items())
     for folder in (NOTEBOOKS, RUNBOOKS):
         for source in sorted(folder.rglob("*")):
@@ -191,15 +190,14 @@ def write_filled_copy(notebook: str, values: Mapping[str, object], folder: Path)
     text = _filled((NOTEBOOKS / f"{notebook}.ipynb").read_text("utf-8"), values)
     for number in count(1):
         path = folder / f"{name_of_copy(notebook, values, number)}.ipynb"
-        if not path.exists() and not _looks_like_another(path):
+        looks_like_another = any(
+            path.name[:SEEN] == other.name[:SEEN] for other in folder.glob("*.ipynb")
+        )
+        if not path.exists() and not looks_like_another:
             write_whole(path, text)
         if path.exists() and path.read_text("utf-8") == text:
             return path
     raise AssertionError  # the numbers do not end
-
-
-def _looks_like_another(path: Path) -> bool:
-    return any(path.name[:SEEN] == other.name[:SEEN] for other in path.parent.glob("*.ipynb"))
 
 
 def name_of_copy(notebook: str, values: Mapping[str, object], copy: int = 1) -> str:

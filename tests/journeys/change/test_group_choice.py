@@ -27,7 +27,7 @@ def facts(*groups: Group, problem: Problem | None = None) -> Snapshot:
 
 def deletion(chosen: ChosenGroups, folder: Path) -> PlannedChange:
     """Return the deletion of the groups that were chosen."""
-    plan = chosen.told(plan_delete_groups(chosen.facts, groups=chosen.names))
+    plan = chosen.with_lacking(plan_delete_groups(chosen.facts, groups=chosen.names))
     access = ClusterAccess(Cluster("eu", "localhost:1"), folder)
     return PlannedChange(access=access, plan=plan, facts=chosen.facts, skipped=chosen.skipped)
 

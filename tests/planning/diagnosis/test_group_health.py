@@ -55,8 +55,7 @@ def look(
 
 def rows(first: Snapshot, second: Snapshot) -> list[dict[str, Any]]:
     """Return the rows of all groups."""
-    table = group_health(first, second, stuck_after_s=STUCK_AFTER_S)
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return [*group_health(first, second, stuck_after_s=STUCK_AFTER_S).as_dicts()]
 
 
 def word(first: Snapshot, second: Snapshot) -> tuple[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from toolkit.cli.change_command import approval_options
-from toolkit.cli.command_target import CommandPlan, CommandTarget
+from toolkit.cli.command_target import CommandPlan, CommandTarget, opened
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET
 from toolkit.errors import UsageError
 
@@ -31,7 +32,6 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     previous offsets, verifies every write, and records both in the audit log.
     """
     from toolkit.cli.change_flow import approval_parameters, change
-    from toolkit.cli.command_target import opened
     from toolkit.journeys.saved_change import change_of
     from toolkit.storage.plan_files import read_plan
     from toolkit.storage.state_folder import state_dir
@@ -42,10 +42,7 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     )
     if (plan_file is None) == (run_id is None):
         raise UsageError("which plan?", hint="name a plan file, or --run RUN")
-    if plan_file is not None:
-        plan = read_plan(plan_file)
-    else:
-        plan = read_undo_record(state_dir(fleet), run_id or "")
+    plan = read_plan(plan_file) if plan_file else read_undo_record(state_dir(fleet), run_id or "")
     with opened(command, command.cluster or plan.cluster) as access:
         saved = change_of(plan, access)
-    change(CommandPlan(saved), command, approval_parameters(given))
+    sys.exit(change(CommandPlan(saved), command, approval_parameters(given)))

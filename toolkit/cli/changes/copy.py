@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,7 +35,6 @@ OPTIONS = (
     ),
     click.option(
         "--topic-prefix",
-        "prefix",
         default="",
         metavar="TEXT",
         help="Prefix of topic names on the mirror, such as 'eu.'.",
@@ -43,14 +42,11 @@ OPTIONS = (
 )
 
 
-def make(
-    command: CommandTarget, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
-) -> PlannedChange:
+def make(command: CommandTarget, *, target: str, mirror: str | None, **how: Any) -> PlannedChange:
     from toolkit.journeys.copy import CopyRequest, copy
 
     # A request reads the other name as people write it.
-    source, target = ExactName(_source(command)), shown_name(target)
-    request = CopyRequest(source, target, topics, way["by"], way["prefix"])
+    request = CopyRequest(ExactName(_source(command)), shown_name(target), **how)
     with opened(command) as access:
         return copy(access, request, mirror=mirror)
 
@@ -79,3 +75,4 @@ RENAME_HELP = (
 planner = Planner("copy", HELP, make, OPTIONS)
 rename_planner = Planner("rename", RENAME_HELP, make_rename, (TO,))
 command = change_command(planner)
+rename_command = change_command(rename_planner)

@@ -25,14 +25,13 @@ OPTIONS = (
     ),
     click.option(
         "--unsubscribed-for",
-        "left_for",
+        default="",
         metavar="DURATION",
         help="With --unsubscribed: only topics seen unsubscribed for this long, such as 14d, by "
         "earlier runs with --unsubscribed.",
     ),
     click.option(
         "--seen-in-runs",
-        "in_runs",
         type=WholeNumber(min=0),
         default=0,
         metavar="N",
@@ -42,19 +41,10 @@ OPTIONS = (
 )
 
 
-def make(
-    command: CommandTarget,
-    *,
-    topics: tuple[str, ...],
-    all_topics: bool,
-    unsubscribed: bool,
-    **age: Any,
-) -> PlannedChange:
+def make(command: CommandTarget, **chosen: Any) -> PlannedChange:
     from toolkit.journeys.delete_offsets import OffsetChoice, delete_offsets
 
-    groups = required_groups(command)
-    seen = age["left_for"] or "", age["in_runs"]
-    which = OffsetChoice(topics, all_topics, unsubscribed, *seen)
+    groups, which = required_groups(command), OffsetChoice(**chosen)
     with opened(command) as access:
         return delete_offsets(access, groups, which)
 

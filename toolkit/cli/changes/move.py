@@ -15,23 +15,14 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
 
 
-def make(
-    command: CommandTarget, *, prefer: str, commit_missing: str, **given: Any
-) -> PlannedChange:
+def make(command: CommandTarget, **given: Any) -> PlannedChange:
     """Plan a move; of a group without members, an ordinary reset."""
     from toolkit.journeys.move import move
 
     group, to = only_group(command), target_of(given)
+    terms = {name: given[name] for name in ("topics", "new_topics", "prefer", "commit_missing")}
     with opened(command) as access:
-        change = move(
-            access,
-            group,
-            to=to,
-            topics=given["topics"],
-            new_topics=given["new_topics"],
-            prefer=prefer,
-            commit_missing=commit_missing,
-        )
+        change = move(access, group, to=to, **terms)
     if change.live is None:
         click.echo("group is empty; applying an ordinary reset", err=True)
     return change

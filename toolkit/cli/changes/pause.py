@@ -74,12 +74,6 @@ def make(
     return CommandPlan(change, carry_out=partial(_hold, detach=detach))
 
 
-def _hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
-    """Carry out a plan to pause, stay with it unless it is detached, and return the exit code."""
-    with _terminated_as_interrupted():
-        return _hold_until_interrupted(decision, command, detach=detach)
-
-
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
     """Take SIGTERM as Ctrl-C where the keeper would end with this command: a container's."""
@@ -93,7 +87,9 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _hold_until_interrupted(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
+@_terminated_as_interrupted()
+def _hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
+    """Carry out a plan to pause, stay with it unless it is detached, and return the exit code."""
     outcome = apply_decided(decision, command, attached=True)
     handles, planned = outcome.holds, decision.change
     try:

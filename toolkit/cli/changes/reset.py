@@ -29,7 +29,7 @@ def past_end_option(default: str | None) -> Option:
     )
 
 
-MODE_FLAGS = (
+TOOL_MODE_FLAGS = (  # those of `offsetbook consumer-groups` too
     click.option("--to-earliest", is_flag=True, help="Reset to the log start offset."),
     click.option(
         "--to-latest",
@@ -72,18 +72,22 @@ MODE_FLAGS = (
         help="Reset to the offsets in FILE: CSV (topic,partition,offset or "
         "group,topic,partition,offset), or JSON from 'offsetbook export'.",
     ),
+)
+MODE_FLAGS = (
+    *TOOL_MODE_FLAGS,
     click.option(
         "--from-group", metavar="NAME", help="Reset to the committed offsets of another group."
     ),
 )
+NEW_TOPICS = click.option(
+    "--new-topics",
+    is_flag=True,
+    help="Also commit offsets for topics the group has never committed.",
+)
 SCOPE = (
     topics_option(" Default: all committed partitions."),
     click.option("--all-topics", is_flag=True, help="All committed partitions (default)."),
-    click.option(
-        "--new-topics",
-        is_flag=True,
-        help="Also commit offsets for topics the group has never committed.",
-    ),
+    NEW_TOPICS,
     past_end_option("keep"),
 )
 MODES = (

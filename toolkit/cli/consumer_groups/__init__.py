@@ -9,13 +9,12 @@ there is in the help, and tested by name.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
 import click
 
 from toolkit.cli.consumer_groups.flags import OPTIONS, check_flags
+from toolkit.cli.options import with_options
 
 # The flag that names an action: where it is done, and by which function.
 ACTIONS = {
@@ -114,8 +113,5 @@ def _run(**given: Any) -> None:
     context.exit(run(given))
 
 
-_call: Callable[..., None] = _run
-for _option in reversed(OPTIONS):
-    _call = _option(_call)
-_call = click.version_option(version("offsetbook"), prog_name="offsetbook")(_call)
-command = click.command("consumer-groups", help=HELP)(_call)
+VERSION = click.version_option(package_name="offsetbook", prog_name="offsetbook")
+command = click.command("consumer-groups", help=HELP)(with_options(_run, (VERSION, *OPTIONS)))

@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.change_flow import (
-    BLOCKED,
-    PARTLY,
-    apply_decided,
-    approval_parameters,
-    approved,
-    may_ask,
-    print_blocked,
-    print_findings,
-    print_notices,
-    print_outcome,
-    print_unchanged,
-    write_plan,
-)
-from toolkit.cli.command_target import only_group, opened
+from toolkit.cli import change_flow
+from toolkit.cli.change_flow import approval_parameters
+from toolkit.cli.changes.reset import target_of
+from toolkit.cli.changes.resume import FORCE_RULE
+from toolkit.cli.command_target import CommandPlan, ToolForm, only_group, opened
 from toolkit.cli.consumer_groups.cluster_and_groups import chosen_by, cluster_of, command_target_of
-from toolkit.cli.consumer_groups.flags import TARGETS
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
-from toolkit.cli.output import after_a_change, echo_data, printable, write_frame
-from toolkit.errors import Blocked, UsageError
+from toolkit.cli.output import echo_data, printable
+from toolkit.errors import UsageError
 from toolkit.model import Commit, TopicPartition
 from toolkit.plan import ChangeStatus
 
 if TYPE_CHECKING:
-    from toolkit.cli.command_target import CommandTarget
-    from toolkit.journeys.change.approval_parameters import ApprovalParameters
-    from toolkit.journeys.change.change_outcome import ChangeOutcome
     from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.journeys.reset import RequestedTarget
     from toolkit.plan import Outcome, Plan, Position
@@ -52,23 +39,19 @@ def delete(given: dict[str, Any]) -> int:
 
     with opened(command_target_of(given), cluster_of(given)) as access:
         change = delete_groups(access, chosen_by(given))
-
-    def write(outcome: Outcome | None) -> None:
-        _write_deleted(change.plan, outcome, is_whole=change.is_whole)
-
+    write = partial(_write_deleted, change.plan, is_whole=change.is_whole)
     return _apply(change, write, given, asks=True)
 
 
 def delete_offsets(given: dict[str, Any]) -> int:
     from toolkit.journeys import delete_offsets as journey
-    from toolkit.journeys.change.group_choice import GroupChoice
 
     if len(set(given["groups"])) > 1:
         hint = "one call for each; 'offsetbook delete-offsets' takes several"
         raise UsageError("--delete-offsets takes one --group", hint=hint)
     with opened(command_target_of(given), cluster_of(given)) as access:
-        choice = GroupChoice(tuple(given["groups"]), exact=True)
-        change = journey.delete_offsets(access, choice, journey.OffsetChoice(given["topics"]))
+        which = journey.OffsetChoice(given["topics"])
+        change = journey.delete_offsets(access, chosen_by(given), which)
     return _apply_by_partition(change, ("Would be deleted", "Successful"), given)
 
 
@@ -85,15 +68,12 @@ def pause(given: dict[str, Any]) -> int:
 
 
 def resume(given: dict[str, Any]) -> int:
-    from toolkit.cli.changes.resume import FORCE_RULE
     from toolkit.journeys import resume as journey
 
     command = command_target_of(given)
     group = only_group(command)
     with opened(command, cluster_of(given)) as access:
         change = journey.resume(access, group, given["topics"])
-    force = (FORCE_RULE,) if given["force"] else ()
-    given = {**given, "overrides": (*given["overrides"], *force)}
     return _apply_by_partition(change, ("Would be resumed", "Resumed"), given)
 
 
@@ -106,9 +86,9 @@ def reset(given: dict[str, Any]) -> int:
             access, chosen_by(given), to=to, topics=topics, new_topics=given["new_topics"]
         )
     offsets = _NewOffsets(change.plan, journey.committed_in_scope(change, to, topics))
-    write = offsets.write_table
+    write: Write = offsets.write_table
     if given["export"]:
-        write = offsets.write_rows if _is_of_one_group(given) else offsets.write_group_rows
+        write = partial(offsets.write_csv, with_group=not _is_of_one_group(given))
     return _apply(change, write, given)
 
 
@@ -154,83 +134,27 @@ def _apply(
     change: PlannedChange, write: Write, given: dict[str, Any], *, asks: bool = False
 ) -> int:
     """Show a plan, and apply it if it is approved; `asks`: at a terminal, without --execute."""
-    from toolkit.journeys.change.decision import decide
-
-    command = command_target_of(given)
-    is_approved = bool(given["execute"] or given["approve"])
-    only_shows = given["dry_run"] or not (is_approved or asks)
-    decision = decide(change, _parameters(change, given, only_shows=only_shows))
-    print_notices(change.notices, command.fleet)
-    print_findings(change, command)
-    code = 0 if change.is_whole else PARTLY
-    is_blocked = bool(decision.blocked_by)
-    is_last = is_blocked or only_shows or not change.plan.steps
-    if _shows_plan(command, is_last=is_last, is_approved=is_approved, is_blocked=is_blocked):
-        _show(change, write, command, None)
-    if is_blocked:
-        print_blocked(decision)
-        return BLOCKED
-    if is_last:
-        if change.plan.steps and not given["dry_run"]:
-            click.echo(
-                "nothing was changed: add --execute to apply, or --dry-run to only look",
-                err=True,
-            )
-        else:
-            print_unchanged(decision)
-        return code
-    if not decision.parameters.approve and not may_ask(command):
-        hint = "add --execute --reason TEXT, or --dry-run to only look"
-        raise Blocked("not approved: nothing was changed", hint=hint)
-    outcome = apply_decided(approved(decision, command), command)
-    with after_a_change():
-        _show(change, write, command, outcome)
-    return print_outcome(outcome) or code
-
-
-def _parameters(
-    change: PlannedChange, given: dict[str, Any], *, only_shows: bool
-) -> ApprovalParameters:
-    """Return the approval: --execute approves what is shown, but does not say why."""
     parameters = approval_parameters(dict(given))
-    if given["execute"] and not parameters.approve:
-        parameters = replace(parameters, approve=change.fingerprint)
-    return replace(parameters, dry_run=only_shows)
-
-
-def _shows_plan(
-    command: CommandTarget, *, is_last: bool, is_approved: bool, is_blocked: bool
-) -> bool:
-    """Whether the plan is written to stdout, and not only what was done by it."""
-    if not is_approved:
-        return True
-    # For programs one frame: the outcome where there is one. The tool's table of what was to be
-    # done and is blocked would look like one of what was done.
-    return is_last and (command.output != "table" or not is_blocked)
-
-
-def _show(
-    change: PlannedChange, write: Write, command: CommandTarget, outcome: ChangeOutcome | None
-) -> None:
-    """Write the tool's table, or for programs one frame: the outcome where there is one."""
-    if command.output == "table":
-        write(outcome.outcome if outcome else None)
-    elif outcome and outcome.outcome:
-        write_frame(outcome.results, command.output)
-    else:
-        write_plan(change, command)
+    if given["execute"]:  # approves what is shown, but does not say why
+        approve = parameters.approve or change.fingerprint
+        parameters = replace(parameters, approve=approve)
+    is_only_shown = not (asks or parameters.approve or parameters.dry_run)
+    parameters = replace(parameters, dry_run=parameters.dry_run or is_only_shown)
+    planned = CommandPlan(
+        change,
+        overrides=(FORCE_RULE,) if given["force"] else (),
+        tool=ToolForm(write, is_only_shown),
+    )
+    return change_flow.change(planned, command_target_of(given), parameters)
 
 
 def _target(given: dict[str, Any]) -> RequestedTarget:
-    from toolkit.journeys.reset import target
-
-    (name,) = (name for name in TARGETS if given[name] is not None and given[name] is not False)
-    text = "" if given[name] is True else str(given[name])
-    past_end = given["past_end"] or ("latest" if name in BY_TIME else "keep")
-    to = target(name.replace("_", "-"), text, past_end=past_end)
-    if name == "from_file" and not to.names_groups and not _is_of_one_group(given):
+    is_by_time = any(given[name] is not None for name in BY_TIME)
+    past_end = given["past_end"] or ("latest" if is_by_time else "keep")
+    to = target_of({**given, "from_group": None, "past_end": past_end})
+    if not to.names_groups and not _is_of_one_group(given):
         raise UsageError(
-            f"offsets file {text} does not say which group each line is for",
+            f"offsets file {to.value} does not say which group each line is for",
             hint="write group,topic,partition,offset, or name one group",
         )
     return to
@@ -254,15 +178,7 @@ class _NewOffsets:
         click.echo()
         write_table(COLUMNS, [(group, *partition, offset) for (group, partition), offset in rows])
 
-    def write_rows(self, outcome: Outcome | None) -> None:
-        """Write the tool's CSV of one group."""
-        self._write_csv(outcome, with_group=False)
-
-    def write_group_rows(self, outcome: Outcome | None) -> None:
-        """Write the tool's CSV of several groups."""
-        self._write_csv(outcome, with_group=True)
-
-    def _write_csv(self, outcome: Outcome | None, *, with_group: bool) -> None:
+    def write_csv(self, outcome: Outcome | None, *, with_group: bool) -> None:
         from toolkit.storage.offsets_files import csv_text
 
         rows = self._offsets(outcome).items()

@@ -6,7 +6,7 @@ Names of groups are names here, never patterns: for the tool, `pay*` is a name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.cli.command_target import CommandTarget
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import BARE, cluster_at, find_cluster
-from toolkit.model import Cluster, Snapshot
+from toolkit.model import Cluster
 from toolkit.model.cluster import Origin
 from toolkit.model.names import ExactName
 
@@ -64,12 +64,6 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
 def named(groups: Iterable[str]) -> tuple[str, ...]:
     """Return names to read by, none of them a pattern."""
     return tuple(map(ExactName, groups))
-
-
-def exactly(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
-    """Return the names that no group has."""
-    known = {group.group_id for group in snapshot.groups}
-    return [name for name in dict.fromkeys(names) if name not in known]
 
 
 def chosen_by(given: dict[str, Any]) -> GroupChoice:

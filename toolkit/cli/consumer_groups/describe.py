@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,26 +13,23 @@ from toolkit.cli.command_target import opened
 from toolkit.cli.consumer_groups.cluster_and_groups import (
     cluster_of,
     command_target_of,
-    exactly,
     named,
 )
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
-from toolkit.cli.output import echo_error, printable, write_frame, write_problems
+from toolkit.cli.output import PARTLY, echo_error, printable, write_problems, write_rows
 from toolkit.errors import NotFound, ToolkitError, UsageError
-from toolkit.model import Cluster, Group, GroupType, Member, TopicPartition
+from toolkit.model import Cluster, Group, GroupType, Member, Snapshot, TopicPartition
 from toolkit.model.names import ExactName, typed_name
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pandas import DataFrame
-
     from toolkit.report.lag_report import LagReport
 
-TableRows = Callable[[Group], Iterator[Sequence[Cell]]]
-INSTANCE = "GROUP-INSTANCE-ID"
+Table = tuple[tuple[str, ...], list[Sequence[Cell]]]  # columns, and the rows of one group
 NOBODY: tuple[str | None, ...] = (None, None, None)
-PARTLY = 4
+MEMBER_COLUMNS = ("group", "member", "instance", "host", "client", "epoch", "assignment")
 PAUSED_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "HOLDER", "SINCE", "UNTIL", "HOW")
 
 
@@ -45,27 +43,36 @@ def run(given: dict[str, Any]) -> int:
     shows_lag = kind == "offsets" or (kind == "state" and given["output"] != "table")
     report = _read(cluster, given, offsets=shows_lag)
     snapshot = report.facts
-    missing = exactly(snapshot, given["groups"])
-    if missing and not snapshot.groups:
-        write_problems([snapshot])
-        raise snapshot.no_such_group(missing[0])
-    shares = _share_groups(snapshot.groups) if kind == "offsets" else []
+    errors = _missing(snapshot, given["groups"])
+    shares = [g.group_id for g in snapshot.groups if g.type is GroupType.SHARE]
+    shares = shares if kind == "offsets" else []
     if shares and len(shares) == len(snapshot.groups):
         raise _has_no_offsets(shares[0], given["fleet"])
     if given["output"] == "table":
         _write_tables(report, cluster, kind, verbose=given["verbose"])
     else:
-        write_frame(FRAMES[kind](report), given["output"])
+        write_rows(_rows(report, kind), given["output"])
     if not given["quiet"]:
         _tell(snapshot.groups)
         if kind == "offsets":
             _tell_without_rows(report)
     write_problems([snapshot])
-    for name in missing:
-        echo_error(snapshot.no_such_group(name))
-    for name in shares:
-        echo_error(_has_no_offsets(name, given["fleet"]))
-    return PARTLY if missing or shares or snapshot.read_errors else 0
+    errors += (_has_no_offsets(name, given["fleet"]) for name in shares)
+    for error in errors:
+        echo_error(error)
+    return PARTLY if errors or snapshot.read_errors else 0
+
+
+def _missing(snapshot: Snapshot, names: Sequence[str]) -> list[ToolkitError]:
+    """Return an error for each name that no group has; raises it where there is no group."""
+    known = {group.group_id for group in snapshot.groups}
+    errors: list[ToolkitError] = [
+        snapshot.no_such_group(name) for name in dict.fromkeys(names) if name not in known
+    ]
+    if errors and not snapshot.groups:
+        write_problems([snapshot])
+        raise errors[0]
+    return errors
 
 
 def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagReport:
@@ -75,20 +82,11 @@ def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagRepor
 
     with opened(command_target_of(given), cluster) as access:
         snapshot = lag(access, named(given["groups"]), offsets=offsets).facts
-    if given["groups"]:
-        requested = set(given["groups"])
-        groups = [group for group in snapshot.groups if group.group_id in requested]
-    else:
-        groups = [group for group in snapshot.groups if group.is_of_consumers]
+    groups = tuple(g for g in snapshot.groups if given["groups"] or g.is_of_consumers)
     group_ids = {group.group_id for group in groups}
     commits = tuple(commit for commit in snapshot.commits if commit.group_id in group_ids)
     problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in group_ids)
-    narrowed = replace(snapshot, groups=tuple(groups), commits=commits, problems=problems)
-    return LagReport(narrowed)
-
-
-def _share_groups(groups: Sequence[Group]) -> list[str]:
-    return [group.group_id for group in groups if group.type is GroupType.SHARE]
+    return LagReport(replace(snapshot, groups=groups, commits=commits, problems=problems))
 
 
 def _has_no_offsets(name: str, fleet: Path | None) -> NotFound:
@@ -104,14 +102,14 @@ def _has_no_offsets(name: str, fleet: Path | None) -> NotFound:
 
 def _write_tables(report: LagReport, cluster: Cluster, kind: str, *, verbose: bool) -> None:
     """Write a table for each group, with a blank line before it, as the tool does."""
+    table_of: Callable[[Group], Table]
     if kind == "offsets":
-        table = _offsets_table(report, verbose=verbose)
+        table_of = _offsets_tables(report, verbose=verbose)
     elif kind == "members":
-        table = _members_table(verbose=verbose)
+        table_of = partial(_members_table, verbose=verbose)
     else:
-        table = _states_table(cluster, verbose=verbose)
-    for group in report.facts.groups:
-        columns, rows = table.of(group)
+        table_of = partial(_state_table, addresses=_addresses(cluster), verbose=verbose)
+    for columns, rows in map(table_of, report.facts.groups):
         if rows or kind == "members":
             click.echo()
             write_table(columns, rows)
@@ -136,26 +134,7 @@ def _tell(groups: Sequence[Group]) -> None:
             click.echo(f"Consumer group '{name}' is rebalancing.", err=True)
 
 
-class _GroupTable(NamedTuple):
-    """Columns, and the rows of one group."""
-
-    columns: tuple[str, ...]
-    rows: TableRows
-
-    def of(self, group: Group) -> tuple[tuple[str, ...], list[Sequence[Cell]]]:
-        """Return columns and rows for one group, without instance ids if no member has one."""
-        found = list(self.rows(group))
-        if INSTANCE not in self.columns or any(member.instance_id for member in group.members):
-            return self.columns, found
-        place = self.columns.index(INSTANCE)
-        return _without(self.columns, place), [_without(row, place) for row in found]
-
-
-def _without(row: Sequence[Any], place: int) -> tuple[Any, ...]:
-    return (*row[:place], *row[place + 1 :])
-
-
-def _offsets_table(report: LagReport, *, verbose: bool) -> _GroupTable:
+def _offsets_tables(report: LagReport, *, verbose: bool) -> Callable[[Group], Table]:
     """Return one row for each partition that a group has committed or owns."""
     snapshot = report.facts
     rows: dict[str, list[Sequence[Cell]]] = {}
@@ -166,10 +145,10 @@ def _offsets_table(report: LagReport, *, verbose: bool) -> _GroupTable:
         for member in group.members
         for partition in member.assignment
     }
-    for row in report.partitions.to_dict("records"):
-        group, at = str(row["group"]), TopicPartition(str(row["topic"]), int(row["partition"]))
+    for row in report.partition_rows().as_dicts():
+        group, at = row["group"], TopicPartition(row["topic"], row["partition"])
         epoch = (epochs.get((group, *at)),) if verbose else ()
-        numbers = (_whole(row[name]) for name in ("committed", "log_end", "lag"))
+        numbers = (row[name] for name in ("committed", "log_end", "lag"))
         owner = owners.get((group, at), NOBODY)
         rows.setdefault(group, []).append((group, *at, *epoch, *numbers, *owner))
     epoch_column = ("LEADER-EPOCH",) if verbose else ()
@@ -177,27 +156,22 @@ def _offsets_table(report: LagReport, *, verbose: bool) -> _GroupTable:
         *("GROUP", "TOPIC", "PARTITION", *epoch_column, "CURRENT-OFFSET", "LOG-END-OFFSET"),
         *("LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"),
     )
-    return _GroupTable(columns, lambda group: iter(rows.get(group.group_id, ())))
+    return lambda group: (columns, rows.get(group.group_id, []))
 
 
-def _whole(value: Any) -> int | None:
-    import pandas as pd
-
-    return None if pd.isna(value) else int(value)
-
-
-def _members_table(*, verbose: bool) -> _GroupTable:
+def _members_table(group: Group, *, verbose: bool) -> Table:
     """Return one row for each member, with an instance id if any member has one."""
-
-    def rows(group: Group) -> Iterator[Sequence[Cell]]:
-        for m in sorted(group.members, key=lambda m: (m.client_id, m.member_id)):
-            row = (m.member_id, m.instance_id, m.host, m.client_id, len(m.assignment))
-            more = (m.epoch, _assignment(m), None, None) if verbose else ()
-            yield (group.group_id, *row, *more)
-
-    columns = ("GROUP", "CONSUMER-ID", INSTANCE, "HOST", "CLIENT-ID", "#PARTITIONS")
-    more = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT")
-    return _GroupTable((*columns, *(more if verbose else ())), rows)
+    has_instances = any(member.instance_id for member in group.members)
+    rows: list[Sequence[Cell]] = []
+    for m in sorted(group.members, key=lambda m: (m.client_id, m.member_id)):
+        instance = (m.instance_id,) if has_instances else ()
+        more = (m.epoch, _assignment(m), None, None) if verbose else ()
+        row = (m.member_id, *instance, m.host, m.client_id, len(m.assignment), *more)
+        rows.append((group.group_id, *row))
+    instance_column = ("GROUP-INSTANCE-ID",) if has_instances else ()
+    columns = ("GROUP", "CONSUMER-ID", *instance_column, "HOST", "CLIENT-ID", "#PARTITIONS")
+    more_columns = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT")
+    return (*columns, *(more_columns if verbose else ())), rows
 
 
 def _assignment(member: Member) -> str:
@@ -208,19 +182,15 @@ def _assignment(member: Member) -> str:
     return ";".join(f"{topic}:{','.join(map(str, found))}" for topic, found in by_topic.items())
 
 
-def _states_table(cluster: Cluster, *, verbose: bool) -> _GroupTable:
-    addresses = _addresses(cluster)
-
-    def rows(group: Group) -> Iterator[Sequence[Cell]]:
-        address = addresses.get(group.coordinator_id or 0)
-        at = f"{address}  ({group.coordinator_id})" if address else None
-        epochs = (group.epoch, None) if verbose else ()
-        members = len(group.members) if group.described else None
-        yield (group.group_id, at, group.assignor, group.state, *epochs, members)
-
-    epochs = ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH") if verbose else ()
-    columns = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *epochs, "#MEMBERS")
-    return _GroupTable(columns, rows)
+def _state_table(group: Group, *, addresses: Mapping[int, str], verbose: bool) -> Table:
+    address = addresses.get(group.coordinator_id or 0)
+    at = f"{address}  ({group.coordinator_id})" if address else None
+    epochs = (group.epoch, None) if verbose else ()
+    members = len(group.members) if group.described else None
+    row = (group.group_id, at, group.assignor, group.state, *epochs, members)
+    columns = ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH") if verbose else ()
+    first = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE")
+    return (*first, *columns, "#MEMBERS"), [row]
 
 
 def _addresses(cluster: Cluster) -> dict[int, str]:
@@ -234,23 +204,17 @@ def _addresses(cluster: Cluster) -> dict[int, str]:
         return {}
 
 
-def _members_frame(report: LagReport) -> DataFrame:
-    from pandas import DataFrame
-
+def _rows(report: LagReport, kind: str) -> Rows:
+    if kind == "offsets":
+        return report.partition_rows()
+    if kind == "state":
+        return report.state_rows
     rows = [
         (g.group_id, m.member_id, m.instance_id, m.host, m.client_id, m.epoch, _assignment(m))
         for g in report.facts.groups
         for m in g.members
     ]
-    columns = ["group", "member", "instance", "host", "client", "epoch", "assignment"]
-    return DataFrame(rows, columns=columns, dtype="object").astype({"epoch": "Int64"})
-
-
-FRAMES: dict[str, Callable[[LagReport], DataFrame]] = {
-    "offsets": lambda report: report.partitions,
-    "members": _members_frame,
-    "state": lambda report: report.groups,
-}
+    return Rows(dict.fromkeys(MEMBER_COLUMNS, "text"), rows)
 
 
 def paused_partitions(given: dict[str, Any]) -> int:
@@ -260,28 +224,21 @@ def paused_partitions(given: dict[str, Any]) -> int:
     cluster, names = cluster_of(given), given["groups"]
     with opened(command_target_of(given), cluster) as access:
         report = paused(access, named(names))
-    facts, frame = report.facts, report.rows
-    missing = exactly(facts, names)
-    if missing and not facts.groups:
-        write_problems([facts])
-        raise facts.no_such_group(missing[0])
-    frame = frame[frame["group"].isin(names)] if names else frame
+    facts, found = report.facts, report.plain_rows
+    errors = _missing(facts, names)
     if given["output"] == "table":
         click.echo()
-        write_table(PAUSED_COLUMNS, [_paused_row(row) for row in frame.to_dict("records")])
+        write_table(PAUSED_COLUMNS, map(_paused_row, found.as_dicts()))
     else:
-        write_frame(frame, given["output"])
+        write_rows(found, given["output"])
     write_problems([facts])
-    for name in missing:
-        echo_error(facts.no_such_group(name))
-    return PARTLY if missing or facts.problems else 0
+    for error in errors:
+        echo_error(error)
+    return PARTLY if errors or facts.problems else 0
 
 
-def _paused_row(row: dict[Any, Any]) -> Sequence[Cell]:
-    # What is not known is not equal to itself.
-    instants = [
-        row[name] if row[name] == row[name] else None for name in ("paused_since", "paused_until")
-    ]
+def _paused_row(row: dict[str, Any]) -> Sequence[Cell]:
+    instants = (row["paused_since"], row["paused_until"])
     times = [at and f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in instants]
     holder = f"{row['paused_by']}@{row['host'].removeprefix('/')}"
-    return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["hold_status"])
+    return (row["group"], row["topic"], row["partition"], holder, *times, row["hold_status"])

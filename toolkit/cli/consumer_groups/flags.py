@@ -7,11 +7,20 @@ from pathlib import Path
 
 import click
 
-from toolkit.cli.change_command import APPROVAL, TARGET_OPTIONS
+from toolkit.cli.change_command import APPROVAL
 from toolkit.cli.changes.pause import HOLD_FOR, PREFER
-from toolkit.cli.changes.reset import MODE_FLAGS, MODES, SCOPE, past_end_option
+from toolkit.cli.changes.reset import MODES, NEW_TOPICS, TOOL_MODE_FLAGS, past_end_option
 from toolkit.cli.changes.resume import FORCE
-from toolkit.cli.options import Option, WholeNumber, group_names_option, topics_option
+from toolkit.cli.options import (
+    CLUSTER,
+    FLEET,
+    OUTPUT,
+    QUIET,
+    Option,
+    WholeNumber,
+    group_names_option,
+    topics_option,
+)
 from toolkit.errors import UsageError
 
 
@@ -83,87 +92,59 @@ EXECUTION = (
     _flag("execute", "Apply the change. Needs --reason or $OFFSETBOOK_REASON."),
     _flag("export", "Print the new offsets as CSV, for use with --from-file."),
 )
-# Of the other commands' options: `--from-group` the tool does not have, and these mean less here.
-WITHOUT = {"--from-group", "--group", "--topic", "--all-topics", "--past-end"}
-GROUP = group_names_option("One; repeatable.")
-TOPICS = (
-    topics_option(),
-    _flag("all-topics", "All committed topics of the group."),
-)
-
-
-def _names(option: Option) -> set[str]:
-    """Return how an option is written, by giving it to a function that does nothing."""
-
-    def nothing() -> None:
-        """Take an option."""
-
-    option(nothing)
-    return {name for param in nothing.__click_params__ for name in param.opts}  # type: ignore[attr-defined] # click's own list
-
-
 OPTIONS: tuple[Option, ...] = (
     *CONNECTION,
     *ACTION_FLAGS,
-    GROUP,
+    group_names_option("One; repeatable."),
     *LOOKING,
-    *TOPICS,
-    *(option for option in (*MODE_FLAGS, *SCOPE) if not _names(option) & WITHOUT),
+    topics_option(),
+    _flag("all-topics", "All committed topics of the group."),
+    *TOOL_MODE_FLAGS,
+    NEW_TOPICS,
     past_end_option(None),
     HOLD_FOR,
     PREFER,
     FORCE,
     *EXECUTION,
-    *(option for option in (*APPROVAL, *TARGET_OPTIONS) if not _names(option) & WITHOUT),
+    *APPROVAL,
+    *(FLEET, CLUSTER, OUTPUT, QUIET),
 )
 
 TARGETS = frozenset(mode.replace("-", "_") for mode in MODES) - {"from_group"}
 ANYWHERE = frozenset(
     {"bootstrap_server", "command_config", "timeout", "fleet", "cluster", "output", "quiet"}
 )
+GROUPS = frozenset({"groups", "all_groups"})
 CHANGE = frozenset({"dry_run", "execute", "approve", "reason", "overrides"})
 FITTING: dict[str, frozenset[str]] = {
     "list": frozenset({"state", "type_"}),
-    "describe": frozenset({"groups", "all_groups", "offsets", "members", "state", "verbose"}),
+    "describe": GROUPS | {"offsets", "members", "state", "verbose"},
     "reset-offsets": TARGETS
     | CHANGE
-    | {"groups", "all_groups", "topics", "all_topics", "new_topics", "past_end", "export"},
+    | GROUPS
+    | {"topics", "all_topics", "new_topics", "past_end", "export"},
     "delete-offsets": CHANGE | {"groups", "topics"},
-    "delete": CHANGE | {"groups", "all_groups"},
+    "delete": CHANGE | GROUPS,
     "pause": CHANGE | {"groups", "topics", "pause_for", "prefer"},
     "resume": CHANGE | {"groups", "topics", "force"},
-    "paused-partitions": frozenset({"groups", "all_groups"}),
+    "paused-partitions": GROUPS,
     "validate-regex": frozenset(),
 }
-# For each action: of these sets one flag at most, of those one at least.
-AT_MOST = {
-    "describe": ({"groups", "all_groups"}, {"offsets", "members", "state"}),
-    "reset-offsets": (
-        {"groups", "all_groups"},
-        {"topics", "all_topics"},
-        TARGETS,
-        {"dry_run", "execute"},
-        {"dry_run", "approve"},
-        {"export", "output"},
-    ),
-    "delete-offsets": ({"dry_run", "execute"}, {"dry_run", "approve"}),
-    "delete": ({"groups", "all_groups"}, {"dry_run", "execute"}, {"dry_run", "approve"}),
-    "pause": ({"dry_run", "execute"}, {"dry_run", "approve"}),
-    "resume": ({"dry_run", "execute"}, {"dry_run", "approve"}),
-    "paused-partitions": ({"groups", "all_groups"},),
-}
+# Of each of these sets an action takes one flag at most.
+AT_MOST = (
+    GROUPS,
+    {"offsets", "members", "state"},
+    {"topics", "all_topics"},
+    TARGETS,
+    {"dry_run", "execute"},
+    {"dry_run", "approve"},
+    {"export", "output"},
+)
+# For each action: of these sets one flag at least, and one for groups where it takes any.
 AT_LEAST = {
-    "describe": ({"groups", "all_groups"},),
-    "reset-offsets": (
-        {"groups", "all_groups"},
-        TARGETS,
-        {"topics", "all_topics", "from_file"},
-    ),
-    "delete-offsets": ({"groups"}, {"topics"}),
-    "delete": ({"groups", "all_groups"},),
-    "pause": ({"groups"}, {"topics"}),
-    "resume": ({"groups"},),
-    "paused-partitions": ({"groups", "all_groups"},),
+    "reset-offsets": (TARGETS, {"topics", "all_topics", "from_file"}),
+    "delete-offsets": ({"topics"},),
+    "pause": ({"topics"},),
 }
 WRITTEN = {"groups": "group", "topics": "topic", "overrides": "override", "pause_for": "for"}
 
@@ -178,11 +159,11 @@ def check_flags(given: Collection[str]) -> str:
     fitting = FITTING[action] | ANYWHERE | {action.replace("-", "_")}
     if lost := set(given) - fitting:
         raise UsageError(f"{_spoken(lost)} cannot be used with --{action}", hint="remove it")
-    for flags in AT_MOST.get(action, ()):
+    for flags in AT_MOST:
         if len(both := flags & set(given)) > 1:
             raise UsageError(f"{_spoken(both)} exclude each other", hint="give one of them")
-    for flags in AT_LEAST.get(action, ()):
-        if not flags & set(given):
+    for flags in (GROUPS & fitting, *AT_LEAST.get(action, ())):
+        if flags and not flags & set(given):
             raise UsageError(f"--{action} needs one of {_spoken(flags)}", hint="add it")
     return action
 

@@ -8,11 +8,11 @@ import click
 
 from toolkit.cli.consumer_groups.cluster_and_groups import cluster_of
 from toolkit.cli.consumer_groups.tool_tables import write_table
-from toolkit.cli.output import printable
+from toolkit.cli.output import PARTLY, printable, write_rows
 from toolkit.errors import UsageError
-from toolkit.model import Group, GroupState, GroupType, Problem
+from toolkit.model import Group, GroupState, GroupType
+from toolkit.model.rows import Rows
 
-PARTLY = 4
 # Those of the tool, which are listed without --type, and those that it refuses.
 TYPES = {"Classic": {GroupType.CLASSIC, GroupType.SIMPLE}, "Consumer": {GroupType.CONSUMER}}
 MORE_TYPES = {"Share": {GroupType.SHARE}, "Streams": {GroupType.STREAMS}}
@@ -38,7 +38,7 @@ def run(given: dict[str, Any]) -> int:
     ]
     _write(groups, given)
     for problem in problems:
-        click.echo(_unlisted(problem), err=True)
+        click.echo(f"could not list {problem.what}: {printable(problem.why)}", err=True)
     if problems:
         return PARTLY if listed else 1
     return 0
@@ -63,25 +63,17 @@ def _chosen(name: str, text: str | None, known: list[str]) -> set[str]:
 
 
 def _write(groups: list[Group], given: dict[str, Any]) -> None:
+    if given["output"] != "table":
+        rows = [(group.group_id, str(group.type), str(group.state)) for group in groups]
+        write_rows(Rows(dict.fromkeys(("group", "type", "state"), "text"), rows), given["output"])
+        return
     columns: dict[str, list[str]] = {"GROUP": [group.group_id for group in groups]}
-    machine = given["output"] != "table"
-    if machine or given["type_"] is not None:
-        columns["TYPE"] = [group.type if machine else type_of(group) for group in groups]
-    if machine or given["state"] is not None:
+    if given["type_"] is not None:
+        columns["TYPE"] = [type_of(group) for group in groups]
+    if given["state"] is not None:
         columns["STATE"] = [group.state for group in groups]
-    if machine:
-        from pandas import DataFrame
-
-        from toolkit.cli.output import write_frame
-
-        lower = {name.lower(): list(map(str, values)) for name, values in columns.items()}
-        write_frame(DataFrame(lower, dtype="object"), given["output"])
-    elif len(columns) == 1:
+    if len(columns) == 1:
         for group in groups:
             click.echo(printable(group.group_id))
     else:
         write_table(tuple(columns), zip(*columns.values(), strict=True))
-
-
-def _unlisted(problem: Problem) -> str:
-    return f"could not list {problem.what}: {printable(problem.why)}"

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.options import FLEET, OUTPUT, cluster_option, group_names_option
+from toolkit.cli.output import PARTLY, echo_error, write_rows
 from toolkit.errors import NotFound, StateFileError
+from toolkit.model.groups import names_meant
+from toolkit.model.names import did_you_mean, shown_name
 
 if TYPE_CHECKING:
     from toolkit.report.audit_report import AuditReport
 
-PARTLY = 4
 STATE = click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
@@ -43,12 +45,14 @@ def command() -> None:
 @group_names_option("Only runs that changed this group; names and shell patterns; repeatable.")
 @click.option("--changes", is_flag=True, help="One row per change instead of one per run.")
 @OUTPUT
-def list_runs(*, changes: bool, output: str, **given: Any) -> None:
+def list_runs(
+    *, fleet: Path | None, state: Path | None, changes: bool, output: str, **given: Any
+) -> None:
     """List runs, newest first: user, reason, result, and the run id for 'offsetbook undo'."""
-    from toolkit.cli.output import echo_error, write_rows
     from toolkit.journeys.audit import audit
 
-    report = audit(_state(given), cluster=given["cluster"] or "", groups=given["groups"])
+    cluster, groups = given["cluster"] or "", given["groups"]
+    report = audit(state, cluster=cluster, groups=groups, fleet_file=fleet)
     errors: list[NotFound] = []
     if not report.exists:
         click.echo(report.summary, err=True)
@@ -58,7 +62,7 @@ def list_runs(*, changes: bool, output: str, **given: Any) -> None:
             hint="'offsetbook audit verify' tells how many entries are missing",
         )
     else:
-        report = _of_cluster(report, given["fleet"])
+        report = _of_cluster(report, fleet)
         errors = _missing_groups(report)
     rows, first = (report.change_rows, FIRST_OF_CHANGES) if changes else (report.run_rows, FIRST)
     write_rows(rows, output, important=first)
@@ -93,9 +97,6 @@ def _of_cluster(report: AuditReport, fleet_file: Path | None) -> AuditReport:
 
 def _missing_groups(report: AuditReport) -> list[NotFound]:
     """Return an error for each group that no run changed; raises it where there is no other."""
-    from toolkit.model.groups import names_meant
-    from toolkit.model.names import did_you_mean, shown_name
-
     known = report.all_groups if report.groups else frozenset[str]()
     errors = [
         NotFound(f"group {shown_name(name)}: no run changed it{did_you_mean(name, known)}")
@@ -110,7 +111,7 @@ def _missing_groups(report: AuditReport) -> list[NotFound]:
 @command.command("verify")
 @FLEET
 @STATE
-def verify_log(**given: Any) -> None:
+def verify_log(fleet: Path | None, state: Path | None) -> None:
     """
     Check the log for changed, removed, reordered or duplicated lines.
 
@@ -119,7 +120,7 @@ def verify_log(**given: Any) -> None:
     """
     from toolkit.journeys.audit import audit
 
-    report = audit(_state(given))
+    report = audit(state, fleet_file=fleet)
     if not report.exists:  # that a missing log is intact proves nothing
         raise NotFound(
             f"no audit log in {report.state}",
@@ -132,9 +133,3 @@ def verify_log(**given: Any) -> None:
     if report.is_intact:
         click.echo(f"intact: {report.entry_count} entries in {report.state}")
     sys.exit(0 if report.is_intact else 1)
-
-
-def _state(given: dict[str, Any]) -> Path:
-    from toolkit.storage.state_folder import state_dir
-
-    return given["state"] or state_dir(given["fleet"])

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT
+from toolkit.cli.output import PARTLY, write_rows
+from toolkit.errors import ToolkitError
+from toolkit.model.rows import Kind, Rows
 
 if TYPE_CHECKING:
     from toolkit.model import Cluster
-    from toolkit.model.rows import Kind
 
 COLUMNS: dict[str, Kind] = {
     **dict.fromkeys(("cluster", "address", "cluster_id"), "text"),
@@ -27,9 +29,7 @@ COLUMNS: dict[str, Kind] = {
 @OUTPUT
 def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> None:
     """List the clusters in the fleet file and check that they are reachable."""
-    from toolkit.cli.output import write_rows
     from toolkit.journeys.cluster_access import find_clusters
-    from toolkit.model.rows import Rows
     from toolkit.model.side_by_side import side_by_side
 
     chosen = find_clusters(clusters, fleet)
@@ -37,11 +37,10 @@ def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> No
     table = Rows(COLUMNS, [tuple(row[name] for name in COLUMNS) for row in rows])
     write_rows(table, output, important=("cluster", "problem", "address", "brokers", "groups"))
     failed = sum(1 for row in rows if row["problem"])
-    sys.exit(0 if not failed else 1 if failed == len(rows) else 4)
+    sys.exit(0 if not failed else 1 if failed == len(rows) else PARTLY)
 
 
 def _knock(cluster: Cluster) -> dict[str, Any]:
-    from toolkit.errors import ToolkitError
     from toolkit.kafka_io.client.connection import Connection
     from toolkit.kafka_io.groups.listing import list_groups
 

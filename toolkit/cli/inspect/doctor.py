@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT
-from toolkit.cli.output import write_frame
+from toolkit.cli.output import write_rows
 from toolkit.model.plurals import counted
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     from toolkit.journeys.doctor import CheckReport
@@ -41,7 +43,9 @@ def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> No
 
 def write_checks(report: CheckReport, output: str) -> None:
     """Write every row, as a check that is not shown would seem to be fine; count what is not."""
-    write_frame(report.frame, output, important=FIRST, is_whole=True)
+    columns = ("subject", "check", "status", "finding", "hint")
+    table = Rows(dict.fromkeys(columns, "text"), [astuple(row) for row in report.rows])
+    write_rows(table, output, important=FIRST, is_whole=True)
     found = Counter(row.status.value for row in report.rows)
     words = [counted(found["error"], "error"), counted(found["warn"], "warning")]
     click.echo(f"{', '.join(words)}, {found['unknown']} unknown", err=True)

@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from toolkit.cli.command_target import CommandTarget
+from toolkit.cli.command_target import CommandTarget, opened, required_groups
 from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
 from toolkit.cli.output import (
     FORCE,
+    OUTPUT_PATH,
+    PARTLY,
     check_output_file,
     name_of,
-    output_path,
     write_output_file,
+    write_problems,
 )
-
-PARTLY = 4
 
 
 @click.command("export")
@@ -36,11 +36,9 @@ PARTLY = 4
 )
 @FORCE
 @QUIET
-@click.argument("out", type=output_path())
+@click.argument("out", type=OUTPUT_PATH)
 def command(*, form: str | None, out: Path, force: bool, **given: Any) -> None:
     """Export the committed offsets of groups in any state to the file OUT; - is stdout."""
-    from toolkit.cli.command_target import opened, required_groups
-    from toolkit.cli.output import write_problems
     from toolkit.journeys.restore import export
     from toolkit.storage.offsets_files import csv_text, json_text
 

@@ -11,6 +11,8 @@ import click
 
 from toolkit.cli.inspect.doctor import write_checks
 from toolkit.cli.options import FLEET, OUTPUT
+from toolkit.cli.output import write_rows
+from toolkit.model.rows import Rows
 
 COLUMNS = [
     *("cluster", "bootstrap_servers", "security_protocol", "sasl_mechanism"),
@@ -63,14 +65,11 @@ def add(name: str, *, no_check: bool, fleet: Path | None, **described: Any) -> N
     (${env:NAME} or ${file:PATH}). The rest of the fleet file stays as it is. Without a fleet file,
     ./fleet.yaml is created.
     """
-    from toolkit.journeys.add_cluster import NewCluster, add_cluster, check_new_cluster, not_added
+    from toolkit.journeys.add_cluster import NewCluster, add_cluster, check_new_cluster
 
     new = NewCluster(name, **described)
     if not no_check:
-        report = check_new_cluster(new, fleet)
-        if error := not_added(new, report):
-            raise error
-        write_checks(report, "table")
+        write_checks(check_new_cluster(new, fleet), "table")
     path = add_cluster(new, fleet)
     click.echo(f"cluster {name} added to {path}", err=True)
 
@@ -80,8 +79,6 @@ def add(name: str, *, no_check: bool, fleet: Path | None, **described: Any) -> N
 @OUTPUT
 def list_clusters(*, fleet: Path | None, output: str) -> None:
     """List the clusters in the fleet file, without connecting to them."""
-    from toolkit.cli.output import write_rows
-    from toolkit.model.rows import Rows
     from toolkit.storage.fleet_file import find_fleet_file, load_fleet, properties_files
 
     path = find_fleet_file(fleet)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.options import OUTPUT, WholeNumber
-from toolkit.cli.output import write_frame
+from toolkit.cli.output import write_rows
 from toolkit.errors import NotFound
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     from toolkit.spark.history import History
@@ -31,10 +32,8 @@ def command() -> None:
 @OUTPUT
 def runs(root: str, output: str) -> None:
     """List the runs, oldest first."""
-    import pandas as pd
-
     rows = [(run.run_id, run.taken_at) for run in _history(root).runs()]
-    write_frame(pd.DataFrame(rows, columns=["run", "taken_at"]), output)
+    write_rows(Rows({"run": "text", "taken_at": "time"}, rows), output)
 
 
 @command.command("compact")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT, QUIET, groups_option
-from toolkit.cli.output import echo_error, printable, write_frame
+from toolkit.cli.output import PARTLY, echo_error, printable, write_frame, write_rows
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound
 from toolkit.model.groups import names_meant
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,7 @@ ALL = "activity", "groups", "leftovers", "partitions"
 )
 @click.option(
     "--history",
+    default="",
     metavar="URL",
     help="Directory or URL for stored results; later runs read only new records.",
 )
@@ -54,7 +56,9 @@ ALL = "activity", "groups", "leftovers", "partitions"
     is_flag=True,
     help=("Read everything, even where an incremental read would be enough."),
 )
-@click.option("--master", help="Spark master URL. Default: local Spark in this process.")
+@click.option(
+    "--master", default="", help="Spark master URL. Default: local Spark in this process."
+)
 @click.option("--help-columns", is_flag=True, help="Show column descriptions and exit.")
 @OUTPUT
 @QUIET
@@ -64,13 +68,11 @@ def command(  # noqa: PLR0913 - one a flag
     clusters: tuple[str, ...],
     groups: tuple[str, ...],
     show: str,
-    window: str,
-    history: str | None,
-    full: bool,
-    master: str | None,
+    master: str,
     help_columns: bool,
     output: str,
     quiet: bool,
+    **how: Any,
 ) -> None:
     """
     Show lag, status and trend of every group on every cluster, largest lag first.
@@ -83,18 +85,11 @@ def command(  # noqa: PLR0913 - one a flag
     from toolkit.journeys.fleet import fleet as read_fleet
     from toolkit.spark.fleet_options import FleetOptions
 
-    options = FleetOptions.parse(window=window, history=history or "", full=full)
-    line = ProgressLine("fleet", visible=not quiet and sys.stderr.isatty())
-    try:
+    options = FleetOptions.parse(**how)
+    with ProgressLine("fleet", visible=not quiet and sys.stderr.isatty()) as line:
         frames = read_fleet(
-            clusters,
-            fleet_file=fleet,
-            options=options,
-            spark_master=master or "",
-            on_step=line.show,
+            clusters, fleet_file=fleet, options=options, spark_master=master, on_step=line.show
         ).frames
-    finally:
-        line.clear()
     frame, missing = _chosen(getattr(frames, show), frames.groups, groups)
     unread = frames.problems.to_dict("records")
     errors = [_not_found(name, is_known=not unread) for name in missing]
@@ -106,7 +101,7 @@ def command(  # noqa: PLR0913 - one a flag
         click.echo(f"cluster {problem['cluster']}: {printable(problem['problem'])}", err=True)
     for error in errors:
         echo_error(error)
-    sys.exit(4 if unread or errors else 0)
+    sys.exit(PARTLY if unread or errors else 0)
 
 
 def _chosen(
@@ -131,10 +126,8 @@ def _not_found(name: str, *, is_known: bool) -> NotFound:
 
 
 def _show_columns(show: str, output: str) -> None:
-    import pandas as pd
-
     from toolkit.spark.columns import MEANING
     from toolkit.spark.schemas import RESULTS
 
     rows = [(field.name, str(field.type), MEANING[field.name]) for field in RESULTS[show]]
-    write_frame(pd.DataFrame(rows, columns=["column", "type", "meaning"]), output)
+    write_rows(Rows(dict.fromkeys(("column", "type", "meaning"), "text"), rows), output)

@@ -73,7 +73,6 @@ class LagCommand:
     def read(
         self, scope: CommandScope, tell: Callable[[ToolkitError], None] = echo_error
     ) -> FleetReading[LagReport]:
-        """Read the lag of the chosen clusters; `tell` gets the errors."""
         from toolkit.journeys.lag import lag
 
         return read_clusters(

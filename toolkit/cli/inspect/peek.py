@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,12 +17,10 @@ from toolkit.cli.options import (
     WholeNumber,
     topics_option,
 )
-from toolkit.cli.output import printable, write_frame
-
-if TYPE_CHECKING:
-    import pandas as pd
+from toolkit.cli.output import PARTLY, printable, write_frame
 
 CHARACTERS_IN_A_TABLE = 200
+FOR_PROGRAMS = ["cluster", "group", "key_form", "key_bytes", "value_bytes"]
 # What gets room first on a narrow terminal.
 FIRST = ("topic", "partition", "offset", "place", "value", "key", "at")
 
@@ -55,11 +52,10 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     cluster: str | None,
     group: str,
     topics: tuple[str, ...],
-    before: int,
-    after: int,
     save: Path | None,
     output: str,
     quiet: bool,
+    **around: int,
 ) -> None:
     """
     Show the records before and after a group's committed offsets.
@@ -74,22 +70,17 @@ def command(  # noqa: PLR0913 - click hands every option over by name
 
     if save:
         check_new(save)
-    access = ClusterAccess.named(cluster or "", fleet)
-    found = peek(access, group, topics, before=before, after=after)
+    found = peek(ClusterAccess.named(cluster or "", fleet), group, topics, **around)
     if found.chosen.left_out and not quiet:
         more = f"{found.chosen.left_out} more partitions have lag; select them with --topic"
         click.echo(more, err=True)
     is_table = output == "table"
     frame = found.frame(most_characters=CHARACTERS_IN_A_TABLE) if is_table else found.frame()
-    write_frame(_for_people(frame) if is_table else frame, output, important=FIRST)
+    frame = frame.drop(columns=FOR_PROGRAMS) if is_table else frame
+    write_frame(frame, output, important=FIRST)
     for problem in found.around.problems:
         where = f"topic {printable(problem.topic)}, partition {problem.partition}"
         click.echo(f"could not read {problem.what} of {where}: {printable(problem.why)}", err=True)
     if save:
         click.echo(found.save(save), err=True)
-    sys.exit(4 if found.around.problems else 0)
-
-
-def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
-    """Drop columns for programs; a table has one line per record."""
-    return frame.drop(columns=["cluster", "group", "key_form", "key_bytes", "value_bytes"])
+    sys.exit(PARTLY if found.around.problems else 0)

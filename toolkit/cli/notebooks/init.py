@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.output import printable
+from toolkit.model.plurals import counted
 
 if TYPE_CHECKING:
     from toolkit.templates.working_copies import CopiedFile
@@ -44,7 +45,7 @@ def show_copied(directory: Path, files: list[CopiedFile], *, update: bool) -> No
         # A new directory is one line; what differs is named.
         names = "" if status in {CopyStatus.CREATED, CopyStatus.UNCHANGED} else ", ".join(paths)
         if paths:
-            counted = f"{len(paths)} file{'s' if len(paths) > 1 else ''}"
-            click.echo(f"{directory}: {counted} {status}{': ' if names else ''}{names}", err=True)
+            count = counted(len(paths), "file")
+            click.echo(f"{directory}: {count} {status}{': ' if names else ''}{names}", err=True)
     if not update and any(file.status is CopyStatus.OUTDATED for file in files):
         click.echo("use --update to see the differences and replace these", err=True)

@@ -9,9 +9,9 @@ import click
 from toolkit.cli.options import OUTPUT_FLAGS
 from toolkit.cli.output import (
     FORCE,
+    OUTPUT_PATH,
     STDOUT,
     check_output_file,
-    output_path,
     write_output_file,
 )
 from toolkit.errors import UsageError
@@ -21,7 +21,7 @@ from toolkit.errors import UsageError
 @click.argument("notebook", type=click.Path(path_type=Path))
 @click.option(
     *OUTPUT_FLAGS,
-    type=output_path(),
+    type=OUTPUT_PATH,
     help="Output file; - is stdout. Default: the notebook's name with .html.",
 )
 @FORCE

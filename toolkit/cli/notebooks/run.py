@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -73,7 +73,7 @@ def command(
     *,
     help_parameters: bool,
     parameters_file: Path | None,
-    **given: object,
+    **given: Any,
 ) -> None:
     """
     Run a runbook or a notebook headless and write an HTML report.
@@ -90,13 +90,11 @@ def command(
     from toolkit.runner.parameters import read_texts
 
     mark_child_processes()
-    request = RunRequest(**given)  # type: ignore[arg-type] # click hands every option over by name
     if parameters_file:
-        named = {name for name, _ in request.parameters}
-        from_file = [
-            (name, text) for name, text in read_texts(parameters_file) if name not in named
-        ]
-        request = RunRequest(**{**given, "parameters": (*from_file, *request.parameters)})  # type: ignore[arg-type] # as above
+        named = {name for name, _ in given["parameters"]}
+        from_file = (pair for pair in read_texts(parameters_file) if pair[0] not in named)
+        given["parameters"] = (*from_file, *given["parameters"])
+    request = RunRequest(**given)
     page = find_runbook(request.name)
     if page:
         from toolkit.cli.notebooks.run_runbook import run_runbook, show_parameters
@@ -127,13 +125,12 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
     if request.clusters or request.dry_run:
         raise UsageError(
             "--cluster and --dry-run apply to runbooks only",
-            hint=("use -p cluster=NAME -p dry_run=true"),
+            hint="use -p cluster=NAME -p dry_run=true",
         )
     parameters = parse_parameters(declared, request.parameters, notebook=path.name)
     if unused := saved_approval(declared, parameters):
         message = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
         click.echo(f"note: {message}", err=True)
-    line = ProgressLine(path.stem, visible=not request.quiet and sys.stderr.isatty())
 
     def on_step(step: CellStep) -> None:
         if not request.quiet:
@@ -141,12 +138,10 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
             _print_step(step)
             line.show("running")
 
-    try:
+    with ProgressLine(path.stem, visible=not request.quiet and sys.stderr.isatty()) as line:
         result = run_notebook(
             path, parameters=parameters, output_dir=request.output_dir, on_step=on_step
         )
-    finally:
-        line.clear()
     with after_a_change():
         refresh(request.output_dir)
         _print_result(result, request.output)

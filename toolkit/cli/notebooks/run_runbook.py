@@ -16,7 +16,7 @@ from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refr
 from toolkit.cli.output import after_a_change, printable
 from toolkit.errors import ToolkitError
 from toolkit.runbooks.notify import content_of, notify
-from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code, run_all
+from toolkit.runbooks.parallel_runs import ClusterRunResult, OnStep, exit_code, run_all
 from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
 from toolkit.runbooks.run_process import RunOrder
 from toolkit.runbooks.runbook_page import Runbook, read_runbook
@@ -45,7 +45,7 @@ def run_runbook(path: Path, request: RunRequest) -> int:
         for problem in notify(page, [refused]):
             _note(problem, [])
         raise
-    on_step = _ignore if request.quiet else _print_step
+    on_step: OnStep = (lambda *_: None) if request.quiet else _print_step
     ended = run_all(orders, at_once=page.at_once, on_step=on_step)
     problems = notify(page, ended)  # before what a full disk or a closed pipe may end
     with after_a_change():
@@ -78,10 +78,6 @@ def _clear_up(page: Runbook, output_dir: Path) -> None:
         with suppress(OSError):  # list only the remaining runs
             remove_old(output_dir, page.name, older_than=page.keep_for)
     refresh(output_dir)
-
-
-def _ignore(_order: RunOrder, _step: Mapping[str, Any]) -> None:
-    """Print nothing."""
 
 
 def _print_step(order: RunOrder, step: Mapping[str, Any]) -> None:

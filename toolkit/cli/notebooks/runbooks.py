@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from toolkit.cli.options import OUTPUT
-from toolkit.cli.output import printable
+from toolkit.cli.output import printable, write_rows
 from toolkit.errors import UsageError
+from toolkit.model.rows import Rows
 
 
 @click.command("runbooks")
@@ -24,9 +25,6 @@ def command(*, folder: Path | None, write: bool, output: str) -> None:
 
     Exit code 2 if a page is invalid.
     """
-    import pandas as pd
-
-    from toolkit.cli.output import write_frame
     from toolkit.runbooks.catalogue import (
         README,
         changes_in_words,
@@ -46,8 +44,8 @@ def command(*, folder: Path | None, write: bool, output: str) -> None:
         (page.name, page.title, changes_in_words(page), clusters_in_words(page), page.notebook.stem)
         for page in pages
     ]
-    columns = ["runbook", "title", "changes", "clusters", "notebook"]
-    write_frame(pd.DataFrame(rows, columns=columns), output)
+    columns = ("runbook", "title", "changes", "clusters", "notebook")
+    write_rows(Rows(dict.fromkeys(columns, "text"), rows), output)
     for problem in problems:
         click.echo(f"error: {printable(problem)}", err=True)
     if write and not problems:

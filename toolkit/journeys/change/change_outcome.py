@@ -198,9 +198,9 @@ class ChangeOutcome:
         plan, findings, ending = self.change.plan, len(self.change.findings), self.ending
         if self.outcome:
             return applied_conclusion(plan, self.outcome, findings=findings, ending=ending)
-        said, asks = str(self.failed or self.decided), self.wants_approval
+        why, asks = str(self.failed or self.decided), self.wants_approval
         return unapplied_conclusion(
-            plan, said, findings=findings, ending=ending, wants_approval=asks
+            plan, why, findings=findings, ending=ending, wants_approval=asks
         )
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.container_command import check_keeper_outlives
 from toolkit.operate.deferred_signals import stop_requested_by
-from toolkit.plan import ConclusionStatus, Finding, Intent, Outcome, Plan
+from toolkit.plan import ConclusionStatus, Finding, Intent, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -36,7 +36,6 @@ from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
     from toolkit.operate.apply_steps import OnStep
-    from widgets.next_steps import NextSteps
 
 BY_HAND = "approved by hand"
 
@@ -60,7 +59,6 @@ class Decision:
     plan_file: Path | None = None  # the plan, saved in the folder of a headless run
     inputs: PlanInputs = field(init=False)
     _is_taken: bool = field(default=False, init=False)
-    _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
     _shown: LiveOutputs = field(default_factory=LiveOutputs, init=False)
 
@@ -92,6 +90,11 @@ class Decision:
     def can_be_approved(self) -> bool:
         """Whether a person can approve it on the card, perhaps with overrides."""
         return self.wants_approval or bool(self.overrides_offered)
+
+    @property
+    def cancellable(self) -> bool:
+        """Whether it can be stopped between two steps; a move resumes by itself what it holds."""
+        return self.change.live is None
 
     @property
     def alternatives(self) -> tuple[str, ...]:
@@ -126,8 +129,8 @@ class Decision:
         and UsageError, with nothing changed, for a hold that would end with its container.
         """
         with self._at_work, self.change.access.connections.in_use():
-            if self._failed:
-                raise self._failed
+            if self._outcome.failed:
+                raise self._outcome.failed
             self._check_current()
             if self.approval is not None and not self._is_taken:
                 with progress_line("applying the plan"):
@@ -150,15 +153,15 @@ class Decision:
         to approve.
         """
         with self._at_work:
-            if self._failed:
-                raise self._failed
+            if self._outcome.failed:
+                raise self._outcome.failed
             if self._is_taken or not self.can_be_approved:
                 raise UsageError("this plan was already applied", hint="make a new plan")
             self._check_current()
             rules = frozenset({*self.parameters.overrides, *overrides})
             approval = Approval(self.plan.fingerprint, reason, rules)
             try:
-                with nullcontext() if self.change.live else stop_requested_by(stopped):
+                with stop_requested_by(stopped) if self.cancellable else nullcontext():
                     self._carry_out(approval, on_step)
                 self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
                 self.wants_approval, self.blocked_by = False, ()
@@ -185,7 +188,7 @@ class Decision:
         review = plan_review(
             change.plan,
             change.findings,
-            apply=ManualApproval(self) if self.can_be_approved else None,
+            apply=self if self.can_be_approved else None,
             defaults=ReviewDefaults(
                 given.reason, given.overrides, self.overrides_offered, change.cluster.policy.reason
             ),
@@ -194,11 +197,6 @@ class Decision:
         for inputs in (change.inputs, self.inputs):
             inputs.on_outdated(review.supersede)
         return review
-
-    @property
-    def next_buttons(self) -> NextSteps | None:
-        """The buttons of what to do after it was applied; None before."""
-        return self._outcome.buttons
 
     def _check_current(self) -> None:
         if self.outdated:
@@ -224,8 +222,7 @@ class Decision:
         try:
             applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
         except BaseException as exc:  # an interrupted change is not one that did not begin
-            self._failed = exc if isinstance(exc, ToolkitError) else _cut_off(exc)
-            self._outcome.fail(self._failed)
+            self._outcome.fail(exc if isinstance(exc, ToolkitError) else _cut_off(exc))
             raise
         finally:
             change.access.tell_changed()
@@ -244,8 +241,8 @@ class Decision:
         self._shown.put(self._show, may_change=self.can_be_approved)
 
     def _show(self) -> None:
-        if self._failed:
-            show_error(self._failed)
+        if self._outcome.failed:
+            show_error(self._outcome.failed)
         elif self.blocked_by:
             cards.show_blocked(self.message, self.overrides_offered, self.alternatives)
         elif self.approval:
@@ -259,36 +256,6 @@ class Decision:
             )
         else:
             cards.show_nothing_to_do(self.message)
-
-
-@dataclass(frozen=True, slots=True)
-class ManualApproval:
-    """Applies a decided plan for the person who approves it on a card."""
-
-    decision: Decision
-
-    @property
-    def cancellable(self) -> bool:
-        """Whether it can be stopped between two steps; a move resumes by itself what it holds."""
-        return self.decision.change.live is None
-
-    def __call__(
-        self,
-        reason: str,
-        *,
-        overrides: Collection[str],
-        on_step: OnStep,
-        stopped: Callable[[], str],
-    ) -> Outcome | None:
-        """Apply it, and stop between two steps once `stopped` says why."""
-        applied = self.decision.apply_by_hand(
-            reason, overrides=overrides, on_step=on_step, stopped=stopped
-        )
-        return applied.outcome
-
-    def next_steps(self) -> NextSteps | None:
-        """Return the buttons of what to do after it; None if nothing was applied."""
-        return self.decision.next_buttons
 
 
 def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:

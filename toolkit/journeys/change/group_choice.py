@@ -101,7 +101,7 @@ class ChosenGroups:
     skipped: tuple[Group, ...] = ()
     lacking: tuple[Finding, ...] = ()
 
-    def told(self, plan: Plan) -> Plan:
+    def with_lacking(self, plan: Plan) -> Plan:
         """Return a plan for these groups with what is lacking."""
         return replace(plan, findings=(*plan.findings, *self.lacking))
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
 
 from toolkit.errors import FleetFileError
 from toolkit.journeys.cluster_access import find_clusters
@@ -15,8 +13,6 @@ from toolkit.journeys.doctor.cluster_checks import check_clusters
 from toolkit.journeys.doctor.this_machine import fleet_file_row, machine_rows, state_rows
 from toolkit.model import Cluster
 
-COLUMNS = ["subject", "check", "status", "finding", "hint"]
-
 
 @dataclass(frozen=True)
 class CheckReport:
@@ -24,11 +20,6 @@ class CheckReport:
 
     rows: tuple[CheckRow, ...]
     clusters: tuple[Cluster, ...]
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row a check: subject, check, status, finding, hint."""
-        return pd.DataFrame([asdict(row) for row in self.rows], columns=COLUMNS)
 
     @property
     def exit_code(self) -> int:

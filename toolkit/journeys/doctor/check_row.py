@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,7 +40,3 @@ def error(subject: str, check: str, finding: str, hint: str) -> CheckRow:
 
 def unknown(subject: str, check: str, finding: str, hint: str = "") -> CheckRow:
     return CheckRow(subject, check, CheckStatus.UNKNOWN, finding, hint)
-
-
-def failed(rows: Sequence[CheckRow]) -> list[CheckRow]:
-    return [row for row in rows if row.status is CheckStatus.ERROR]

@@ -146,12 +146,12 @@ def _connection_row(
     versions: Sequence[BrokerVersion],
     describe_error: DescribeError,
 ) -> CheckRow:
-    silent = [one for one in versions if one.error]
+    silent = {one.node_id: one.error for one in versions if one.error}
     all_of = f"cluster id {connection.cluster_id}, {counted(len(versions), 'broker')}"
     if not silent:
         return ok(cluster.name, "connection", f"{all_of}, each answers")
-    why, hint = describe_error(silent[0].error) if silent[0].error else ("", "")
-    ids = ", ".join(str(one.node_id) for one in silent)
+    why, hint = describe_error(next(iter(silent.values())))
+    ids = ", ".join(map(str, silent))
     finding = f"{all_of}; no answer from {ids}: {why}"
     hint = hint or "clients connect to the addresses in advertised.listeners"
     return error(cluster.name, "connection", finding, hint)
@@ -295,34 +295,25 @@ def _of_offsets_topic(permissions: Permissions) -> Found:
 def _of_change(permissions: Permissions, need: _Need) -> Found:
     if not permissions.has_offsets_topic:
         return None, "no group has ever committed on this cluster"
-    needed = [_NeededOperation(permissions.groups, permissions.any_group, need.group, "group")]
+    found = [_count(permissions.groups, permissions.any_group, need.group, "group")]
     if need.topic:
-        needed.append(
-            _NeededOperation(permissions.topics, permissions.any_topic, need.topic, "topic")
-        )
-    found = [_count(one) for one in needed]
+        found.append(_count(permissions.topics, permissions.any_topic, need.topic, "topic"))
     if None in [is_allowed for is_allowed, _ in found]:
         return None, NOT_REPORTED
     return all(is_allowed for is_allowed, _ in found), ", ".join(words for _, words in found)
 
 
-class _NeededOperation(NamedTuple):
-    names: Mapping[str, Operations]
-    any_name: Operations
-    operation: AclOperation
-    noun: str
-
-
-def _count(needed: _NeededOperation) -> Found:
+def _count(
+    names: Mapping[str, Operations], any_name: Operations, operation: AclOperation, noun: str
+) -> Found:
     """Return whether an operation is allowed on each name or, without names, on any."""
-    names = needed.names or {"": needed.any_name}
-    if None in names.values():
+    allowed = [*names.values()] or [any_name]
+    if None in allowed:
         return None, NOT_REPORTED
-    operation = needed.operation.name.title().replace("_", "")
-    count = sum(needed.operation in (found or ()) for found in names.values())
-    is_allowed = count == len(names)
-    if not needed.names:
-        return is_allowed, f"{operation} on {'any' if is_allowed else 'no'} {needed.noun}"
+    count = sum(operation in (found or ()) for found in allowed)
+    is_allowed = count == len(allowed)
+    word = operation.name.title().replace("_", "")
+    if not names:
+        return is_allowed, f"{word} on {'any' if is_allowed else 'no'} {noun}"
     limit = "the first " if len(names) == MAX_NAMES else ""
-    words = f"{operation} on {count:,} of {limit}{counted(len(names), needed.noun)}"
-    return is_allowed, words
+    return is_allowed, f"{word} on {count:,} of {limit}{counted(len(names), noun)}"

@@ -32,7 +32,6 @@ class Pair(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The command as it is typed."""
         return " ".join(self.command)
 
 

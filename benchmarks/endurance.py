@@ -88,13 +88,11 @@ class Usage:
 
     @property
     def growth(self) -> float:
-        """How much more memory there is at the end than early."""
         early, late = _ends(self.memory)
         return late / early - 1
 
     @property
     def troubles(self) -> list[str]:
-        """What grew."""
         names = ("open files", "threads", "connections", "child processes")
         found = [
             f"{self.name}: {name} grew from {early:g} to {late:g}"

@@ -58,7 +58,6 @@ class Shape(NamedTuple):
     commits: int
 
     def __str__(self) -> str:
-        """Say it in words."""
         commits = self.groups * self.commits
         return (
             f"{self.records:,} records, {self.clusters} clusters, {self.groups:,} groups, "
@@ -204,7 +203,6 @@ def _whose(group: int) -> tuple[int, bytes]:
 
 
 def _commit_key(group: int, number: int) -> tuple[int, bytes]:
-    """Return where a commit belongs, and its key."""
     partition, name = _whose(group)
     topic = _text(f"orders.events.{group % TOPICS:03}")
     return partition, struct.pack(">h", 1) + name + topic + struct.pack(">i", number)
@@ -222,7 +220,6 @@ def _empty_group(since_ms: int) -> bytes:
 
 
 def _until_loaded(address: str, groups: int) -> None:
-    """Wait until a broker lists the groups of its log."""
     admin = AdminClient({"bootstrap.servers": address})
     give_up_at = time.monotonic() + 120
     while len(admin.list_consumer_groups().result().valid) < groups:

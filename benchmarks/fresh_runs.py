@@ -47,7 +47,6 @@ def main(steps: Steps) -> None:
 
 
 def peak_mib() -> float:
-    """Return the largest memory that this process has had."""
     # Linux counts the peak in KiB, macOS in bytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

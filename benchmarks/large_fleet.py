@@ -95,7 +95,6 @@ def main() -> None:
 
 
 def _more_clusters(options: argparse.Namespace) -> Iterator[tuple[Size, str]]:
-    """Yield sizes with several numbers of clusters, with the address of the broker."""
     commits = options.commits
     with _filled(Size(1, 2 * commits, commits)) as address:
         for clusters in _steps(options.clusters):
@@ -103,7 +102,6 @@ def _more_clusters(options: argparse.Namespace) -> Iterator[tuple[Size, str]]:
 
 
 def _more_records(millions: int) -> Iterator[tuple[Size, str]]:
-    """Yield sizes with several numbers of records, with the address of the broker."""
     sizes = [Size(1, step * 10**6, COMMITS_OF_MANY_RECORDS) for step in _steps(millions)]
     with _filled(sizes[0]) as address:
         for size in sizes:
@@ -272,7 +270,6 @@ def _report(turns: Sequence[Turn], options: argparse.Namespace) -> Iterator[str]
 
 
 def _chart(turns: Sequence[Turn], *, by_records: bool) -> go.Figure:
-    """Draw how long the job took against records or clusters."""
     at = [turn.size.records / 1e6 if by_records else turn.size.clusters for turn in turns]
     took = [turn.job_s for turn in turns]
     figure = go.Figure(go.Scatter(x=at, y=took, mode="lines+markers"))

@@ -99,7 +99,6 @@ def measure(kind: str, address: str, folder: Path, options: argparse.Namespace) 
 
 
 def surroundings(options: argparse.Namespace) -> Iterator[str]:
-    """Yield what was measured, and on what."""
     versions = machine("confluent-kafka", "kafka-python", "aiokafka")
     yield (
         "Six partitions with ten records a second each, of which 1 and 4 are paused and moved; two "

@@ -170,7 +170,6 @@ def _offsets(log: list[Delivery], place: TopicPartition) -> set[int]:
 
 
 def end_offsets(live: LiveGroup) -> dict[TopicPartition, int]:
-    """Return where the log of each partition ends."""
     settings = {"bootstrap.servers": live.cluster.bootstrap_servers, "group.id": "end-offsets"}
     consumer = Consumer(settings)
     try:

@@ -105,7 +105,6 @@ class Crowds(Delivered):
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, members: int) -> None:
-        """Start so many consumers."""
         jobs = [asdict(self._job(f"c{number:03d}")) for number in range(members)]
         environment = {**os.environ, "PYTHONPATH": f"{FIXTURES}:{ROOT}"}
         for first in range(0, members, CROWD):
@@ -122,17 +121,14 @@ class Crowds(Delivered):
         )
 
     def end(self) -> None:
-        """End them."""
         for process in self._processes:
             process.kill()
             process.wait()
 
     def deliveries(self) -> list[Delivery]:
-        """Return what all have been delivered so far, in the order of time."""
         return self._logs.read()[0]
 
     def words(self) -> str:
-        """Return how many processes run."""
         return f"{sum(one.poll() is None for one in self._processes)} processes run"
 
 

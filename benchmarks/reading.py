@@ -147,7 +147,6 @@ def _commit_value(offset: int, at_ms: int) -> bytes:
 
 
 def _group_value(generation: int, at_ms: int) -> bytes:
-    """Return a classic group with one member."""
     subscription = struct.pack(">hi", 1, 1) + _text("orders.events.001") + struct.pack(">ii", -1, 0)
     member = _text("consumer-1-6f7a1c52-1d37-4f59-8d4e-5b8f3a1e2c90") + struct.pack(">h", -1)
     member += _text("consumer-1") + _text("/10.0.0.1") + struct.pack(">ii", 300_000, 45_000)

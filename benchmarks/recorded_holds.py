@@ -65,39 +65,32 @@ class Recorder(RecipeChannel):
     """A way to a group's coordinator that notes what is sent to change the group."""
 
     def __init__(self, channel: GroupChannel) -> None:
-        """Note nothing yet."""
         self.lines: list[Line] = []
         self._channel = channel
         self._members: set[str] = set()  # ids of ours with which a member has joined
 
     def ask_together(self, requests: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the answers to some requests, in their order."""
         self._note(requests)
         answers = self._channel.ask_together(requests)
         self._note_answers(answers)
         return answers
 
     def send_ahead(self, request: Any, *, after: Any = None) -> Any:
-        """Send a request without waiting."""
         self._note([request])
         return self._channel.send_ahead(request, after=after)
 
     def wait_for(self, pending: Any) -> Any:
-        """Return the answer to a request that was sent."""
         answer = self._channel.wait_for(pending)
         self._note_answers([answer])
         return answer
 
     def is_answered(self, pending: Any) -> bool:
-        """Return whether a request that was sent need not be waited for."""
         return self._channel.is_answered(pending)
 
     def sleep(self, seconds: float) -> float:
-        """Let time pass, and return `now`."""
         return self._channel.sleep(seconds)
 
     def now(self) -> float:
-        """Return the monotonic clock in seconds."""
         return self._channel.now()
 
     def _note(self, requests: Iterable[Any]) -> None:

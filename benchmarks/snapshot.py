@@ -164,7 +164,6 @@ def measure_in_turns(cases: Sequence[Case], rounds: int, output: Path) -> dict[s
 
 
 def report(runs: dict[str, list[Run]], options: argparse.Namespace, found: tuple[int, int]) -> str:
-    """Return the result as Markdown."""
     told = f"every way found {found[0]:,} rows and {found[1]:,} records of lag"
     return "\n".join([*surroundings(options, told), "", *table(runs)])
 

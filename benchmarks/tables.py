@@ -72,13 +72,11 @@ def made_up(rows: int) -> pd.DataFrame:
 
 
 def ours(frame: pd.DataFrame) -> str:
-    """Return the table as the command writes it."""
     table = terminal_table(rows_of(frame), printable)
     return "\n".join([*table.header, *table.rows])
 
 
 def with_rich(frame: pd.DataFrame) -> str:
-    """Return the same cells as a table of rich."""
     table = Table(box=None, pad_edge=False)
     columns = []
     for name in frame:
@@ -93,7 +91,6 @@ def with_rich(frame: pd.DataFrame) -> str:
 
 
 def report(times: dict[str, list[float]], *, rows: int, rounds: int) -> list[str]:
-    """Return the result as Markdown."""
     first = median(times["offsetbook"])
     measured = (
         f"{rows:,} rows of 10 columns. {median_of(f'{rounds} runs in turns')} "

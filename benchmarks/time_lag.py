@@ -99,7 +99,6 @@ def main() -> None:
 
 
 def fill(address: str, plan: Plan) -> None:
-    """Make the topics and their records."""
     topics = [f"topic-{number:02}" for number in range(TOPICS)]
     admin = AdminClient({"bootstrap.servers": address})
     keep = {"retention.ms": "-1"}
@@ -124,7 +123,6 @@ def fill(address: str, plan: Plan) -> None:
 
 
 def places() -> list[TopicPartition]:
-    """Return all partitions."""
     topics = [f"topic-{number:02}" for number in range(TOPICS)]
     return [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
 
@@ -239,7 +237,6 @@ def against_the_truth(table: pd.DataFrame, plan: Plan) -> dict[str, Any]:
 def report(
     runs: dict[str, list[dict[str, Any]]], plan: Plan, options: argparse.Namespace
 ) -> Iterator[str]:
-    """Yield the result as Markdown."""
     first = {way: taken[0] for way, taken in runs.items()}
     whole = first["look-ups"]
     yield (

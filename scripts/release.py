@@ -126,7 +126,6 @@ def build(commit: str, place: Path) -> Path:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file in a folder."""
     files = sorted(folder.iterdir())
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 

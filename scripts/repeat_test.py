@@ -25,7 +25,6 @@ BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Keep processors busy."""
     started = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(processes)]
     try:
         yield

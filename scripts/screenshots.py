@@ -59,7 +59,6 @@ def main() -> None:
 
 
 def fleet_report(folder: Path, fleet_file: Path) -> Path:
-    """Run notebook 10 and return its report."""
     parameters = {"clusters": ["eu"], "fleet_file": str(fleet_file)}
     notebook = ROOT / "notebooks" / "10_fleet_lag.ipynb"
     result = run_notebook(notebook, parameters=parameters, output_dir=folder / "runs")

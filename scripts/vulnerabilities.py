@@ -129,7 +129,6 @@ def parsed(text: str) -> Version | None:
 
 
 def say(text: str) -> None:
-    """Write a message for people."""
     print(text, file=sys.stderr)
 
 

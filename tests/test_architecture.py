@@ -84,7 +84,6 @@ WIDGETS_MAY_USE = {"ipywidgets", "pandas", "plotly", "toolkit", "traitlets", "wi
 
 
 def name_of(path: Path) -> str:
-    """Return a file's dotted module name."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 

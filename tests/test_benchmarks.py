@@ -33,7 +33,6 @@ if __name__ == "__main__":
 
 
 def run_all(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run all benchmarks of a folder."""
     command = [sys.executable, str(BENCHMARKS), "--folder", str(folder), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

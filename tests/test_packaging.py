@@ -272,7 +272,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_installed(installed: Path, folder: Path, *words: str) -> str:
-    """Run the command of the wheel in a folder, and return what it prints."""
     program = "from toolkit.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-P", "-c", program, *words],

@@ -56,7 +56,6 @@ class Run:
 
     @property
     def verdict(self) -> tuple[int, str]:
-        """The exit code and the last line."""
         return self.done.returncode, self.done.stdout.splitlines()[-1]
 
     @property
@@ -67,7 +66,6 @@ class Run:
 
     @property
     def has_second_pass(self) -> bool:
-        """Whether what failed was run once more."""
         return (self.folder / "build" / "tests" / "live-again.json").exists()
 
     @property

@@ -112,6 +112,5 @@ def test_the_broker_deletes_what_is_called_deletable(
 
 
 def state(cluster: Cluster, group: str) -> GroupState:
-    """Return the state that the coordinator gives a group."""
     (found,) = read_snapshot(cluster, groups=[group]).groups
     return found.state

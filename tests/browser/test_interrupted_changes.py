@@ -97,7 +97,6 @@ class Screen:
 
     @property
     def last(self) -> audit.AuditEntry:
-        """What the log tells last."""
         return list(audit.read(self.operator.state))[-1]
 
     def told(self) -> Counter[ChangeStatus]:

@@ -46,7 +46,6 @@ class Operator:
     state: Path
 
     def open(self, number: int, name: str, **parameters: Any) -> Open:
-        """Open a notebook with parameters."""
         where = {
             "cluster": self.cluster.name,
             "fleet_file": str(self.fleet_file),
@@ -57,18 +56,15 @@ class Operator:
         )
 
     def group(self, name: str) -> Group:
-        """Return a group as the brokers show it."""
         (group,) = read_snapshot(self.cluster, groups=[name]).groups
         return group
 
     def committed(self, name: str) -> dict[TopicPartition, int]:
-        """Return what a group has committed."""
         commits = read_snapshot(self.cluster, groups=[name]).commits
         return {TopicPartition(c.topic, c.partition): c.offset for c in commits}
 
     @property
     def last_run(self) -> str:
-        """The run that the audit log tells last of."""
         return [*audit.read(self.state)][-1].run.run_id
 
     def changes(self, word: str) -> list[str]:
@@ -79,7 +75,6 @@ class Operator:
 
 @pytest.fixture
 def operator(notebooks: BrowserContext, lab: Lab, own_sandbox: Sandbox, tmp_path: Path) -> Operator:
-    """Return an operator with a browser and a state folder of its own."""
     fleet_file = own_sandbox.fleet_file
     return Operator(lab, notebooks, load_fleet(fleet_file)["eu"], fleet_file, tmp_path / "state")
 

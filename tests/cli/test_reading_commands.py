@@ -123,7 +123,6 @@ def test_unsubscribed_finds_the_leftovers(offsetbook_here: Command, fleet: Path)
 
 @pytest.fixture(scope="module")
 def empty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a broker without topics and groups."""
     broker = start_broker(tmp_path_factory.mktemp("empty"))
     yield broker.address
     broker.stop()

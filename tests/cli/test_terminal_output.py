@@ -124,7 +124,6 @@ STATUS = {
 
 
 def written_to_terminal(capsys: pytest.CaptureFixture[str], output: str = "table") -> str:
-    """Return what a terminal gets of groups with a status."""
     write_frame(pd.DataFrame(STATUS), output)
     return capsys.readouterr().out
 

@@ -92,7 +92,6 @@ def _in_a_transaction(cluster: Cluster, topic: str) -> Producer:
 
 @pytest.fixture(scope="package")
 def real_tool(still: Cluster) -> Iterator[RealTool]:
-    """Return the real tool in a JVM of its own."""
     py4j = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
     port, process = launch_gateway(
         jarpath=str(py4j),
@@ -122,6 +121,5 @@ def bench(
     real_tool: RealTool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Bench]:
-    """Return both commands on the cluster."""
     with Connection(still) as connection:
         yield Bench(connection, real_tool, tmp_path_factory.mktemp("records"))

@@ -39,7 +39,6 @@ class Case:
 
 
 def of_topic(topic: str, *offsets: int | None) -> Offsets:
-    """Return offsets of one topic alone."""
     return {topic: offsets}
 
 

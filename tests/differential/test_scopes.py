@@ -39,7 +39,6 @@ FROM_FILE: tuple[Offsets, ...] = (
 
 
 def groups_of(names: list[str]) -> list[str]:
-    """Return the flags for some groups."""
     return [word for name in names for word in ("--group", name)]
 
 

@@ -29,7 +29,6 @@ def on_step(outcome: StepOutcome) -> None:
 
 
 def main(servers: str, plan_file: str, state: str) -> int:
-    """Apply the plan and return the exit code of a command."""
     plan = read_plan(Path(plan_file))
     approval = Approval(
         plan.fingerprint, "a test", ["too-many-groups"], watch=timedelta(milliseconds=50)

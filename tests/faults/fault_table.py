@@ -17,7 +17,6 @@ from typing import Any
 
 
 def main(path: str) -> None:
-    """Print both tables."""
     runs = [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
     sys.stdout.write(f"{len(runs)} runs\n\n")
     by_work: dict[str, list[dict[str, Any]]] = defaultdict(list)

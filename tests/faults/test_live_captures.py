@@ -58,7 +58,6 @@ def all_held(
 
 
 def without_newcomer(live: LiveGroup) -> None:
-    """Stop the consumer that a test has added to a group."""
     if "c" in live.applications.running:
         live.applications.stop("c")
 
@@ -83,7 +82,6 @@ def begin(start_operator: StartOperator) -> Begin:
 
 
 def is_held(held: Holding) -> bool:
-    """Whether the hold file says that all partitions are held."""
     record = read_hold(held.path)
     return record is not None and held.places == frozenset(record.held)
 

@@ -45,7 +45,6 @@ RATE = 2
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each seed."""
     if "run" in metafunc.fixturenames:
         make_a_test_of_each_seed(metafunc, live=True)
 
@@ -96,7 +95,6 @@ class Ending:
 
     @property
     def is_done(self) -> bool:
-        """Whether it was said to be done."""
         return self.outcome is not None and self.outcome.is_done
 
     @property

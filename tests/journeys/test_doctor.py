@@ -37,7 +37,6 @@ CHANGING = {
 
 
 def found_on(cluster: Cluster) -> dict[str, CheckRow]:
-    """Return the rows of a cluster by what was checked."""
     return {row.check: row for row in check_cluster(cluster)}
 
 

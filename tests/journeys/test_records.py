@@ -96,7 +96,6 @@ RECORDS: list[dict[str, Any]] = [
 
 
 def decoded(text: str | None) -> bytes | None:
-    """Return what a field of the file holds."""
     return None if text is None else b64decode(text)
 
 

@@ -54,7 +54,6 @@ LIVE_GROUP: dict[str, Callable[[ob.Session, str, str], Any]] = {
 
 @pytest.fixture
 def as_role(secured: Secured, tmp_path: Path) -> Callable[[str], ob.Session]:
-    """Return a function that connects as a role."""
     return lambda role: ob.Session(secured.role(role), tmp_path / role)
 
 

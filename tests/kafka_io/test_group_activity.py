@@ -47,7 +47,6 @@ def rebalanced(apps: Any, group: str, topic: str, protocol: str) -> tuple[Any, i
 
 
 def committed(apps: Any, group: str) -> int:
-    """Return how many partitions a group has committed now."""
     with Connection(apps.cluster) as connection:
         return len(read_commits(connection, [group])[0])
 

@@ -60,17 +60,14 @@ def speaking_their_protocol(groups: Iterable[SeededGroup]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def snapshot(cluster: Cluster) -> Any:
-    """Return a snapshot of the seeded cluster."""
     return read_snapshot(cluster, commit_times=True)
 
 
 def group_of(snapshot: Snapshot, group_id: str) -> Any:
-    """Return a group of a snapshot by its name."""
     return next(group for group in snapshot.groups if group.group_id == group_id)
 
 
 def committed_by(snapshot: Snapshot, group_id: str) -> Any:
-    """Return the committed offsets of a group by partition."""
     return {
         TopicPartition(commit.topic, commit.partition): commit.offset
         for commit in snapshot.commits
@@ -79,7 +76,6 @@ def committed_by(snapshot: Snapshot, group_id: str) -> Any:
 
 
 def partitions_of(topics: Any) -> Any:
-    """Return every partition of some seeded topics."""
     return {
         TopicPartition(topic.name, number)
         for topic in TOPICS

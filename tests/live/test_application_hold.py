@@ -72,13 +72,11 @@ def has_delay(group: RecipeHold, expected: str | None) -> bool:
 
 
 def leave(group: RecipeHold) -> None:
-    """Make our members leave."""
     for one in group.holders():
         group.channel.ask(LeaveStreams(one.member_id))
 
 
 def has_tasks(group: RecipeHold) -> bool:
-    """Whether a member of the group is assigned something."""
     return any(one.reads for one in group.facts().members)
 
 

@@ -41,7 +41,6 @@ LATE_S = 0.2
 
 
 def owners(group: RecipeHold) -> dict[str, frozenset[TopicPartition]]:
-    """Return what each application has."""
     return {
         one.client_id: frozenset(assignment_from_bytes(one.assignment))
         for one in group.facts().members
@@ -292,7 +291,6 @@ def test_a_capture_whose_join_arrives_late(
 
 
 def ours_are_there(group: RecipeHold) -> bool:
-    """Whether members of ours are in the group."""
     return bool(group.holders())
 
 

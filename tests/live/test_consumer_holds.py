@@ -38,7 +38,6 @@ def spare(apps: Applications) -> None:
 
 
 def owner_of(group: RecipeHold, place: TopicPartition) -> DescribedConsumerMember:
-    """Return the member that has a partition."""
     (owner,) = (one for one in group.facts().members if place in one.assigned)
     return owner
 
@@ -226,7 +225,6 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: MakeHold) -> None:
         sleep, now = group.channel.sleep, group.channel.now
 
         def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
-            """Return the answers to requests."""
             if requests[0] != leave(owner.member_id):
                 return group.channel.ask_together(requests)
             evicted = group.channel.ask_together(requests[:1])

@@ -60,5 +60,4 @@ def test_nothing_that_is_produced_during_a_pause_is_lost(
 
 
 def owned(operator: Operator, group: str) -> set[TopicPartition]:
-    """Return what members of a group have."""
     return {p for g in operator.look(group).groups for m in g.members for p in m.assignment}

@@ -72,12 +72,10 @@ class LateCommitter:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
-        """Consume in a thread."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave."""
         self._ends.set()
         self._thread.join()
         self.consumer.close()

@@ -403,7 +403,6 @@ def test_a_saved_move_is_applied_and_its_undo_too(
 
 
 def offsets_of(done: ChangeOutcome) -> set[int]:
-    """Return the offsets that were read back."""
     assert done.outcome
     results = [result for step in done.outcome.steps for result in step.results]
     return {result.found.offset for result in results if result.found}

@@ -28,7 +28,6 @@ class Broker(RecipeChannel):
     error: Exception = field(default_factory=lambda: ClusterUnreachable("nobody is there"))
 
     def ask_together(self, requests: Sequence[MemberRequest[Any]]) -> tuple[Any, ...]:
-        """Take several requests."""
         if len(self.heard) >= self.silent_after:
             self.silent_after = 1000
             raise self.error
@@ -36,25 +35,20 @@ class Broker(RecipeChannel):
         return tuple(range(len(self.heard) - len(requests), len(self.heard)))
 
     def send_ahead(self, request: MemberRequest[Any], *, after: str | None = None) -> str:
-        """Take one that waits."""
         self.ahead.append(request)
         return "sent" if after is None else f"{after} after"
 
     def is_answered(self, pending: str) -> bool:
-        """Whether one that waits is answered."""
         return pending.startswith("sent")
 
     def wait_for(self, pending: str) -> str:
-        """Answer it."""
         return f"answer to what was {pending}"
 
     def sleep(self, seconds: float) -> float:
-        """Note how long; the clock stands still."""
         self.slept.append(seconds)
         return self.now()
 
     def now(self) -> float:
-        """Return the clock."""
         return 1.0
 
 

@@ -139,12 +139,10 @@ class StandIn:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
-        """Begin."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the group."""
         self.may_be_back.set()
         self._over.set()
         self._thread.join()
@@ -188,7 +186,6 @@ class StandIn:
 
 
 def committed(channel: GroupChannel) -> dict[TopicPartition, int]:
-    """Return what a group has committed."""
     return dict(channel.ask(FetchCommits()).offsets)
 
 

@@ -9,7 +9,6 @@ from toolkit.kafka_io.membership.streams import MOST_CASES, possible_topologies
 
 
 def part(*sources: str, repartitioned: int = 0, changelogs: int = 0) -> Any:
-    """Return a described subtopology."""
     return SimpleNamespace(
         subtopology_id="0",
         source_topics=sources,

@@ -14,7 +14,6 @@ LOGIN = "org.apache.kafka.common.security.{0}LoginModule required username={1} p
 
 
 def read(tmp_path: Path, text: str) -> dict[str, str]:
-    """Read a file with this text."""
     path = tmp_path / "client.properties"
     path.write_text(text, "utf-8")
     return read_client_properties(path)

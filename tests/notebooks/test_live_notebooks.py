@@ -48,12 +48,10 @@ class LiveRoom(Workspace):
     """Where an operator runs notebooks on a sandbox of their own."""
 
     def seen(self, name: str) -> Group:
-        """Return a group as the brokers show it."""
         (group,) = self.operator.look(name).groups
         return group
 
     def committed(self, name: str) -> dict[TopicPartition, int]:
-        """Return what a group has committed."""
         return {partition: at.offset for partition, at in self.operator.held(name)[name].items()}
 
     @property

@@ -104,7 +104,6 @@ def test_parameters_have_one_name_in_all_notebooks() -> None:
 
 
 def parameters(notebook: str) -> list[str]:
-    """Return the lines of a notebook's parameters cell."""
     cells = json.loads(find_notebook(notebook).read_text("utf-8"))["cells"]
     (cell,) = (cell for cell in cells if "parameters" in cell["metadata"].get("tags", ()))
     return [*cell["source"]]

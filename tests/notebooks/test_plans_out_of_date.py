@@ -43,7 +43,6 @@ def card_of(notebook: OpenNotebook) -> PlanReview:
 
 
 def labels(widget: Any) -> list[str]:
-    """Return what the buttons in a widget say."""
     own = [widget.description] if isinstance(widget, ipywidgets.Button) else []
     return [*own, *(label for child in getattr(widget, "children", ()) for label in labels(child))]
 

@@ -24,13 +24,11 @@ NOTEBOOK = NOTEBOOKS / "00_tour.ipynb"
 
 
 def committed(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
-    """Return what a group has committed."""
     commits = read_snapshot(cluster, groups=[group]).commits
     return {TopicPartition(c.topic, c.partition): c.offset for c in commits}
 
 
 def tour(fleet_file: Path, folder: Path) -> RunResult:
-    """Run the notebook."""
     given = {"fleet_file": str(fleet_file), "state": str(folder / "state")}
     return run_notebook(NOTEBOOK, parameters=given, output_dir=folder / "runs")
 

@@ -28,7 +28,6 @@ BRIEFLY = {"sample_interval": "2s"}
 def workspace(
     cluster: Cluster, applications: Callable[[Cluster], Applications], tmp_path: Path
 ) -> Workspace:
-    """Return a workspace at the seeded cluster."""
     return Workspace(Operator(cluster, tmp_path / "state"), applications(cluster), tmp_path)
 
 

@@ -43,7 +43,6 @@ class Leftover:
 
     @property
     def committed(self) -> set[str]:
-        """The topics of which it has an offset."""
         return {partition.topic for partition in self.workspace.operator.held(self.name)[self.name]}
 
     @property
@@ -55,7 +54,6 @@ class Leftover:
         return found.seen if found else 0
 
     def run(self, **parameters: Any) -> NotebookOutcome:
-        """Run the cells of the notebook on the group."""
         return self.workspace.cells("60_delete_offsets", groups=[self.name], **parameters)
 
     def clean_up(self, *limits: str, **parameters: Any) -> NotebookOutcome:
@@ -66,7 +64,6 @@ class Leftover:
 
 @pytest.fixture
 def leftover(workspace: Workspace) -> Leftover:
-    """Return a group with a leftover."""
     return Leftover(workspace)
 
 

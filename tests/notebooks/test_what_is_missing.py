@@ -47,7 +47,6 @@ def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def first_failure(name: str, **given: Any) -> ToolkitError:
-    """Run a notebook's cells in this process, and return the error that stops them."""
     names: dict[str, Any] = {}
     known = {parameter.name for parameter in read_parameters(ALL[name])}
     with pytest.raises(ToolkitError) as raised:

@@ -39,7 +39,6 @@ BADGE = re.compile(r"<summary>Plan review.*?ow-badge[^>]*>([^<]*)<")
 
 
 def append_cell(path: Path, source: str) -> None:
-    """Add a code cell to a notebook."""
     notebook = json.loads(path.read_text("utf-8"))
     cell = {"cell_type": "code", "id": "last", "metadata": {}, "outputs": []}
     notebook["cells"].append(cell | {"execution_count": None, "source": source})

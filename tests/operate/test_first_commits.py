@@ -23,7 +23,6 @@ def operator(exclusive_cluster: Cluster, tmp_path: Path) -> Operator:
 
 @pytest.fixture
 def apps(exclusive_apps: Applications) -> Applications:
-    """Return the applications there."""
     return exclusive_apps
 
 

@@ -27,7 +27,6 @@ class CommitsAtEachLook(GroupCommits):
     def __init__(
         self, connection: Connection, operator: Operator, group: str, place: TopicPartition
     ) -> None:
-        """Begin when nothing has been committed yet."""
         super().__init__(connection, group)
         self.operator, self.place = operator, place
         self.looks = self.left = 0

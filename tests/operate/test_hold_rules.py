@@ -43,7 +43,6 @@ def live(
 def pausing(
     operator: Operator, live: LiveGroup, number: int, terms: HoldTerms = UNTIL_RESUMED
 ) -> Plan:
-    """Plan to pause one partition."""
     facts = operator.facts(live.group, topics=live.topics)
     return plan_pause(facts, group=live.group, topics=[f"{live.topics[0]}:{number}"], terms=terms)
 
@@ -142,7 +141,6 @@ def test_a_move_that_cannot_resume_leaves_nothing_paused(
 
 
 def moved_back(operator: Operator, live: LiveGroup, *numbers: int) -> Outcome:
-    """Move partitions to offset 3."""
     scope = f"{live.topics[0]}:{','.join(map(str, numbers))}"
     facts = operator.facts(live.group, topics=live.topics)
     planned = plan_move(facts, MoveRequest(ToOffset(3), live.group, (scope,)))

@@ -190,7 +190,6 @@ def test_what_is_subscribed_since_the_check_is_not_written(
 
 
 def topics_of(consumer: Any) -> set[str]:
-    """Return the topics of which a consumer is assigned partitions."""
     return {place.topic for place in consumer.assignment()}
 
 

@@ -31,7 +31,6 @@ class Commits:
         """Read up to here."""
 
     def read(self) -> list[NewCommit]:
-        """Return them."""
         return self.new
 
 

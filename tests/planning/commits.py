@@ -30,7 +30,6 @@ FACTS: dict[str, Any] = {
 
 
 def ago(seconds: float) -> datetime:
-    """Return the instant so long before now."""
     return NOW - timedelta(seconds=seconds)
 
 

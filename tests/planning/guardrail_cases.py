@@ -29,8 +29,6 @@ def commit(
 
 
 def change(before: int | None = 10, after: int | None = 5, at: TopicPartition = ORDERS) -> Change:
-    """Return a change between two offsets, or nothing."""
-
     def position(offset: int | None) -> Position | None:
         return None if offset is None else Position(offset)
 
@@ -71,7 +69,6 @@ def case(made: Plan | None = None, now: Snapshot | None = None, **fields: object
 
 
 def found(rule: str, about: CheckContext) -> list[Finding]:
-    """Return what is found by one rule."""
     return [finding for finding in check(about) if finding.rule == rule]
 
 

@@ -46,7 +46,6 @@ NEVER_COMMITTED_3 = held.without_commits(held.facts(held.group()), 3)
 
 
 def holding(group: Group) -> CheckContext:
-    """Return the case of pausing a partition of a group."""
     made = plan(step(change(None, None), action=Action.HOLD), intent=Intent.PAUSE)
     return case(made, facts(group))
 

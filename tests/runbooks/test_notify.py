@@ -21,7 +21,6 @@ HOSTILE = "<!channel> & <http://x|y>"
 
 
 def ended(*, changed: int = 0, summary: str = "fine") -> ClusterRunResult:
-    """Return how a run on one cluster ended."""
     result: Mapping[str, Any] = {
         "status": "done",
         "exit_code": 0,

@@ -36,7 +36,6 @@ finally:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """Return a folder of this test, with state and fleet file of its own."""
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(f"clusters:\n{FLEET}")
     state = str(tmp_path / "state")

@@ -86,7 +86,6 @@ def runbooks_of(commands: list[list[str]]) -> list[str]:
 
 
 def cron_lines() -> list[tuple[str, str]]:
-    """Return the time and the command of each entry of the crontab."""
     lines = [line.strip() for line in CRONTAB.read_text("utf-8").splitlines()]
     entries = [line for line in lines if line and not re.match(r"#|[A-Z_]+=", line)]
     return [(" ".join(e.split(maxsplit=5)[:5]), e.split(maxsplit=5)[5]) for e in entries]
@@ -221,7 +220,6 @@ def test_stopping_airflows_task_ends_the_run_in_good_order(
 
 
 def kubernetes(kind: str) -> dict[str, Any]:
-    """Return the object of a kind in the manifest."""
     (found,) = [o for o in yaml.safe_load_all(KUBERNETES.read_text("utf-8")) if o["kind"] == kind]
     return dict(found)
 

@@ -168,7 +168,6 @@ def test_every_run_refreshes_the_list(
 
 
 def run(notebook: Path, runs: Path) -> Result:
-    """Run a notebook by the command."""
     words = ["run", str(notebook), "--output-dir", str(runs)]
     return CliRunner().invoke(cli, words, catch_exceptions=False)
 

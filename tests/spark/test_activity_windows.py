@@ -16,7 +16,6 @@ from toolkit.spark.arrow import pack
 
 
 def at(hour: int, minute: int) -> datetime:
-    """Return a time of one day."""
     return datetime(2026, 3, 1, hour, minute, tzinfo=UTC)
 
 

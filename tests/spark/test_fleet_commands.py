@@ -24,7 +24,6 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture
 def group(exclusive_apps: Applications) -> str:
-    """Return an idle group that has read two of five records."""
     apps = exclusive_apps
     topic = apps.create_topic(apps.name("fleet-orders"), records=5)
     name = apps.name("fleet-<b>payments</b>")

@@ -166,7 +166,6 @@ def test_commits_behind_an_open_transaction(quiet: Quiet, exclusive_apps: Applic
 
 
 def positions(commits: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:
-    """Return what rows say is committed."""
     return [tuple(row[name] for name in (*KEY[1:], "committed")) for row in commits]
 
 

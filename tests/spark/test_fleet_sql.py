@@ -65,7 +65,6 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...
 
 
 def rows(worst: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """Return what was found, in order."""
     found = worst[COLUMNS].astype(object).where(worst[COLUMNS].notna(), None)
     return [tuple(row) for row in found.itertuples(index=False)]
 

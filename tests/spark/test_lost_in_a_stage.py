@@ -41,7 +41,6 @@ class Groups(NamedTuple):
 
 
 def committed(apps: Applications) -> Groups:
-    """Have groups commit different offsets."""
     place = TopicPartition(apps.create_topic(apps.name("orders"), records=9), 0)
     lag = {apps.name("payments"): number % 10 for number in range(GROUPS)}
     for group, unread in lag.items():

@@ -41,7 +41,6 @@ TOPIC = OffsetsTopicNow(
 
 
 def planned(point: ResumePoint | None = POINT, log: OffsetsLog = LOG, **topic: Any) -> ReadPlan:
-    """Return how partition 7 is read."""
     now = replace(TOPIC, logs={7: log}, **topic)
     return plan_reads({7: point} if point else {}, now)[7]
 

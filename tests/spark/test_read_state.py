@@ -83,7 +83,6 @@ def there(applications: Callable[[Cluster], Applications], moving: Cluster) -> A
 
 
 def delete_groups(there: Applications, groups: list[str]) -> None:
-    """Delete groups, which leaves tombstones."""
     with patient_admin(there) as admin:
         assert {"OK"} == set(admin.delete_groups(groups).values())
 
@@ -152,7 +151,6 @@ def tasks_of(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> list[L
 
 
 def read(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> Reading:
-    """Do what the reading tasks do."""
     rows = [row for task in tasks_of(cluster, looked, kept) for row in task.rows()]
     assert [] == [row for row in rows if "by_admin" in row]
     blocks = [{"cluster": cluster.name, **row} for row in rows if "problem" not in row]
@@ -160,7 +158,6 @@ def read(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> Reading:
 
 
 def in_full(cluster: Cluster, looked: Looked) -> pa.Table:
-    """Read everything up to the same ends."""
     return read(cluster, looked, {}).latest
 
 
@@ -199,7 +196,6 @@ def newest(table: pa.Table) -> dict[tuple[int, bytes], tuple[Any, ...]]:
 
 
 def alter(there: Applications, **settings: str) -> None:
-    """Set the offsets topic's settings."""
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         for name, value in settings.items()

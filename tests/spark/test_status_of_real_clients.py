@@ -129,7 +129,6 @@ class FromLog(NamedTuple):
 
 
 def read_the_log(cluster: Cluster) -> FromLog:
-    """Read the whole offsets topic."""
     with Connection(cluster) as connection:
         read_at = datetime.now(UTC)
         logs = offsets_partitions(connection).logs
@@ -295,7 +294,6 @@ def check(partitions: pd.DataFrame, table: pd.DataFrame, deleted: set[str]) -> N
 
 
 def in_words(table: pd.DataFrame) -> str:
-    """Return the table as people read it."""
     return table.to_string(index=False, max_colwidth=90)
 
 

@@ -68,7 +68,6 @@ for number in range(times):
 
 
 def of_run(entry: AuditEntry, name: str, **changes: Any) -> AuditEntry:
-    """Return an entry as that of another run."""
     return replace(entry, run=replace(RUN, run_id=name), **changes)
 
 
@@ -80,7 +79,6 @@ def written(state: Path, *names: str) -> list[bytes]:
 
 
 def writer(state: Path, name: str, times: int) -> subprocess.Popen[str]:
-    """Start a process that appends to the log."""
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(state), name, str(times)],
         stdout=subprocess.PIPE,
@@ -89,7 +87,6 @@ def writer(state: Path, name: str, times: int) -> subprocess.Popen[str]:
 
 
 def run_ids(state: Path) -> list[str]:
-    """Return the runs that the log tells of, in its order."""
     return [entry.run.run_id for entry in audit.read(state)]
 
 
@@ -469,7 +466,6 @@ def written_at(state: Path, *entries: tuple[str, datetime]) -> list[str]:
 
 
 def run_names(entries: Iterable[AuditEntry]) -> list[str]:
-    """Return the runs of entries."""
     return [entry.run.run_id for entry in entries]
 
 

@@ -60,7 +60,6 @@ def hand_written(draw: st.DrawFn) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for the many files of the examples."""
     return tmp_path_factory.mktemp("fleet")
 
 

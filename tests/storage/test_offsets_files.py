@@ -80,7 +80,6 @@ commit_lists = st.lists(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where a file is to be written."""
     return tmp_path / "offsets"
 
 

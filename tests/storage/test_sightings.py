@@ -29,7 +29,6 @@ LEFT = {GROUP: ["orders"]}
 
 
 def reading(day: int, *commits: Commit, group: Group | None = EMPTY) -> Snapshot:
-    """Return what was seen of a cluster on a day."""
     groups = (group,) if group else ()
     return Snapshot("eu", CLUSTER, START + day * DAY, groups, commits or (COMMIT,), {})
 

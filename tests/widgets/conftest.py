@@ -16,5 +16,4 @@ def somebody_is_looking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def plan() -> Plan:
-    """Return a plan to move one offset of one group back."""
     return plan_for("payments")

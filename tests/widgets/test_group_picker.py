@@ -39,7 +39,6 @@ def live(groups: pd.DataFrame, **options: Any) -> GroupPicker:
 
 @pytest.fixture
 def picker(groups: pd.DataFrame) -> GroupPicker:
-    """Return a live picker."""
     return live(groups)
 
 

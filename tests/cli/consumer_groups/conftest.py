@@ -25,12 +25,10 @@ class Shell:
     operator: Any
 
     def __call__(self, *arguments: str, address: str = "", **environment: str) -> Ran:
-        """Run `offsetbook consumer-groups` on the cluster's address."""
         given = ("--bootstrap-server", address or self.apps.address, *arguments)
         return self.offsetbook("consumer-groups", *given, **environment)
 
     def execute(self, *arguments: str, address: str = "") -> Ran:
-        """Make the change that the arguments describe at once."""
         return self(*arguments, *EXECUTE, address=address)
 
     def offsetbook(self, *arguments: str, **environment: str) -> Ran:
@@ -40,12 +38,10 @@ class Shell:
         return call_main(arguments, folder=state.parent, **settings)
 
     def topic(self, partitions: int = 3, records: int = 20) -> str:
-        """Make a topic."""
         name = self.apps.name("topic")
         return str(self.apps.create_topic(name, partitions=partitions, records=records))
 
     def group(self, offsets: Mapping[tuple[str, int], int]) -> str:
-        """Make a simple group that holds these offsets."""
         name = self.apps.name("group")
         places = {TopicPartition(*at): offset for at, offset in offsets.items()}
         self.apps.commit(name, places)
@@ -57,7 +53,6 @@ class Shell:
         return self.group({(topic, number): at for number, at in enumerate(offsets)}), topic
 
     def held(self, group: str) -> Held | None:
-        """Return what a group has committed; None where there is no such group."""
         found = self.operator.held(group).get(group)
         return None if found is None else {at: place.offset for at, place in found.items()}
 
@@ -69,5 +64,4 @@ class Shell:
 
 @pytest.fixture
 def shell(apps: Any, operator: Any) -> Shell:
-    """Return a shell at the quiet cluster, with a state folder of its own."""
     return Shell(apps, operator)

@@ -40,7 +40,6 @@ def doctor(tmp_path: Path) -> Doctor:
 
 
 def checks(done: subprocess.CompletedProcess[str]) -> dict[tuple[str, str], dict[str, str]]:
-    """Return the rows of JSON output by subject and check."""
     return {(row["subject"], row["check"]): row for row in json.loads(done.stdout)}
 
 

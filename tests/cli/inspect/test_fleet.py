@@ -23,8 +23,6 @@ BY_HAND = (
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
-    """Return a function that runs `offsetbook fleet` in a folder of its own."""
-
     def run(*arguments: str, **variables: str | None) -> CompletedProcess[str]:
         own = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "OFFSETBOOK_FLEET": None}
         return call_main(["fleet", *arguments], folder=tmp_path, **{**own, **variables})

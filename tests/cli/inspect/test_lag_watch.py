@@ -36,7 +36,6 @@ PROGRAM = shutil.which("offsetbook", path=str(Path(sys.executable).parent))
 
 @contextmanager
 def watching(fleet: Path, *words: str, **pipes: Any) -> Iterator[subprocess.Popen[str]]:
-    """Run `lag --watch` with words; it ends with the block."""
     assert PROGRAM
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **pipes}
     with subprocess.Popen([PROGRAM, "lag", "--fleet", str(fleet), *words], **settings) as process:
@@ -55,14 +54,12 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 @pytest.fixture
 def group(apps: Applications) -> tuple[str, TopicPartition]:
-    """Return a group that has read 4 of 10 records."""
     name, (place,) = idle_group(apps, 4)
     return name, place
 
 
 @pytest.fixture
 def address(apps: Applications, fleet_of: Callable[..., Path]) -> Path:
-    """Return a fleet file of the quiet cluster."""
     return fleet_of(eu=apps.address)
 
 
@@ -99,7 +96,6 @@ def test_csv_is_appended_and_says_what_changed(
 
 
 def sockets(process: subprocess.Popen[str]) -> set[tuple[Any, ...]]:
-    """Return the connections that a process has."""
     return {(c.laddr, c.raddr) for c in psutil.Process(process.pid).net_connections()}
 
 

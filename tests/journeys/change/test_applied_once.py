@@ -28,13 +28,11 @@ from toolkit.storage.plan_files import read_plan
 
 @pytest.fixture
 def change(operator: Operator, apps: Applications) -> PlannedChange:
-    """Return a plan to move an idle group back to 0."""
     group, _ = idle_group(apps, 7)
     return operator.session.reset([group], to=target("to-offset", "0"))
 
 
 def decided(change: PlannedChange, **given: Any) -> Decision:
-    """Return what these parameters decide."""
     # A group that committed a moment ago is else watched for some seconds.
     return change.decide(**{"overrides": ["keeps-committing"], **given})
 
@@ -45,7 +43,6 @@ def approved(change: PlannedChange) -> Decision:
 
 
 def offsets(operator: Operator, change: PlannedChange) -> set[int]:
-    """Return the offsets that the groups of a plan hold."""
     held = operator.held(*change.plan.group_ids)
     return {position.offset for positions in held.values() for position in positions.values()}
 

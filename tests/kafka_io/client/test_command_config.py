@@ -22,7 +22,6 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule require
 
 
 def run(address: str, file: Path, text: str) -> Any:
-    """List the groups with a settings file of this text."""
     file.write_text(text, "utf-8")
     given = ("--bootstrap-server", address, "--command-config", str(file), "--list")
     return CliRunner().invoke(cli, ("consumer-groups", *given))
@@ -41,7 +40,6 @@ def test_it_leads_to_the_groups(secured: Any, tmp_path: Path) -> None:
 
 
 def refusal(*options: str) -> ToolkitError:
-    """Return why a command with these options ends."""
     error = CliRunner().invoke(cli, options).exception
     assert isinstance(error, ToolkitError)
     return error

@@ -46,7 +46,6 @@ class TokenEndpoint(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self.server_port}/token"
 
 
@@ -76,7 +75,6 @@ class TokenRequests(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint() -> Iterator[TokenEndpoint]:
-    """Return an authorization server."""
     with TokenEndpoint(("127.0.0.1", 0), TokenRequests) as server:
         server.requests = []
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -89,19 +87,16 @@ def endpoint() -> Iterator[TokenEndpoint]:
 
 
 def with_token(secured: Secured, **settings: str) -> Cluster:
-    """Return the listener that wants a token."""
     named = {f"sasl.oauthbearer.{n.replace('_', '.')}": value for n, value in settings.items()}
     protocol = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
     return Cluster("eu", secured.addresses["TOKEN"], {**protocol, **named})
 
 
 def command(output: str) -> str:
-    """Return a command that prints something."""
     return shlex.join([sys.executable, "-c", f"print({output!r})"])
 
 
 def works(cluster: Cluster) -> None:
-    """The cluster can be used."""
     with Connection(cluster) as connection:
         connection.send(ListGroupsRequest(), to=connection.broker_ids[0])
 
@@ -276,7 +271,6 @@ def test_a_scram_user_with_signs_of_the_protocol(
 
 
 def is_let_in(cluster: Cluster) -> bool:
-    """Whether the client can log in."""
     with suppress(BrokerRefused), Connection(cluster):
         return True
     return False

@@ -29,13 +29,11 @@ SECRET = f"${{env:{PASSWORD}}}"
 
 
 def certificate(of: Certificate) -> dict[str, str]:
-    """Return the settings for a client's certificate."""
     return {"ssl.certificate.location": str(of.certificate), "ssl.key.location": str(of.key)}
 
 
 @pytest.fixture(scope="module")
 def cases(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Cluster]:
-    """Return a cluster for each way to fail."""
     tmp_path = tmp_path_factory.mktemp("files")
     trusted = {**SSL, "ssl.ca.location": str(secured.authority.certificate)}
     me = secured.authority.issue("client")

@@ -37,12 +37,10 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 def now() -> datetime:
-    """Return the second in which the test began."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def create(apps: Any, **config: str) -> TopicPartition:
-    """Create a topic of one partition with settings of its own, and return the partition."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
     name = apps.name("timed")
     apps.admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result()
@@ -50,7 +48,6 @@ def create(apps: Any, **config: str) -> TopicPartition:
 
 
 def new_partition(apps: Any, *times: datetime) -> TopicPartition:
-    """Return the partition of a new topic, with one record for each time."""
     partition = TopicPartition(apps.create_topic(apps.name("timed")), 0)
     produce(apps.address, partition, times)
     return partition
@@ -59,7 +56,6 @@ def new_partition(apps: Any, *times: datetime) -> TopicPartition:
 def read(
     cluster: Cluster, wanted: dict[TopicPartition, list[int]], *, now: datetime, **more: Any
 ) -> tuple[LogTimes, dict[TopicPartition, LogOffsets]]:
-    """Look up all that is asked for."""
     with Connection(cluster) as connection:
         logs, _ = read_log_offsets(connection, wanted)
         return read_log_times(connection, wanted, logs, TimeLookup(now, **more)), logs

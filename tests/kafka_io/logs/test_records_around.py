@@ -29,7 +29,6 @@ def partition(apps: Any) -> TopicPartition:
 
 
 def offsets(cluster: Cluster, partition: TopicPartition, at: int, **wanted: int) -> list[int]:
-    """Return the offsets of the records that are found around one."""
     found = read_records_around(cluster, {partition: at}, **wanted)
     assert () == found.problems
     return [record.offset for record in found.records]

@@ -50,7 +50,6 @@ RECORDED = [
 
 
 def orders(*numbers: int) -> frozenset[TopicPartition]:
-    """Return partitions of the topic."""
     return frozenset(TopicPartition("orders", number) for number in numbers)
 
 

@@ -29,7 +29,6 @@ def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
 
 
 def unread(about: Snapshot, what: Unread, *subject: Any) -> Snapshot:
-    """Return facts of which a part could not be read."""
     return replace(about, problems=(Problem(what, "no answer", *subject),))
 
 

@@ -49,7 +49,6 @@ def mirror(start: int = 0, end: int = 100, *groups: Group) -> Snapshot:
 
 
 def after(plan: Plan) -> list[tuple[TopicPartition, Position | None]]:
-    """Return what a plan commits."""
     return [(change.partition, change.after) for change in changes(plan)]
 
 
@@ -73,7 +72,6 @@ def test_equal_offsets_go_to_the_mirrored_topic(there: Snapshot, epoch: int | No
 
 
 def at(minute: int) -> datetime:
-    """Return an instant before the snapshot."""
     return NOON - timedelta(hours=1) + timedelta(minutes=minute)
 
 

@@ -25,7 +25,6 @@ def commits(*topics: str, group: str = "g", partitions: int = 1) -> tuple[Commit
 
 
 def deleted(plan: Plan) -> list[tuple[str, str, int]]:
-    """Return group, topic and partition of what a plan deletes."""
     return [(step.group_id, *change.partition) for step, change in plan.changes]
 
 

@@ -31,12 +31,10 @@ HELD = group(reader("a", 0), reader("b", 2, 3), holder(1), state=GroupState.RECO
 def move(
     about: Snapshot, to: Target, *topics: str, prefer: CaptureMode = CaptureMode.LOSSLESS
 ) -> PlannedMove:
-    """Plan to move offsets of the group."""
     return plan_move(about, MoveRequest(to, "g", topics or ("orders:1",), prefer=prefer))
 
 
 def offsets(plan: Plan) -> list[int]:
-    """Return the offsets that a plan commits."""
     return [change.after.offset for _, change in plan.changes if change.after]
 
 

@@ -31,7 +31,6 @@ SAVED = SavedOffsets((COMMIT,), "eu", HERE.cluster_id, NOON, {}, topic_ids={"ord
 
 
 def reset_to(saved: SavedOffsets) -> Plan:
-    """Return the plan of a reset to offsets from a file."""
     origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
     return plan_reset(HERE, from_offsets(saved.rows, source="f", origin=origin), groups=["g"])
 

@@ -28,7 +28,6 @@ AT_10, AT_20, AT_30 = Position(10, 4, "mine"), Position(20, 5), Position(30)
 
 
 def facts_of(held: Held) -> Snapshot:
-    """Return a snapshot in which idle groups hold offsets."""
     commits = [
         Commit(name, *partition, position.offset, position.leader_epoch, position.metadata)
         for name, positions in held.items()
@@ -155,7 +154,6 @@ def cluster(positions: dict[TopicPartition, Position] | None = None, **changed: 
 
 
 def of_topic(done: Plan, topic_id: str) -> Plan:
-    """Return a plan that was made when the topic orders had this id."""
     return replace(done, topic_ids={"orders": topic_id})
 
 
@@ -240,7 +238,6 @@ RENAME = plan(
 
 
 def renamed(old: str) -> Plan:
-    """Return the plan of a rename to `new`."""
     made, gone = RENAME.steps
     return replace(RENAME, steps=(made, replace(gone, group_id=old)))
 

@@ -54,13 +54,11 @@ def look(
 
 
 def rows(first: Snapshot, second: Snapshot) -> list[dict[str, Any]]:
-    """Return the rows of all groups."""
     table = group_health(first, second, stuck_after_s=STUCK_AFTER_S)
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
 def word(first: Snapshot, second: Snapshot) -> tuple[str, str]:
-    """Return the word for the only group, and why."""
     (row,) = rows(first, second)
     return row["health"], row["why"]
 

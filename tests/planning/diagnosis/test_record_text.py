@@ -35,7 +35,6 @@ def whole(field: bytes) -> Excerpt:
 
 
 def record(offset: int, *, partition: TopicPartition = P0, **fields: Any) -> Record:
-    """Return a record, empty where nothing is said."""
     known = {"at": AT, "at_append": False, "key": None, "value": None, **fields}
     return Record(partition, offset, **known)
 

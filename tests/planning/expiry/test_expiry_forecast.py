@@ -15,7 +15,6 @@ NOW = T0 + timedelta(seconds=40)
 
 
 def partitions_within(seconds: float, *rows: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """Return the partitions that vanish within a time, and those at risk."""
     found = select_expiring(forecast(*rows), now=NOW, within_s=seconds)
     return list(found.rows["partition"]), list(found.at_risk["partition"])
 

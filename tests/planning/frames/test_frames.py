@@ -147,12 +147,10 @@ def test_people_see_what_becomes_of_metadata(intent: Intent) -> None:
 
 
 def outcome(*steps: StepOutcome) -> Outcome:
-    """Return an outcome of steps."""
     return Outcome("run", "fingerprint", NOON, NOON, steps)
 
 
 def rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
-    """Return the rows of a frame with None for null."""
     cells = frame.astype(object).where(frame.notna(), None)
     return list(cells.itertuples(index=False, name=None))
 

@@ -436,7 +436,6 @@ def test_rules_that_have_nothing_to_judge() -> None:
 
 
 def moving(*changes: Change, intent: Intent = Intent.RESET) -> Plan:
-    """Return a plan to move offsets of partitions that are paused."""
     return plan(step(*changes, action=Action.MOVE), intent=intent)
 
 

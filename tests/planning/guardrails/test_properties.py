@@ -111,7 +111,6 @@ def skipped(about: CheckContext, change: Change) -> int:
 
 
 def repeated(about: CheckContext, change: Change) -> int:
-    """Count records ahead that had been read."""
     if change.after is None or change.before is None:
         return 0
     ahead = records(about, change, of=change.after)

@@ -275,7 +275,6 @@ def test_every_other_name_is_passed_on() -> None:
 
 
 def without_subscriptions(group: Group) -> Group:
-    """Return a group of which no member's subscription can be read."""
     unread = Subscription(unreadable="no idea")
     return replace(group, members=tuple(replace(m, subscription=unread) for m in group.members))
 
@@ -307,7 +306,6 @@ WITHOUT: dict[Needs, Callable[[CheckContext], CheckContext]] = {
 
 
 def cannot_tell(rule: str, case: CheckContext) -> bool:
-    """Whether a rule says that it lacks a fact."""
     return any(
         finding.why.startswith("check not possible, unknown: ") for finding in found(rule, case)
     )

@@ -34,7 +34,6 @@ cooperative_ = st.booleans()
 
 
 def everything(counts: Mapping[str, int]) -> set[TopicPartition]:
-    """Return all partitions of some topics."""
     return {TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)}
 
 
@@ -188,7 +187,6 @@ BOTH = frozenset({"a", "b"})
 
 
 def places_of(topic: str, *numbers: int) -> frozenset[TopicPartition]:
-    """Return partitions of one topic."""
     return frozenset(TopicPartition(topic, number) for number in numbers)
 
 

@@ -39,7 +39,6 @@ members_ = st.lists(
 def as_kafka_python_does(
     name: str, members: Sequence[Subscriber], counts: Mapping[str, int]
 ) -> Shares:
-    """Return what the assignor of a client library assigns."""
     given_: list[Any] = [
         SimpleNamespace(
             member_id=member.member_id,

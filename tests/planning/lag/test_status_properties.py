@@ -53,7 +53,6 @@ EXAMPLES = settings(max_examples=15)  # of many partitions each: making a frame 
 
 
 def judged(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return judged partitions."""
     return with_status(frame(rows), now=NOW)
 
 

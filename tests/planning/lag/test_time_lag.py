@@ -59,7 +59,6 @@ class Log(NamedTuple):
     end: int
 
     def answer(self, asked: int) -> tuple[int, int]:
-        """Answer ListOffsets, as a broker does."""
         if asked == YOUNGEST:
             dated = [record for record in self.records if record.time >= 0]
             return max(dated, key=lambda r: (r.time, -r.offset), default=(NO_OFFSET, -1))[:2]
@@ -101,7 +100,6 @@ def utc(ms: int) -> datetime | None:
 
 
 def points(probes: list[TimeLookupResult]) -> list[LogTime]:
-    """Return answers as rows hold them."""
     return [
         LogTime(asked_at, None if offset == NOTHING else offset, utc(at))
         for timestamp, offset, at in probes

@@ -102,7 +102,6 @@ FACTS = snapshot(commits=(Commit("g", "orders", 0, 5), Commit("g", "orders", 1, 
 
 
 def with_problem(why: str, topic: str, partition: int | None, group: str | None = None) -> Snapshot:
-    """Return the facts with one thing that could not be read."""
     return replace(FACTS, problems=(Problem(Unread.LOG_OFFSETS, why, group, topic, partition),))
 
 

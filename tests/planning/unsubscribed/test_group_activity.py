@@ -244,7 +244,6 @@ LOGGED = {
 
 
 def facts(groups: list[tuple[str, ...]], *, complete: bool = True, **logged: object) -> pd.Series:
-    """Return what is known of one group, which is called g."""
     frame = pd.DataFrame([{"group": "g", **LOGGED, **logged}])
     frame = frame.astype({"members": "Int64", "epoch": "Int64"})
     frame["empty_since"] = pd.to_datetime(frame["empty_since"], utc=True)

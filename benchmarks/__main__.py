@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from results import machine
+from small_options import new_parser
 
 from toolkit.sandbox.jars import VERSION
 
@@ -167,9 +168,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--small", action="store_true", help="only try whether all work")
     parser.add_argument("--max-load", type=float, default=1, help="above it nothing is run")
     parser.add_argument("--folder", type=Path, default=HERE, help="of the benchmarks")

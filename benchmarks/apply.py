@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from results import say
-from small_options import parse_options
+from small_options import groups_parser, parse_options
 from snapshot import TOOL, Case, Run, fill, run_once, surroundings, table
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -129,13 +129,7 @@ def _ways(address: str, directory: Path) -> list[Way]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--groups", type=int, default=1000)
-    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
-    parser.add_argument("--rounds", type=int, default=3)
-    return parse_options(parser, groups=10, commits=2, rounds=1)
+    return parse_options(groups_parser(__doc__, 1000), groups=10, commits=2, rounds=1)
 
 
 if __name__ == "__main__":

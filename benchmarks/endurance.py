@@ -28,7 +28,7 @@ from pathlib import Path
 
 import psutil
 from results import say
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, TopicPartition
@@ -240,9 +240,7 @@ def _own_state() -> Iterator[None]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--cycles", type=int, default=1000, help="0: none")
     parser.add_argument("--hold", type=float, default=3600, help="seconds; 0: none")
     return parse_options(parser, cycles=20, hold=60)

@@ -30,7 +30,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from reading import OFFSETS_TOPIC, _make_offsets_topic, _text
 from results import machine, median_of, say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 from snapshot import TOOL
 
 from toolkit.kafka_io.client.connection import Connection
@@ -357,9 +357,7 @@ def _surroundings(rounds: int) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--beside-tool", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--job", help=argparse.SUPPRESS)

@@ -31,7 +31,7 @@ import psutil
 from fleet import OFFSETS_PARTITIONS, Shape, _surroundings, _until_loaded, fill
 from kafka.protocol.producer import ProduceRequest
 from results import say
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.fetch import fetch_batches
@@ -284,9 +284,7 @@ def _chart(turns: Sequence[Turn], *, by_records: bool) -> go.Figure:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--clusters", type=int, default=100)
     parser.add_argument("--commits", type=int, default=10_000, help="of each cluster")
     parser.add_argument("--records", type=int, help="millions, in one cluster")

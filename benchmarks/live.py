@@ -24,7 +24,7 @@ from pathlib import Path
 from broker_metrics import DEFAULTS
 from live_results import Found, Moves, Pauses, for_owners, put_between_markers, tables
 from results import machine, median_of
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
@@ -113,9 +113,7 @@ def surroundings(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("kinds", nargs="*", default=KINDS, help=f"of {', '.join(KINDS)}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--hold", type=float, default=70, help="seconds of the long hold")

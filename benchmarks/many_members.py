@@ -30,7 +30,7 @@ from typing import NamedTuple
 from broker_metrics import DEFAULTS, MeasuredBroker, measured_broker
 from live_operator import Operator
 from results import machine, say
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.model import Cluster
 from toolkit.sandbox.jars import VERSION
@@ -255,9 +255,7 @@ def _cell(step: Step, silences: Sequence[float] | None) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     kinds = [name for name in KINDS if name.startswith("librdkafka")]
     parser.add_argument("kinds", nargs="*", default=kinds, metavar="KIND")
     parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="MEMBERSxPARTITIONSxTOPICS")

@@ -9,7 +9,6 @@ the list it gives.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -22,7 +21,7 @@ from typing import Any
 import psutil
 from playwright.sync_api import BrowserContext, expect, sync_playwright
 from results import machine, median_of, say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.sandbox.fleet import Sandbox
 
@@ -53,9 +52,7 @@ Times = dict[str, list[float]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parse_options(parser, rounds=1).rounds
     with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as folder:

@@ -29,7 +29,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaExcepti
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 from results import machine, median_of, say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.offsets_topic.partitions import (
@@ -308,9 +308,7 @@ def surroundings(options: argparse.Namespace, runs: Mapping[str, Sequence[Run]])
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--records", type=int, default=4_000_000)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=10_000, help="at most so many records each")

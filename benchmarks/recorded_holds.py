@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from live import DEFAULTS
 from live_results import put_between_markers
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Join, Leave, Sync
@@ -234,9 +234,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("kinds", nargs="*", default=KINDS, help=f"such as {', '.join(KINDS)}")
     parser.add_argument("--write", action="store_true", help=f"put the result into {PAGE.name}")
     return parse_options(parser, kinds=KINDS[:1])

@@ -26,7 +26,7 @@ from pathlib import Path
 import psutil
 from playwright.sync_api import Browser, sync_playwright
 from results import say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 from snapshot import fill
 
 from notebooks import QUIET, chromium, cpu_s, surroundings
@@ -121,9 +121,7 @@ def _table(text: str, taken: Mapping[str, list[float]]) -> Iterator[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--commits", type=int, default=1000, help="of each group, at most 1,000")
     parser.add_argument("--rounds", type=int, default=5)
     return parse_options(parser, commits=20, rounds=1)

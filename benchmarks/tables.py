@@ -10,7 +10,6 @@ Every way writes the same frame, in turns, in one process:
 
 from __future__ import annotations
 
-import argparse
 import io
 import time
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from results import machine, median_of, spread
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.cli.output import printable
 from toolkit.cli.terminal_table import terminal_table
@@ -29,7 +28,7 @@ from toolkit.report.cell_text import cell_texts, cell_values, column_kind, rows_
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=5)
     given = parse_options(parser, rows=50, rounds=1)

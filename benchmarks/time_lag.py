@@ -31,7 +31,7 @@ import pandas as pd
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from results import machine, say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -281,9 +281,7 @@ def _shares(values: Sequence[float]) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--groups", type=int, default=100, help="with a commit on each partition")
     parser.add_argument("--records", type=int, default=2000, help="in each partition")
     parser.add_argument("--rounds", type=int, default=3)

@@ -24,13 +24,11 @@ from typing import NamedTuple
 
 from results import say
 from small_options import groups_parser, parse_options
-from snapshot import TOOL, Case, Run, fill, run_once, surroundings, table
+from snapshot import Case, Run, fill, run_once, surroundings, table, tool_command
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
-from toolkit.sandbox.jars import VERSION, kafka_jars
-from toolkit.spark.java import find_java
 
 OFFSETS = (1, 3, 2)  # every run moves every offset, which is at another one of these
 # The last one: the benchmark itself has just committed, and nobody else does.
@@ -110,10 +108,6 @@ def _check(address: str, offset: int, options: argparse.Namespace) -> None:
 
 def _ways(address: str, directory: Path) -> list[Way]:
     flags = ["--reset-offsets", "--all-groups", "--all-topics", "--to-offset", "OFFSET"]
-    # Warnings only, as in the configuration that Kafka ships for its tools.
-    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    jars = f"{kafka_jars(VERSION)}/*"
-    tool = [str(find_java()), logging, "-cp", jars, TOOL, "--bootstrap-server", address]
     fleet = directory / "fleet.yaml"
     fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {address}\nstate: state\n")
     ours = [str(Path(sys.executable).parent / "offsetbook"), "consumer-groups"]
@@ -122,7 +116,7 @@ def _ways(address: str, directory: Path) -> list[Way]:
         ours += ["--override", rule]
     alone = [sys.executable, "-c", APPLY, address, "OFFSET", str(directory / "alone"), *OVERRIDES]
     return [
-        Way("tool", [*tool, *flags, "--execute"]),
+        Way("tool", tool_command(address, *flags, "--execute")),
         Way("command", ours),
         Way("apply", alone, times_itself=True),
     ]

@@ -15,10 +15,7 @@ from statistics import median
 from typing import NamedTuple
 
 from small_options import groups_parser, parse_options
-from snapshot import TOOL, Case, Run, filled_broker, measure_in_turns, surroundings
-
-from toolkit.sandbox.jars import VERSION, kafka_jars
-from toolkit.spark.java import find_java
+from snapshot import Case, Run, filled_broker, measure_in_turns, surroundings, tool_command
 
 ONE = "group-00001"
 ALSO_RUN = (("--groups", "65000", "--large"),)
@@ -69,9 +66,6 @@ def main() -> None:
 
 
 def _cases(pairs: Sequence[Pair], address: str, fleet: Path) -> Iterator[Case]:
-    jars = kafka_jars(VERSION)
-    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    tool = [str(find_java()), logging, "-cp", f"{jars}/*", TOOL]
     offsetbook = str(Path(sys.executable).parent / "offsetbook")
     asked = set()
     for pair in pairs:
@@ -79,8 +73,8 @@ def _cases(pairs: Sequence[Pair], address: str, fleet: Path) -> Iterator[Case]:
         yield Case(pair.name, [offsetbook, *pair.command, *fleet_option], _uncounted)
         if pair.tool and pair.tool not in asked:
             asked.add(pair.tool)
-            servers = ["--bootstrap-server", address]
-            yield Case(f"tool {' '.join(pair.tool)}", [*tool, *servers, *pair.tool], _uncounted)
+            name, command = f"tool {' '.join(pair.tool)}", tool_command(address, *pair.tool)
+            yield Case(name, command, _uncounted)
 
 
 def _uncounted(_output: Path) -> tuple[int, int]:

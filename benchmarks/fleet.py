@@ -31,17 +31,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from reading import OFFSETS_TOPIC, _make_offsets_topic, _text
 from results import machine, median_of, say, spread
 from small_options import new_parser, parse_options
-from snapshot import TOOL
+from snapshot import tool_command
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
-from toolkit.sandbox.jars import VERSION, kafka_jars
+from toolkit.sandbox.jars import VERSION
 from toolkit.spark.fleet_lag import FleetLag, fleet_lag
 from toolkit.spark.fleet_options import FleetOptions
-from toolkit.spark.java import find_java
 from toolkit.spark.spark_session import start_session
 
 TOPICS, PARTITIONS, RECORDS = 40, 25, 400
@@ -297,11 +296,9 @@ def _family() -> list[psutil.Process]:
 
 def _run_tool(address: str) -> Turn:
     """Run Kafka's own tool once; its output is counted and thrown away."""
-    # Kafka's own settings for this JVM: none.
-    command = [str(find_java()), "-cp", f"{kafka_jars(VERSION)}/*", TOOL]
     began = time.perf_counter()
     process = psutil.Popen(
-        [*command, "--bootstrap-server", address, "--describe", "--all-groups"],
+        tool_command(address, "--describe", "--all-groups"),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -188,14 +188,18 @@ def run_once(case: Case, output: Path) -> Run:
     return Run(wall_s, cpu_s, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10))
 
 
-def _cases(address: str, fleet: Path) -> list[Case]:
-    jars = kafka_jars(VERSION)
+def tool_command(address: str, *words: str) -> list[str]:
+    """Return the command of Kafka's own tool, with the JVM's default settings."""
     # Warnings only, as in the configuration that Kafka ships for its tools.
     logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    tool = [str(find_java()), logging, "-cp", f"{jars}/*", TOOL, "--bootstrap-server", address]
+    java = [str(find_java()), logging, "-cp", f"{kafka_jars(VERSION)}/*"]
+    return [*java, TOOL, "--bootstrap-server", address, *words]
+
+
+def _cases(address: str, fleet: Path) -> list[Case]:
     offsetbook = [str(Path(sys.executable).parent / "offsetbook"), "lag", "--fleet", str(fleet)]
     return [
-        Case("tool", [*tool, "--describe", "--all-groups"], _count_tool),
+        Case("tool", tool_command(address, "--describe", "--all-groups"), _count_tool),
         Case("command", [*offsetbook, "--by", "partition", "--output", "csv"], _count_csv),
         Case("snapshot", [sys.executable, "-c", READ_SNAPSHOT, address], _count_json, True),
     ]

@@ -17,17 +17,17 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from process_use import Watch
 from reading import OFFSETS_TOPIC, _make_offsets_topic, _text
 from results import machine, median_of, say, spread
 from small_options import new_parser, parse_options
@@ -238,7 +238,7 @@ def _run_job(addresses: Sequence[str], rounds: int, history: str | None) -> None
 
 
 def _turn(job: AbstractContextManager[FleetLag]) -> Turn:
-    with _Watch() as watch:
+    with Watch() as watch:
         began = time.perf_counter()
         with job as result:
             frames = result.to_pandas()
@@ -248,50 +248,6 @@ def _turn(job: AbstractContextManager[FleetLag]) -> Turn:
         sys.exit(f"{len(frames.groups)} groups, problems: {frames.problems}")
     say(f"{wall_s:.1f} s, {watch.peak_mib:.0f} MiB")
     return Turn(wall_s, watch.cpu_s, watch.peak_mib, rows)
-
-
-class _Watch:
-    """How much memory this process and its children hold at most, and the CPU that they use."""
-
-    def __init__(self) -> None:
-        self.peak_mib = self.cpu_s = 0.0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-
-    def __enter__(self) -> Self:
-        self._before = self._cpu_s()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-        self.cpu_s = self._cpu_s() - self._before
-
-    def _look(self) -> None:
-        while not self._ended.wait(2):
-            held = 0
-            for process in _family():
-                try:
-                    held += process.memory_full_info().pss
-                except psutil.Error:
-                    continue  # it has ended
-            self.peak_mib = max(self.peak_mib, held / 2**20)
-
-    def _cpu_s(self) -> float:
-        total = 0.0
-        for process in _family():
-            try:
-                used = process.cpu_times()
-            except psutil.Error:
-                continue
-            total += used.user + used.system + used.children_user + used.children_system
-        return total
-
-
-def _family() -> list[psutil.Process]:
-    me = psutil.Process()
-    return [me, *me.children(recursive=True)]
 
 
 def _run_tool(address: str) -> Turn:

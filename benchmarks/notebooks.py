@@ -14,12 +14,12 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 from playwright.sync_api import BrowserContext, expect, sync_playwright
+from process_use import cpu_s
 from results import machine, median_of, say, spread
 from small_options import new_parser, parse_options
 
@@ -114,16 +114,6 @@ def _newest_kernel() -> psutil.Process:
     processes = psutil.Process().children(recursive=True)
     kernels = [one for one in processes if "ipykernel_launcher" in " ".join(one.cmdline())]
     return max(kernels, key=lambda one: one.create_time())
-
-
-def cpu_s(process: psutil.Process) -> float:
-    """Return the CPU seconds of a process and of those that it started, Spark's among them."""
-    total = 0.0
-    for one in (process, *process.children(recursive=True)):
-        with suppress(psutil.Error):  # it has ended
-            used = one.cpu_times()
-            total += used.user + used.system + used.children_user + used.children_system
-    return total
 
 
 def pick(context: BrowserContext, lab: Lab) -> dict[str, float]:

@@ -25,11 +25,12 @@ from pathlib import Path
 
 import psutil
 from playwright.sync_api import Browser, sync_playwright
+from process_use import cpu_s
 from results import say, spread
 from small_options import new_parser, parse_options
 from snapshot import fill
 
-from notebooks import QUIET, chromium, cpu_s, surroundings
+from notebooks import QUIET, chromium, surroundings
 from toolkit.model import Cluster
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.broker import start_broker

@@ -67,7 +67,7 @@ class Case(NamedTuple):
 
     name: str
     command: Sequence[str]
-    count: Callable[[Path], tuple[int, int]]
+    count: Callable[[Path], tuple[int, int]] = lambda _: (0, 0)
     times_itself: bool = False
 
 

@@ -22,13 +22,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from process_use import Watch
-from reading import OFFSETS_TOPIC, _make_offsets_topic, _text
+from reading import OFFSETS_TOPIC, commit_value, make_offsets_topic, plain, produce
 from results import machine, median_of, say, spread
 from small_options import new_parser, parse_options
 from snapshot import tool_command
@@ -129,7 +129,7 @@ def measure(shape: Shape, rounds: int, *, history: bool = False, tool: bool = Fa
 
 def fill(address: str, shape: Shape) -> None:
     """Make topics with records, and write the commits of groups that are Empty since long."""
-    _make_offsets_topic(address)
+    make_offsets_topic(address)
     admin = AdminClient({"bootstrap.servers": address})
     topics = [f"orders.events.{number:03}" for number in range(TOPICS)]
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics]).values():
@@ -143,7 +143,7 @@ def fill(address: str, shape: Shape) -> None:
         at_ms = now_ms - (RECORDS - record) * 10_000
         for topic in topics:
             for partition in range(PARTITIONS):
-                _produce(producer, topic, partition, value=b"%d" % record, timestamp=at_ms)
+                produce(producer, topic, partition, value=b"%d" % record, timestamp=at_ms)
         producer.poll(0)
     producer.flush(300)
     # Brokers let a client of this name write into the topic.
@@ -162,13 +162,13 @@ def fill(address: str, shape: Shape) -> None:
         turn, place = divmod(number, len(keys))
         partition, key, topic_id = keys[place * 7919 % len(keys)]
         at_ms = now_ms - (turns - turn) * BETWEEN_COMMITS_S * 1000
-        value = _commit_value(RECORDS // 2 + turn, at_ms, topic_id)
-        _produce(writer, OFFSETS_TOPIC, partition, key=key, value=value)
+        value = commit_value(RECORDS // 2 + turn, at_ms, topic_id)
+        produce(writer, OFFSETS_TOPIC, partition, key=key, value=value)
         if number % 10_000 == 0:
             writer.poll(0)
     for group in range(groups):
         partition, name = _whose(group)
-        _produce(writer, OFFSETS_TOPIC, partition, key=b"\0\2" + name, value=_empty_group(now_ms))
+        produce(writer, OFFSETS_TOPIC, partition, key=b"\0\2" + name, value=_empty_group(now_ms))
     if writer.flush(300):
         sys.exit("not all records could be written")
 
@@ -185,36 +185,21 @@ def _topic_ids(address: str, topics: Sequence[str]) -> dict[str, bytes]:
     sys.exit("the broker does not know its new topics")
 
 
-def _produce(producer: Producer, topic: str, partition: int, **record: Any) -> None:
-    while True:
-        try:
-            producer.produce(topic, partition=partition, **record)
-        except BufferError:
-            producer.poll(0.1)
-        else:
-            return
-
-
 def _whose(group: int) -> tuple[int, bytes]:
     """Return where the records of a group are, and its name as it stands in keys."""
     name = f"payments-service-{group:05}"
-    return partition_of(name, OFFSETS_PARTITIONS), _text(name)
+    return partition_of(name, OFFSETS_PARTITIONS), plain(name)
 
 
 def _commit_key(group: int, number: int) -> tuple[int, bytes]:
     partition, name = _whose(group)
-    topic = _text(f"orders.events.{group % TOPICS:03}")
+    topic = plain(f"orders.events.{group % TOPICS:03}")
     return partition, struct.pack(">h", 1) + name + topic + struct.pack(">i", number)
-
-
-def _commit_value(offset: int, at_ms: int, topic_id: bytes) -> bytes:
-    # The version, the offset, its leader epoch, no metadata, the time, and one tag, with 16 bytes.
-    return struct.pack(">hqibq", 4, offset, 0, 1, at_ms) + b"\1\0\x10" + topic_id
 
 
 def _empty_group(since_ms: int) -> bytes:
     """Return a classic group without members."""
-    head = struct.pack(">h", 3) + _text("consumer") + struct.pack(">ihh", 7, -1, -1)
+    head = struct.pack(">h", 3) + plain("consumer") + struct.pack(">ihh", 7, -1, -1)
     return head + struct.pack(">qi", since_ms, 0)
 
 

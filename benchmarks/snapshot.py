@@ -63,7 +63,7 @@ class Run(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One way to read, how its rows and lag are counted, and whether it tells its own times."""
+    """A command, how the rows and lag that it finds are counted, and whether it tells its times."""
 
     name: str
     command: Sequence[str]

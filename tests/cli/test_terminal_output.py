@@ -123,24 +123,28 @@ STATUS = {
 }
 
 
-def written_to_terminal(capsys: pytest.CaptureFixture[str], output: str = "table") -> str:
-    write_frame(pd.DataFrame(STATUS), output)
+def written_to_terminal(
+    capsys: pytest.CaptureFixture[str], output: str = "table", column: str = "status"
+) -> str:
+    write_frame(pd.DataFrame(STATUS).rename(columns={"status": column}), output)
     return capsys.readouterr().out
 
 
+@pytest.mark.parametrize("column", ["status", "health"])
 @pytest.mark.parametrize("columns", [80, 50], ids=["wide", "wrapped"])
 def test_a_status_has_its_colour_and_keeps_its_word(
     capsys: pytest.CaptureFixture[str],
     on_terminal: OnTerminal,
     monkeypatch: pytest.MonkeyPatch,
     columns: int,
+    column: str,
 ) -> None:
     """Only cells of status columns are painted, and without the colours the table is the same."""
     on_terminal(columns)
-    plain = written_to_terminal(capsys)
+    plain = written_to_terminal(capsys, column=column)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    painted = written_to_terminal(capsys)
+    painted = written_to_terminal(capsys, column=column)
 
     assert plain == re.sub(r"\x1b\[\d+m", "", painted)
     assert [("32", "ok"), ("31", "beyond log end")] == re.findall(r"\x1b\[(3\d)m([\w ]+)", painted)

@@ -15,7 +15,6 @@ from toolkit.sandbox.seed import GROUPS, SeededGroup
 from toolkit.storage.known_groups import group_names
 
 IDS = {group.group_id for group in GROUPS}
-WITH_OFFSETS = {group.group_id for group in GROUPS if group.committed_topics}
 LEFTOVERS = {("billing", "invoices.draft"), ("billing-v2", "orders.confirmed")}
 COMMANDS = {
     "clusters": ("clusters",),

@@ -223,9 +223,9 @@ class _Traffic:
         self._running.result()
         self._pool.shutdown()
 
-    def more(self, rounds: int = 3) -> None:
+    def more(self) -> None:
         seen = self.rounds
-        eventually(lambda: self.rounds >= seen + rounds or self._running.done())
+        eventually(lambda: self.rounds >= seen + 3 or self._running.done())
 
     def _run(self) -> None:
         with patient_admin(self.there) as admin:

@@ -37,9 +37,10 @@ class Shell:
         settings = {"OFFSETBOOK_STATE": str(state), **environment}
         return call_main(arguments, folder=state.parent, **settings)
 
-    def topic(self, partitions: int = 3, records: int = 20) -> str:
-        name = self.apps.name("topic")
-        return str(self.apps.create_topic(name, partitions=partitions, records=records))
+    def topic(self, partitions: int = 3) -> str:
+        return str(
+            self.apps.create_topic(self.apps.name("topic"), partitions=partitions, records=20)
+        )
 
     def group(self, offsets: Mapping[tuple[str, int], int]) -> str:
         name = self.apps.name("group")

@@ -36,9 +36,9 @@ PAIR = MirrorPair("g", "g", prefix="eu.")
 IDLE = idle(kind=GroupType.CONSUMER)
 
 
-def source(offset: int, *, start: int = 0, end: int = 100, metadata: str = "m") -> Snapshot:
+def source(offset: int, *, start: int = 0, end: int = 100) -> Snapshot:
     """Return a cluster in which a group has committed one offset, with leader epoch 7."""
-    commit = Commit("g", *ORDERS, offset, 7, metadata)
+    commit = Commit("g", *ORDERS, offset, 7, "m")
     return snapshot(IDLE, commits=(commit,), logs={tuple(ORDERS): (start, end)})
 
 

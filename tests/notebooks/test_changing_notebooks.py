@@ -162,19 +162,6 @@ def test_another_plans_fingerprint_approves_nothing(workspace: Workspace) -> Non
     assert (before, []) == (workspace.operator.held(group), workspace.operator.log)
 
 
-def test_a_live_group_is_not_reset(workspace: Workspace) -> None:
-    """A group with members blocks the plan with exit code 3, and its member is named."""
-    group = workspace.group()
-    (topic, _), *_ = workspace.operator.held(group)[group]
-    workspace.apps.join(group, [topic])
-
-    result = workspace.cells("50_reset_offsets", groups=[group], mode="to-earliest")
-
-    assert BLOCKED == result.ended
-    assert "Blocked by group-live: nothing was changed." in result.conclusion.summary
-    assert f"{group}-client" in result.shown
-
-
 @pytest.mark.parametrize(("refused", "ending"), [(1, ("partly-applied", 4)), (2, ("failed", 1))])
 def test_what_a_broker_refuses(workspace: Workspace, refused: int, ending: tuple[str, int]) -> None:
     """Where a part is done the exit code is 4 and can be undone; where nothing is, it is 1."""

@@ -161,7 +161,6 @@ RESCUED = plan(step(Change(ORDERS, AT_10, AT_10)), intent=Intent.RESCUE)
 ADDED = plan(step(Change(ORDERS, None, AT_20)))
 MOVED_AND_ADDED = plan(step(Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, None, AT_20)))
 READS_ORDERS, READS_PAYMENTS = ((live("g", member(topic)),) for topic in ("orders", "payments"))
-ADDED = plan(step(Change(ORDERS, None, AT_20)))
 NOTHING_TO_UNDO, COMES_BACK = [("nothing-to-undo", "note")], [("comes-back-simple", "note")]
 UNREADABLE = [("unreadable", "block")]
 UNREAD, UNREAD_PAYMENTS = (

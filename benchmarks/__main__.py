@@ -9,8 +9,6 @@ stderr, fails with a status, and has the option `--small`; `ALSO_RUN` in it list
 lines. One that fails is a row of the table, and the status of all is then 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

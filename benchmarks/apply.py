@@ -11,8 +11,6 @@ fresh process; after each run all committed offsets are read back and must be wh
 The tool writes. The other two look again, save what was there, record, write, read back and record.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import sys

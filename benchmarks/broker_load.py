@@ -13,8 +13,6 @@ Whoever is measured has a listener of its own, so that applications do not count
 while their group is paused is shown beside what they ask in as long a time without it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

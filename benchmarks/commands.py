@@ -5,8 +5,6 @@ Starts its own broker, fills it as `snapshot.py` does, and runs each command in 
 fresh process. Where `kafka-consumer-groups` answers the same, it runs in the same rounds.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence

@@ -10,8 +10,6 @@ once. Memory that grows by more than 5 % and anything else that grows at all is 
 a paused record that is delivered, or one that is lost.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import gc

@@ -9,8 +9,6 @@ then runs the job several times in one Spark session, in a process of its own. M
 process and all its children hold together (PSS), the JVM and the Python workers among them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import struct

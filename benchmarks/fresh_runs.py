@@ -1,7 +1,5 @@
 """Measure steps of pure code for several sizes, each run in a fresh process, as a table."""
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -12,8 +12,6 @@ into pandas. Memory is PSS, by what it belongs to: Python and the JVM of the dri
 tasks run in that JVM, too), the JVM of an executor, and the largest Python worker.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -8,8 +8,6 @@ The tables are printed; `--write` puts them into `README.md` beside this file, a
 applications want to know into `docs/explanation/what-happens.md`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """What an operator does in the benchmark `live`: calls of the toolkit, and when they returned."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace

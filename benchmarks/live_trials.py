@@ -4,8 +4,6 @@ One kind of application in the benchmark `live`: its group is paused, resumed an
 Run by `live.py`, in a process of its own, with KIND ADDRESS FOLDER ROUNDS HOLD_S; prints JSON.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -7,8 +7,6 @@ and the group picker with 20,000 groups, from running its cell to its first pain
 the list it gives.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """The memory and the CPU that processes and all their children use."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from contextlib import suppress

@@ -10,8 +10,6 @@ Starts its own broker, fills the topic, and measures in turns, each run in fresh
 Times begin when the first process is ready to read, and end when the last has read all.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import struct

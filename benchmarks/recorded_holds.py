@@ -8,8 +8,6 @@ which 1 and 4 are paused and resumed. Prints a sequence diagram of each, with th
 pause began; `--write` puts them into `docs/explanation/what-happens.md`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -12,8 +12,6 @@ CPU seconds are those of all of the browser's processes. What the page is made o
 file.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -1,7 +1,5 @@
 """Options that benchmarks share; with `--small` a benchmark only shows that it works."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any

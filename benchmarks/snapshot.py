@@ -8,8 +8,6 @@ Starts its own broker, fills it, and measures in turns, each run in a fresh proc
     snapshot  toolkit.kafka_io.read_snapshot.read_snapshot, as in a notebook that is already running
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -8,8 +8,6 @@ Every way writes the same frame, in turns, in one process:
     to_string   pandas' own text, which formats nothing for people
 """
 
-from __future__ import annotations
-
 import io
 import time
 from collections.abc import Callable

@@ -11,8 +11,6 @@ committed at places of all ages. Every way runs in a fresh process, in turns:
 Errors are against the times that the records were given.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -8,8 +8,6 @@ Builds twice, in two folders, and compares the bytes. Until every check has pass
 here: the commit is made in a worktree. Nothing is uploaded.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

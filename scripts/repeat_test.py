@@ -7,8 +7,6 @@ Prints what became of each run, and leaves the output of a failed one in build/r
 if one failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -4,8 +4,6 @@ Take the pictures of the documentation anew, from the sandbox: `make screenshots
 They are of what a newcomer sees: JupyterLab on the seeded cluster, and a report in a browser.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How the tests are run; what they share is in `tests/fixtures`."""
 
-from __future__ import annotations
-
 import compileall
 import os
 import signal

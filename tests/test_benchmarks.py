@@ -1,7 +1,5 @@
 """The benchmarks: each of them starts, and all together leave one table or refuse."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

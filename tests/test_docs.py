@@ -1,7 +1,5 @@
 """README and docs tell the truth: what there is, is in them, and what is in them, works."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

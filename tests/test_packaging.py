@@ -1,7 +1,5 @@
 """Dependencies are declared once, and everything that repeats them agrees."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import os

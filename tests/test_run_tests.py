@@ -1,7 +1,5 @@
 """What `make test` makes of tests that fail: once more, alone, at the end, and never in silence."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What is called deletable is what the broker lets be deleted, for every type of group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager

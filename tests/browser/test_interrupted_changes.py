@@ -1,7 +1,5 @@
 """Changes that somebody interrupts at the screen: what is done is known afterwards, and undone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Journeys clicked through in a real JupyterLab, on a real cluster that is looked at afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The real command, run as a person or a scheduler runs it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

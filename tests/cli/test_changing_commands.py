@@ -1,7 +1,5 @@
 """Commands that change a cluster: what they show, ask, refuse, do and undo."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Exit codes. There is a real process for each code, here or where its claim needs one."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

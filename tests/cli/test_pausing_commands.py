@@ -1,7 +1,5 @@
 """Pausing, resuming and moving from the command line: what is shown, done, refused and told."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

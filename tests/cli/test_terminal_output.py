@@ -1,7 +1,5 @@
 """What a terminal gets: tables, messages, the progress line and a watch."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Groups whose name is empty, blank or a dash, which brokers accept commits for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

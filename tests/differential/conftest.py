@@ -1,7 +1,5 @@
 """The real tool and ours, side by side on one broker where nothing moves by itself."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

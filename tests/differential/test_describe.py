@@ -1,7 +1,5 @@
 """What is shown of groups, row by row beside what the real tool shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any

@@ -6,8 +6,6 @@ those of the measured behaviour of kafka-consumer-groups 4.3.1. Rules that objec
 told to go on, so that what it does can be compared.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import partial

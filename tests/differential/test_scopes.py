@@ -1,7 +1,5 @@
 """Resets of every kind of idle group, of several at once and of all, and what is exported."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ An operator's process: apply a plan file, and after each step wait for a line on
 Says on standard output what it did: a line for each step, then how it ended.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from datetime import timedelta

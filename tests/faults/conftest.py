@@ -1,7 +1,5 @@
 """A broker that may be broken, and operators in processes of their own."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -7,8 +7,6 @@ LOG is what `--fault-log` has made. A run whose claims did not hold is not in it
 A fault that was to come after the work was done is counted, though it never came.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """A capture that is cut off at any moment: the group ends up consuming as before."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable, Iterator

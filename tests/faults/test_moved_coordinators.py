@@ -1,7 +1,5 @@
 """Coordinators that move, or are lost, while their groups are changed."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence

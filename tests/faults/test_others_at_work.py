@@ -1,7 +1,5 @@
 """Members that join and operators that act while a plan is applied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace

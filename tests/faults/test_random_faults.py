@@ -5,8 +5,6 @@ By default the first 30 seeds, with `test_random_live_faults`; `make test-faults
 as many as wanted, and `SEEDS=17:18` one of them again.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ Live groups on three brokers, while random things break: no paused record is del
 Who pauses and moves comes through proxies, the applications past them. Seeds: `test_random_faults`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import ExitStack

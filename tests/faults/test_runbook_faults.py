@@ -5,8 +5,6 @@ The notebook is 50_reset_offsets with one cell more, a gate, at which it waits: 
 the phase that is meant, and not sometimes in another.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """What `doctor` finds about a cluster, about holds and about other packages of our names."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

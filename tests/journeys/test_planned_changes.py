@@ -1,7 +1,5 @@
 """What copies, deletions and rescues read, plan and show; saved plans; known addresses."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Which records are unread, and records that are saved byte for byte."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from dataclasses import replace

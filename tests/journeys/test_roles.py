@@ -1,7 +1,5 @@
 """What the users of docs/acls.md may do, on a real broker that judges them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from contextlib import suppress

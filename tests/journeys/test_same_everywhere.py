@@ -1,7 +1,5 @@
 """Every journey is the same by command, by Kafka's own flags, in a notebook and in Python."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What cannot be read costs its own rows, which say why; everything else is there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

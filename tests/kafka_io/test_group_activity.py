@@ -1,7 +1,5 @@
 """What groups did, counted from a real broker's log, against what was really done."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

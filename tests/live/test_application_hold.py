@@ -1,7 +1,5 @@
 """A Kafka Streams application on the Streams protocol (KIP-1071), paused as a whole."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A hold of a Streams application (KIP-1071) step by step: late, lost, and refused."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Partitions of live groups are held on a real broker, and every delivery is logged."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The recipes for classic groups step by step: interrupted at each of them, refused, and lost."""
 
-from __future__ import annotations
-
 import json
 import random
 import uuid

@@ -1,7 +1,5 @@
 """Partitions of live KIP-848 groups are held on a real broker, and every delivery is logged."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The recipes for KIP-848 groups step by step: interrupted at each of them, refused, and lost."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from typing import Any

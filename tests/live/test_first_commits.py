@@ -1,7 +1,5 @@
 """Partitions without a committed offset are paused only after one is committed for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """When the owners of partitions send their next heartbeats, as group descriptions tell."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field

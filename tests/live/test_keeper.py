@@ -1,7 +1,5 @@
 """A keeper, without a broker: what it does when it is told things and they go wrong."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A move whose new offset is overwritten by a consumer that commits a record late, on purpose."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress

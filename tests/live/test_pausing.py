@@ -1,7 +1,5 @@
 """Pause, resume and move on the whole spine: plan, approval, keeper, record, and back."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

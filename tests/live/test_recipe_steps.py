@@ -1,7 +1,5 @@
 """The steps of a recipe are carried out over a channel, and a recipe is interrupted once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

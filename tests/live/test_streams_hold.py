@@ -1,7 +1,5 @@
 """Partitions of a Kafka Streams application on the classic protocol, held on a real broker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

@@ -1,7 +1,5 @@
 """Offsets of a streams group are moved while it lives, without a hold."""
 
-from __future__ import annotations
-
 import threading
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Which tasks each thread of a Streams application gets while some are held."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What a member of ours may say of a topology that is not described completely."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Two operators pause partitions of one group from two machines, which share no files."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor

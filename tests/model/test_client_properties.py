@@ -1,7 +1,5 @@
 """What a client's properties file means here, Java's or librdkafka's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

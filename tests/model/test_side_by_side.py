@@ -1,7 +1,5 @@
 """Many things are asked at once: a slow one delays no other, and nothing waits after Ctrl-C."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

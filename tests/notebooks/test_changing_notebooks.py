@@ -1,7 +1,5 @@
 """The notebooks that change something, on a real broker: each is run without a head once."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

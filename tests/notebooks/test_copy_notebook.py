@@ -1,7 +1,5 @@
 """J7: a group's offsets under another name, and on a mirror, from the dry run to the undo."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

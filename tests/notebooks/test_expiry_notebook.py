@@ -1,7 +1,5 @@
 """The expiry forecast as a notebook, on a real broker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial

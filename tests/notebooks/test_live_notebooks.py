@@ -1,7 +1,5 @@
 """Journeys through the notebooks about live groups, from end to end on the sandbox."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

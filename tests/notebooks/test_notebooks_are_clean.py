@@ -1,7 +1,5 @@
 """Notebooks are pages: parameters on top, a sentence above each short cell, nothing left behind."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Groups that are picked where `groups` is empty, in every notebook that needs some."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A plan belongs to the cells and parameters above it: what changes there ends it, visibly."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The tour: every journey once on a sandbox of its own, and nowhere else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

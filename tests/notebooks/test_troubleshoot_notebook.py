@@ -1,7 +1,5 @@
 """The notebook about one group in trouble, on the seeded sandbox."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta

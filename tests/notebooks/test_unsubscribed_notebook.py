@@ -1,7 +1,5 @@
 """What was left behind is deleted unattended, once enough runs of the notebook have seen it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The first cell of a notebook says what is missing, with the command that provides it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

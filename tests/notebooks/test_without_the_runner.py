@@ -1,7 +1,5 @@
 """Notebooks run by what everybody has: papermill, and `jupyter execute`."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What applying a plan does to a real cluster, says of it, and leaves behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

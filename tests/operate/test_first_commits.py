@@ -1,7 +1,5 @@
 """What an open transaction is about to commit for the first time is not lost with its group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

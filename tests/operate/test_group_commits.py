@@ -1,7 +1,5 @@
 """Waiting for the last commits to held partitions."""
 
-from __future__ import annotations
-
 import pytest
 from applications import Applications
 from operators import Operator

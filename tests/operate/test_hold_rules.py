@@ -1,7 +1,5 @@
 """A plan to pause is judged again when it is applied, by what is held in the group then."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta

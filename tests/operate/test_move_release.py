@@ -1,7 +1,5 @@
 """What a move releases in the end, without a broker: what it has paused, and is seen to hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

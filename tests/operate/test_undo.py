@@ -1,7 +1,5 @@
 """Applying a plan and then its undo restores exactly what was there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

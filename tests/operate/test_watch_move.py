@@ -1,7 +1,5 @@
 """What the commits after a move show, without a broker."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows of facts for the expiry rules, with times in seconds from an instant."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Facts to plan with, made by hand: small clusters in which one thing matters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any

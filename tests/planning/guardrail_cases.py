@@ -1,7 +1,5 @@
 """Cases for the guard-rails: one idle group with one commit, in which one thing is then changed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Every rule that judges: where it objects, and the nearest case in which it does not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Groups that are held, or are to be: a live group of two members that read a topic of four."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

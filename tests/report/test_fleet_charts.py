@@ -1,7 +1,5 @@
 """The pictures of a fleet, and what its report concludes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Airflow and the checkers of the other formats, in an environment of their own."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Who is told how a runbook ended, what, and that a notice that fails hides nothing."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """A runbook on several clusters: what happens to one of its runs does not touch the others."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

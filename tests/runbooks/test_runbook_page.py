@@ -1,7 +1,5 @@
 """The page of a runbook: what it says, and how what is wrong in it is pointed at."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The examples for schedulers are what those schedulers take, and run runbooks that there are."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import os

@@ -1,7 +1,5 @@
 """A single broker: starting, not starting, and starting again."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The sandbox as a whole: up, up again, down, and what a crash leaves."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Where Java comes from, and what a failed or interrupted download of Apache Kafka leaves."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

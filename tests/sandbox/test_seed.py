@@ -1,7 +1,5 @@
 """Every seeded problem, read back from the broker with the admin clients of two libraries."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How busy a group is, where its partition of the offsets topic was read in full or went on."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any

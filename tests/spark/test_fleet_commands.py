@@ -1,7 +1,5 @@
 """`offsetbook fleet-lag` and `fleet-history`, on a real broker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The fleet job on real clusters: the same numbers as a snapshot, and no cluster lost."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterable, Mapping
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The page on SQL over the fleet: what it shows runs, and finds the ten worst groups of a week."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

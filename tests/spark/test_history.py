@@ -1,7 +1,5 @@
 """The history keeps every run once and whole, whatever dies, and gives old rows in today's form."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

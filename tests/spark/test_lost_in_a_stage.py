@@ -1,7 +1,5 @@
 """What dies in either stage costs the job time, or a cluster its rows, and a problem says so."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

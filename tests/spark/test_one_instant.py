@@ -1,7 +1,5 @@
 """Commits and log ends of a cluster are of one instant, however long the reading took."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

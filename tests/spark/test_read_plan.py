@@ -1,7 +1,5 @@
 """Where reading the offsets topic begins: only where nothing can have been lost in between."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading on where the last run ended gives what a full reading gives, whatever happened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress

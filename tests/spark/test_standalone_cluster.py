@@ -1,7 +1,5 @@
 """The job on a Spark cluster of several processes: the same numbers, and no secret in sight."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The words that the fleet job finds for groups whose behaviour is known, because it is made."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Files: private, replaced in one piece, and whatever somebody names as input."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

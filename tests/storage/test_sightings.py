@@ -1,7 +1,5 @@
 """What readings saw of empty groups and unsubscribed topics, as unbroken series."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Somebody who looks at widgets, and a plan to look at."""
 
-from __future__ import annotations
-
 import pytest
 from plans_for_review import plan_for
 

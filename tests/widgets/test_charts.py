@@ -1,7 +1,5 @@
 """Figures of what is chosen, without a browser."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from datetime import timedelta

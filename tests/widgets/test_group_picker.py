@@ -1,7 +1,5 @@
 """Finding groups among very many, without a browser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The board of a group's partitions, without a browser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

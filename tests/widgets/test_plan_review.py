@@ -1,7 +1,5 @@
 """The review of a plan, without a browser."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor

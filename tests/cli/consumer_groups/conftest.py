@@ -1,7 +1,5 @@
 """The command with the real tool's flags, on groups of a quiet cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from subprocess import CompletedProcess

@@ -1,7 +1,5 @@
 """What is attached to a bug report: what works, what does not, and nothing that is secret."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`offsetbook fleet`: a cluster is added once it answers, and no secret is copied."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`offsetbook health` on real groups: which word they have, on which evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`lag --watch`: readings one after the other, on a terminal and in a pipe."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """offsetbook init: what it copies, and that it never replaces what somebody edited."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A plan is applied once: by the parameters that approve it, or by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime

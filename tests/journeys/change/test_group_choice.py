@@ -1,7 +1,5 @@
 """All idle groups, where not every group could be listed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

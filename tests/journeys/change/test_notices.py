@@ -1,7 +1,5 @@
 """What is told of interrupted runs."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """A client's settings file of the real tool, at a broker that asks who is there."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 from typing import Any

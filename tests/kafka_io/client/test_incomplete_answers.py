@@ -1,7 +1,5 @@
 """Whatever a broker leaves out of an answer, or does not let us see, is a row that says so."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What both clients are given for a properties file is what Kafka's own classes read in it."""
 
-from __future__ import annotations
-
 import json
 from ipaddress import ip_address
 from pathlib import Path

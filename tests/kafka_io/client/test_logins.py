@@ -1,7 +1,5 @@
 """Ways to log in that need more than a password: access tokens, certificates, properties files."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """What is said when TLS or a login fails: one sentence each, with the setting that is wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Questions that follow one another go over one connection."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import closing

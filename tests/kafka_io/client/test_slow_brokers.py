@@ -1,7 +1,5 @@
 """Brokers that answer late or at one address only, and what is said of those that do not."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

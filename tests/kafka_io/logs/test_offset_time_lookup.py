@@ -1,7 +1,5 @@
 """Time look-ups against the truth: the records themselves, on a real broker."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -5,8 +5,6 @@ They are in `recorded_protocol_bytes.json`, as a broker described groups of two 
 client on four partitions: `a`, which had been alone for a generation, and `b`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What threads of a Kafka Streams application say to each other, read and cut."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a coordinator says to each request that changes a group, and what is there afterwards."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Copying and renaming: what is committed is kept as it is, and nothing is lost on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

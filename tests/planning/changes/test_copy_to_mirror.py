@@ -1,7 +1,5 @@
 """A copy to a mirror never skips a record that the group has not read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 

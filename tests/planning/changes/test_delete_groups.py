@@ -1,7 +1,5 @@
 """Which groups are deleted, and how it is known that nobody has used them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Which committed offsets may be deleted, and what is said of those that may not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What a move of a live group is approved as, and the exact plan that is made of it later."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

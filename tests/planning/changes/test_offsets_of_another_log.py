@@ -1,7 +1,5 @@
 """An offset counts the records of one log: not those of another topic of the same name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

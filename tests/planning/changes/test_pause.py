@@ -1,7 +1,5 @@
 """What a pause and a resume plan, what they refuse, and what they say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta

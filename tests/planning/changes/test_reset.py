@@ -1,7 +1,5 @@
 """What a reset plans, what it refuses, and what it says about both."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Taking a plan back restores exactly what was there, whatever part of the plan was done."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """One word for a group, and which evidence allows it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

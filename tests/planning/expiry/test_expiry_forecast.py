@@ -1,7 +1,5 @@
 """What vanishes next, what is at risk, and the sum by group."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Frames of plans, outcomes and snapshots: every fact once, and none that is invented."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import held

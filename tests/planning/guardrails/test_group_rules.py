@@ -1,7 +1,5 @@
 """What odd groups and half-read facts do to the guard-rails, and plans that were done in part."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

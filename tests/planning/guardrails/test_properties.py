@@ -1,7 +1,5 @@
 """What guard-rails hold to for any small plan and any facts, by counting the slow way."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Every rule: its name, its sets, its intents, and the facts that it needs."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Sharing out partitions: each rule as a property; and which of them holds can claim."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations

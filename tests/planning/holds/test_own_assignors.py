@@ -1,7 +1,5 @@
 """What a group's own assignor decides stays true while partitions are paused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace

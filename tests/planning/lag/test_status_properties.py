@@ -1,7 +1,5 @@
 """What must hold of the status of any partition, whatever its commits and its log."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

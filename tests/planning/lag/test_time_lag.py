@@ -1,7 +1,5 @@
 """Lag in time: within its bound for every log that can be thought of, and null where unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple

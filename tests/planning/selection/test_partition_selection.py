@@ -1,7 +1,5 @@
 """What `topic:0-5` means, which partitions of a group are meant, and what is said of the rest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Why offsets were removed, how busy groups are, and what two sources tell of a group."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

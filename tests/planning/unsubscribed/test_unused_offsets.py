@@ -1,7 +1,5 @@
 """Leftovers of three kinds, each with how that is known; never in contradiction to one another."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

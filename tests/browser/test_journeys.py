@@ -7,7 +7,7 @@ from typing import Any
 
 import operators
 import pytest
-from applications import Applications
+from applications import Applications, eventually
 from lab import DARK, FORGET_LAST_RUN, HAS_RUN, LIGHT, Lab, Open, open_notebook
 from playwright.sync_api import BrowserContext, Locator, expect
 from watched_pages import HOSTILE
@@ -206,7 +206,7 @@ def test_leftovers_are_deleted_while_the_group_lives(operator: Operator) -> None
     notebook.screenshot("leftovers_deleted", of=notebook.review)
 
 
-def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[..., Any]) -> None:
+def test_past_a_poison_record_by_hand(operator: Operator) -> None:
     """J1: choose the stuck tile, pause it, move its offset on, resume it; the others flow."""
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
     pause = operator.open(40, "pause", groups=[group])

@@ -6,16 +6,15 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
+from applications import eventually
 from main_program import call_main
 from runbook_places import Place
 
 pytestmark = pytest.mark.starts("kernels")
 
-Eventually = Callable[..., Any]
 MakeNotebook = Callable[..., Path]
 PARAMETERS = 'cluster: str = ""\ngroup: str = ""\nfleet_file: str = ""'
 # A cluster that is not there costs nothing here: only the notebook would ask it.
@@ -96,7 +95,7 @@ def test_one_that_fails_does_not_stop_the_others(place: Place, make_notebook: Ma
 
 
 def test_it_is_not_run_twice_at_once(
-    place: Place, waiting: Path, make_notebook: MakeNotebook, eventually: Eventually
+    place: Place, waiting: Path, make_notebook: MakeNotebook
 ) -> None:
     """The second one is blocked and says by whom; another runbook on the same cluster is not."""
     page = place.page(waiting)
@@ -114,9 +113,7 @@ def test_it_is_not_run_twice_at_once(
     assert 0 == place.run(page, "--cluster", "eu")[0]
 
 
-def test_a_signal_ends_all_in_good_order(
-    place: Place, waiting: Path, eventually: Eventually
-) -> None:
+def test_a_signal_ends_all_in_good_order(place: Place, waiting: Path) -> None:
     """Running cells clean up and every run has a result; what was not begun does not begin."""
     page = place.page(waiting, "at_once: 1\n")
 
@@ -133,7 +130,7 @@ def test_a_signal_ends_all_in_good_order(
     assert ["interrupted"] == [result["status"] for result in place.results]
 
 
-def test_whoever_started_it_is_killed(place: Place, waiting: Path, eventually: Eventually) -> None:
+def test_whoever_started_it_is_killed(place: Place, waiting: Path) -> None:
     """Runs notice that nobody listens any more, and end as after a signal."""
     with place.running(place.page(waiting), "--cluster", "eu") as process:
         eventually(place.there_are("*.began", 1))
@@ -144,7 +141,7 @@ def test_whoever_started_it_is_killed(place: Place, waiting: Path, eventually: E
     assert ["interrupted"] == [result["status"] for result in place.results]
 
 
-def test_a_run_is_killed(place: Place, waiting: Path, eventually: Eventually) -> None:
+def test_a_run_is_killed(place: Place, waiting: Path) -> None:
     """It leaves no result, which is said; its kernel ends too, and the other run does not care."""
     with place.running(place.page(waiting)) as process:
         eventually(place.there_are("*.began", 2))

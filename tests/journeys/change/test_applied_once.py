@@ -1,7 +1,6 @@
 """A plan is applied once: by the parameters that approve it, or by hand."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from applications import Applications
 from idle_groups import idle_group
 from operators import Operator
+from repeating import in_a_thread
 
 from toolkit.errors import Blocked, ClusterUnreachable, PartlyApplied, UsageError
 from toolkit.journeys.change import change_outcome
@@ -198,9 +198,7 @@ def test_what_was_resumed_is_not_held_any_more(
     assert is_held == outcome.is_held
 
 
-def test_it_is_stopped_between_two_steps(
-    operator: Operator, change: PlannedChange, in_a_thread: Callable[[Callable[[], Any]], Any]
-) -> None:
+def test_it_is_stopped_between_two_steps(operator: Operator, change: PlannedChange) -> None:
     """Told to stop, the worker thread begins no further step, and the record says why."""
     decision = decided(change)
 

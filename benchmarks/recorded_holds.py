@@ -28,7 +28,7 @@ from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
 from toolkit.live.classic_assignment import is_sentinel
 from toolkit.live.classic_member import CLIENT_ID_ENDS
 from toolkit.live.keeper import Hold, new_hold
-from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.recipe_steps import CheckedChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
@@ -59,37 +59,28 @@ class Line(NamedTuple):
     what: str
 
 
-class Recorder(RecipeChannel):
+class Recorder(CheckedChannel):
     """A way to a group's coordinator that notes what is sent to change the group."""
 
     def __init__(self, channel: GroupChannel) -> None:
+        super().__init__(channel, lambda: None)
         self.lines: list[Line] = []
-        self._channel = channel
         self._members: set[str] = set()  # ids of ours with which a member has joined
 
     def ask_together(self, requests: Sequence[Any]) -> tuple[Any, ...]:
         self._note(requests)
-        answers = self._channel.ask_together(requests)
+        answers = super().ask_together(requests)
         self._note_answers(answers)
         return answers
 
     def send_ahead(self, request: Any, *, after: Any = None) -> Any:
         self._note([request])
-        return self._channel.send_ahead(request, after=after)
+        return super().send_ahead(request, after=after)
 
     def wait_for(self, pending: Any) -> Any:
-        answer = self._channel.wait_for(pending)
+        answer = super().wait_for(pending)
         self._note_answers([answer])
         return answer
-
-    def is_answered(self, pending: Any) -> bool:
-        return self._channel.is_answered(pending)
-
-    def sleep(self, seconds: float) -> float:
-        return self._channel.sleep(seconds)
-
-    def now(self) -> float:
-        return self._channel.now()
 
     def _note(self, requests: Iterable[Any]) -> None:
         now = time.time()

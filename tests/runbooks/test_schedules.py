@@ -65,7 +65,6 @@ def run_command(words: list[str]) -> tuple[str, dict[str, Any]]:
     assert "offsetbook" == Path(name).name
     above = click.Context(cli, info_name="offsetbook")
     _, command, rest = cli.resolve_command(above, arguments)
-    assert command is not None
     assert "run" == command.name
     options = command.make_context("run", rest, parent=above).params
     return options.pop("name"), options
@@ -205,7 +204,6 @@ def test_stopping_airflows_task_ends_the_run_in_good_order(
         text=True,
         start_new_session=True,
     ) as script:
-        assert script.stdout is not None
         for line in script.stdout:
             said.append(line)
             if line.startswith("[bare 1/"):

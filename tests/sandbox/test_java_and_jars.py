@@ -132,7 +132,6 @@ def test_clusters_that_start_together_may_both_make_the_wrapper(
             found = set(together.map(lambda _: _packaged(), range(4)))
 
         (wrapper,) = found
-        assert wrapper is not None
         assert "/opt/runtime/bin/java" in wrapper.read_text("utf-8")
         assert [wrapper] == list(wrapper.parent.iterdir())
 

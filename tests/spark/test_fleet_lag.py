@@ -180,7 +180,6 @@ def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
     kept = History(str(tmp_path / "history"))
     rows = kept.read("groups").to_pandas()
     state = kept.open(STATE_TABLE)
-    assert state
     reads = state.to_pyarrow_table().to_pandas().groupby("attempt")
 
     pd.testing.assert_frame_equal(*frames)

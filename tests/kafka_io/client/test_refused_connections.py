@@ -206,7 +206,6 @@ def test_an_alert_that_is_not_about_a_certificate(alert: str, settings: dict[str
     exc.reason = alert
     found = explain(Cluster("eu", "h:1", {**SSL, **settings}), exc)
 
-    assert found
     assert not found.refused
     assert f"(TLS alert: {alert[12:].lower().replace('_', ' ')})" in found.why
     assert "client certificate" not in found.why
@@ -283,7 +282,6 @@ def test_a_failed_kerberos_login_names_ticket_kdc_and_principal() -> None:
 
     reason = explain(cluster, KerberosFailed(words))
 
-    assert reason
     assert f"Kerberos: {words}" == reason.why
     assert not reason.refused
     for needed in ("valid ticket (kinit)", "the KDC answers", "events/HOST"):

@@ -9,8 +9,6 @@ stderr, fails with a status, and has the option `--small`; `ALSO_RUN` in it list
 lines. One that fails is a row of the table, and the status of all is then 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os
@@ -28,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from results import machine
+from small_options import new_parser
 
 from toolkit.sandbox.jars import VERSION
 
@@ -167,9 +166,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--small", action="store_true", help="only try whether all work")
     parser.add_argument("--max-load", type=float, default=1, help="above it nothing is run")
     parser.add_argument("--folder", type=Path, default=HERE, help="of the benchmarks")

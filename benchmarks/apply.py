@@ -11,26 +11,18 @@ fresh process; after each run all committed offsets are read back and must be wh
 The tool writes. The other two look again, save what was there, record, write, read back and record.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from results import say
-from small_options import parse_options
-from snapshot import TOOL, Case, Run, fill, run_once, surroundings, table
+from small_options import groups_parser, parse_options
+from snapshot import Case, Run, filled_broker, run_once, surroundings, table, tool_command
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import start_broker
-from toolkit.sandbox.jars import VERSION, kafka_jars
-from toolkit.spark.java import find_java
 
 OFFSETS = (1, 3, 2)  # every run moves every offset, which is at another one of these
 # The last one: the benchmark itself has just committed, and nobody else does.
@@ -61,40 +53,23 @@ print(json.dumps(took))
 """
 
 
-class Way(NamedTuple):
-    """One way to reset every group, and whether it tells its own times."""
-
-    name: str
-    command: Sequence[str]  # with OFFSET where the offset goes
-    times_itself: bool = False
-
-
 def main() -> None:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name:
-        directory = Path(name)
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(directory / "pycache")
-        broker = start_broker(directory / "benchmark", on_step=say)
-        try:
-            say(f"making {options.groups} groups with {options.commits} commits each")
-            fill(broker.address, options.groups, options.commits)
-            runs = _measure(broker.address, directory, options)
-        finally:
-            broker.stop()
+    with filled_broker(options) as (address, fleet, output):
+        runs = _measure(address, _ways(address, fleet), output, options)
     found = f"{options.groups * options.commits:,} offsets were moved and read back in every run"
     print("\n".join([*surroundings(options, found), "", *table(runs)]))
 
 
-def _measure(address: str, directory: Path, options: argparse.Namespace) -> dict[str, list[Run]]:
-    ways = _ways(address, directory)
+def _measure(
+    address: str, ways: Sequence[Case], output: Path, options: argparse.Namespace
+) -> dict[str, list[Run]]:
     runs: dict[str, list[Run]] = {way.name: [] for way in ways}
     offsets = itertools.cycle(OFFSETS)
     for number in range(options.rounds + 1):  # the first round warms up and is not counted
         for way, offset in zip(ways, offsets, strict=False):
             command = [word.replace("OFFSET", str(offset)) for word in way.command]
-            case = Case(way.name, command, count=lambda _: (0, 0), times_itself=way.times_itself)
-            run = run_once(case, directory / "output")
+            run = run_once(way._replace(command=command), output)
             _check(address, offset, options)
             say(f"round {number}: {way.name} {run.wall_s:.2f} s")
             if number:
@@ -108,34 +83,24 @@ def _check(address: str, offset: int, options: argparse.Namespace) -> None:
         sys.exit(f"not every committed offset is {offset}")
 
 
-def _ways(address: str, directory: Path) -> list[Way]:
+def _ways(address: str, fleet: Path) -> list[Case]:
+    """Return the ways to reset every group, with OFFSET where the offset goes."""
     flags = ["--reset-offsets", "--all-groups", "--all-topics", "--to-offset", "OFFSET"]
-    # Warnings only, as in the configuration that Kafka ships for its tools.
-    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    jars = f"{kafka_jars(VERSION)}/*"
-    tool = [str(find_java()), logging, "-cp", jars, TOOL, "--bootstrap-server", address]
-    fleet = directory / "fleet.yaml"
-    fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {address}\nstate: state\n")
     ours = [str(Path(sys.executable).parent / "offsetbook"), "consumer-groups"]
     ours += ["--fleet", str(fleet), *flags, "--execute", "--reason", "benchmark"]
     for rule in OVERRIDES:
         ours += ["--override", rule]
-    alone = [sys.executable, "-c", APPLY, address, "OFFSET", str(directory / "alone"), *OVERRIDES]
+    state = str(fleet.parent / "alone")
+    alone = [sys.executable, "-c", APPLY, address, "OFFSET", state, *OVERRIDES]
     return [
-        Way("tool", [*tool, *flags, "--execute"]),
-        Way("command", ours),
-        Way("apply", alone, times_itself=True),
+        Case("tool", tool_command(address, *flags, "--execute")),
+        Case("command", ours),
+        Case("apply", alone, times_itself=True),
     ]
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--groups", type=int, default=1000)
-    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
-    parser.add_argument("--rounds", type=int, default=3)
-    return parse_options(parser, groups=10, commits=2, rounds=1)
+    return parse_options(groups_parser(__doc__, 1000), groups=10, commits=2, rounds=1)
 
 
 if __name__ == "__main__":

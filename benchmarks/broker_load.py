@@ -13,8 +13,6 @@ Whoever is measured has a listener of its own, so that applications do not count
 while their group is paused is shown beside what they ask in as long a time without it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil
@@ -33,12 +31,10 @@ from typing import NamedTuple
 from broker_metrics import HOST, MeasuredBroker, Totals, measured_broker
 from results import say, spread
 from small_options import groups_parser, parse_options
-from snapshot import TOOL, fill, surroundings
+from snapshot import fill, surroundings, tool_command
 
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import free_ports
-from toolkit.sandbox.jars import VERSION, kafka_jars
-from toolkit.spark.java import find_java
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))  # the applications that the tests start
@@ -135,9 +131,7 @@ def _offsetbook(fleet: Path, *words: str) -> str:
 
 
 def _tool(address: str, rows: int) -> None:
-    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    command = [str(find_java()), logging, "-cp", f"{kafka_jars(VERSION)}/*", TOOL]
-    told = _output([*command, "--bootstrap-server", address, "--describe", "--all-groups"])
+    told = _output(tool_command(address, "--describe", "--all-groups"))
     _require_rows("tool", told, "group-", rows)
 
 

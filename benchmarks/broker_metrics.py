@@ -99,7 +99,6 @@ class MeasuredBroker:
         _run([str(_jcmd()), str(broker.pid), "ManagementAgent.start", *words])
 
     def read(self) -> Totals:
-        """Return what the broker has counted so far."""
         cpu_s = self._cpu_s()
         command = kafka_command("org.apache.kafka.tools.JmxTool")
         command += ["--jmx-url", self._url, "--jmx-auth-prop", self._password, "--one-time"]
@@ -117,7 +116,6 @@ class MeasuredBroker:
 def measured_broker(
     directory: Path, properties: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[MeasuredBroker]:
-    """Start a broker in a new directory, and end it."""
     directory.mkdir()
     port, controller, measured, jmx = free_ports(4)
     reserve_ports(directory, (port, controller), VERSION)

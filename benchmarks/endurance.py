@@ -10,8 +10,6 @@ once. Memory that grows by more than 5 % and anything else that grows at all is 
 a paused record that is delivered, or one that is lost.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import gc
@@ -28,7 +26,7 @@ from pathlib import Path
 
 import psutil
 from results import say
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, TopicPartition
@@ -88,13 +86,11 @@ class Usage:
 
     @property
     def growth(self) -> float:
-        """How much more memory there is at the end than early."""
         early, late = _ends(self.memory)
         return late / early - 1
 
     @property
     def troubles(self) -> list[str]:
-        """What grew."""
         names = ("open files", "threads", "connections", "child processes")
         found = [
             f"{self.name}: {name} grew from {early:g} to {late:g}"
@@ -242,9 +238,7 @@ def _own_state() -> Iterator[None]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--cycles", type=int, default=1000, help="0: none")
     parser.add_argument("--hold", type=float, default=3600, help="seconds; 0: none")
     return parse_options(parser, cycles=20, hold=60)

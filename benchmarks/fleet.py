@@ -9,39 +9,36 @@ then runs the job several times in one Spark session, in a process of its own. M
 process and all its children hold together (PSS), the JVM and the Python workers among them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from reading import OFFSETS_TOPIC, _make_offsets_topic, _text
+from process_use import Watch
+from reading import OFFSETS_TOPIC, commit_value, make_offsets_topic, plain, produce
 from results import machine, median_of, say, spread
-from small_options import parse_options
-from snapshot import TOOL
+from small_options import new_parser, parse_options
+from snapshot import tool_command
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
-from toolkit.sandbox.jars import VERSION, kafka_jars
+from toolkit.sandbox.jars import VERSION
 from toolkit.spark.fleet_lag import FleetLag, fleet_lag
 from toolkit.spark.fleet_options import FleetOptions
-from toolkit.spark.java import find_java
 from toolkit.spark.spark_session import start_session
 
 TOPICS, PARTITIONS, RECORDS = 40, 25, 400
@@ -58,7 +55,6 @@ class Shape(NamedTuple):
     commits: int
 
     def __str__(self) -> str:
-        """Say it in words."""
         commits = self.groups * self.commits
         return (
             f"{self.records:,} records, {self.clusters} clusters, {self.groups:,} groups, "
@@ -131,7 +127,7 @@ def measure(shape: Shape, rounds: int, *, history: bool = False, tool: bool = Fa
 
 def fill(address: str, shape: Shape) -> None:
     """Make topics with records, and write the commits of groups that are Empty since long."""
-    _make_offsets_topic(address)
+    make_offsets_topic(address)
     admin = AdminClient({"bootstrap.servers": address})
     topics = [f"orders.events.{number:03}" for number in range(TOPICS)]
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics]).values():
@@ -145,7 +141,7 @@ def fill(address: str, shape: Shape) -> None:
         at_ms = now_ms - (RECORDS - record) * 10_000
         for topic in topics:
             for partition in range(PARTITIONS):
-                _produce(producer, topic, partition, value=b"%d" % record, timestamp=at_ms)
+                produce(producer, topic, partition, value=b"%d" % record, timestamp=at_ms)
         producer.poll(0)
     producer.flush(300)
     # Brokers let a client of this name write into the topic.
@@ -164,13 +160,13 @@ def fill(address: str, shape: Shape) -> None:
         turn, place = divmod(number, len(keys))
         partition, key, topic_id = keys[place * 7919 % len(keys)]
         at_ms = now_ms - (turns - turn) * BETWEEN_COMMITS_S * 1000
-        value = _commit_value(RECORDS // 2 + turn, at_ms, topic_id)
-        _produce(writer, OFFSETS_TOPIC, partition, key=key, value=value)
+        value = commit_value(RECORDS // 2 + turn, at_ms, topic_id)
+        produce(writer, OFFSETS_TOPIC, partition, key=key, value=value)
         if number % 10_000 == 0:
             writer.poll(0)
     for group in range(groups):
         partition, name = _whose(group)
-        _produce(writer, OFFSETS_TOPIC, partition, key=b"\0\2" + name, value=_empty_group(now_ms))
+        produce(writer, OFFSETS_TOPIC, partition, key=b"\0\2" + name, value=_empty_group(now_ms))
     if writer.flush(300):
         sys.exit("not all records could be written")
 
@@ -187,42 +183,25 @@ def _topic_ids(address: str, topics: Sequence[str]) -> dict[str, bytes]:
     sys.exit("the broker does not know its new topics")
 
 
-def _produce(producer: Producer, topic: str, partition: int, **record: Any) -> None:
-    while True:
-        try:
-            producer.produce(topic, partition=partition, **record)
-        except BufferError:
-            producer.poll(0.1)
-        else:
-            return
-
-
 def _whose(group: int) -> tuple[int, bytes]:
     """Return where the records of a group are, and its name as it stands in keys."""
     name = f"payments-service-{group:05}"
-    return partition_of(name, OFFSETS_PARTITIONS), _text(name)
+    return partition_of(name, OFFSETS_PARTITIONS), plain(name)
 
 
 def _commit_key(group: int, number: int) -> tuple[int, bytes]:
-    """Return where a commit belongs, and its key."""
     partition, name = _whose(group)
-    topic = _text(f"orders.events.{group % TOPICS:03}")
+    topic = plain(f"orders.events.{group % TOPICS:03}")
     return partition, struct.pack(">h", 1) + name + topic + struct.pack(">i", number)
-
-
-def _commit_value(offset: int, at_ms: int, topic_id: bytes) -> bytes:
-    # The version, the offset, its leader epoch, no metadata, the time, and one tag, with 16 bytes.
-    return struct.pack(">hqibq", 4, offset, 0, 1, at_ms) + b"\1\0\x10" + topic_id
 
 
 def _empty_group(since_ms: int) -> bytes:
     """Return a classic group without members."""
-    head = struct.pack(">h", 3) + _text("consumer") + struct.pack(">ihh", 7, -1, -1)
+    head = struct.pack(">h", 3) + plain("consumer") + struct.pack(">ihh", 7, -1, -1)
     return head + struct.pack(">qi", since_ms, 0)
 
 
 def _until_loaded(address: str, groups: int) -> None:
-    """Wait until a broker lists the groups of its log."""
     admin = AdminClient({"bootstrap.servers": address})
     give_up_at = time.monotonic() + 120
     while len(admin.list_consumer_groups().result().valid) < groups:
@@ -242,7 +221,7 @@ def _run_job(addresses: Sequence[str], rounds: int, history: str | None) -> None
 
 
 def _turn(job: AbstractContextManager[FleetLag]) -> Turn:
-    with _Watch() as watch:
+    with Watch() as watch:
         began = time.perf_counter()
         with job as result:
             frames = result.to_pandas()
@@ -254,57 +233,11 @@ def _turn(job: AbstractContextManager[FleetLag]) -> Turn:
     return Turn(wall_s, watch.cpu_s, watch.peak_mib, rows)
 
 
-class _Watch:
-    """How much memory this process and its children hold at most, and the CPU that they use."""
-
-    def __init__(self) -> None:
-        self.peak_mib = self.cpu_s = 0.0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-
-    def __enter__(self) -> Self:
-        self._before = self._cpu_s()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-        self.cpu_s = self._cpu_s() - self._before
-
-    def _look(self) -> None:
-        while not self._ended.wait(2):
-            held = 0
-            for process in _family():
-                try:
-                    held += process.memory_full_info().pss
-                except psutil.Error:
-                    continue  # it has ended
-            self.peak_mib = max(self.peak_mib, held / 2**20)
-
-    def _cpu_s(self) -> float:
-        total = 0.0
-        for process in _family():
-            try:
-                used = process.cpu_times()
-            except psutil.Error:
-                continue
-            total += used.user + used.system + used.children_user + used.children_system
-        return total
-
-
-def _family() -> list[psutil.Process]:
-    me = psutil.Process()
-    return [me, *me.children(recursive=True)]
-
-
 def _run_tool(address: str) -> Turn:
     """Run Kafka's own tool once; its output is counted and thrown away."""
-    # Kafka's own settings for this JVM: none.
-    command = [str(find_java()), "-cp", f"{kafka_jars(VERSION)}/*", TOOL]
     began = time.perf_counter()
     process = psutil.Popen(
-        [*command, "--bootstrap-server", address, "--describe", "--all-groups"],
+        tool_command(address, "--describe", "--all-groups"),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -360,9 +293,7 @@ def _surroundings(rounds: int) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--beside-tool", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--job", help=argparse.SUPPRESS)

@@ -1,8 +1,5 @@
 """Measure steps of pure code for several sizes, each run in a fresh process, as a table."""
 
-from __future__ import annotations
-
-import argparse
 import json
 import resource
 import subprocess
@@ -11,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from results import machine, median_of, say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 SIZES, SMALL = (50_000, 1_000_000), (10_000,)
 
@@ -33,9 +30,7 @@ class Steps(NamedTuple):
 
 def main(steps: Steps) -> None:
     """Run the script: one size in this process, or all sizes in fresh ones."""
-    parser = argparse.ArgumentParser(
-        description=steps.description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(steps.description)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--once", type=int, help="measure one size in this process")
     parser.set_defaults(sizes=SIZES)
@@ -47,7 +42,6 @@ def main(steps: Steps) -> None:
 
 
 def peak_mib() -> float:
-    """Return the largest memory that this process has had."""
     # Linux counts the peak in KiB, macOS in bytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -12,26 +12,23 @@ into pandas. Memory is PSS, by what it belongs to: Python and the JVM of the dri
 tasks run in that JVM, too), the JVM of an executor, and the largest Python worker.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import plotly.graph_objects as go
-import psutil
 from fleet import OFFSETS_PARTITIONS, Shape, _surroundings, _until_loaded, fill
 from kafka.protocol.producer import ProduceRequest
+from process_use import Watch
 from results import say
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.fetch import fetch_batches
@@ -95,7 +92,6 @@ def main() -> None:
 
 
 def _more_clusters(options: argparse.Namespace) -> Iterator[tuple[Size, str]]:
-    """Yield sizes with several numbers of clusters, with the address of the broker."""
     commits = options.commits
     with _filled(Size(1, 2 * commits, commits)) as address:
         for clusters in _steps(options.clusters):
@@ -103,7 +99,6 @@ def _more_clusters(options: argparse.Namespace) -> Iterator[tuple[Size, str]]:
 
 
 def _more_records(millions: int) -> Iterator[tuple[Size, str]]:
-    """Yield sizes with several numbers of records, with the address of the broker."""
     sizes = [Size(1, step * 10**6, COMMITS_OF_MANY_RECORDS) for step in _steps(millions)]
     with _filled(sizes[0]) as address:
         for size in sizes:
@@ -194,7 +189,7 @@ def _run_job(size: Size, options: argparse.Namespace) -> Turn:
     """Run the job once, and check that all commits were found."""
     clusters = [Cluster(f"cluster-{n:03}", options.job) for n in range(size.clusters)]
     began = time.perf_counter()
-    with _Watch(json.loads(options.workers)) as watch, tempfile.TemporaryDirectory() as folder:
+    with Watch(json.loads(options.workers)) as watch, tempfile.TemporaryDirectory() as folder:
         session = start_session(options.master)
         started = time.perf_counter()
         with fleet_lag(session, clusters) as result:
@@ -206,53 +201,6 @@ def _run_job(size: Size, options: argparse.Namespace) -> Turn:
     if found != size.commits or shown["problems"]:
         sys.exit(f"{found:,} commits of {size.commits:,}, {shown}")
     return Turn(size, started - began, ended - started, watch.cpu_s, watch.peaks)
-
-
-class _Watch:
-    """How much memory driver, executors and workers hold at most, and the CPU they all use."""
-
-    def __init__(self, workers: Sequence[int]) -> None:
-        self.peaks: dict[str, float] = {}
-        self._used: dict[tuple[int, float], float] = {}
-        self._me, self._others = psutil.Process(), [psutil.Process(pid) for pid in workers]
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    @property
-    def cpu_s(self) -> float:
-        return sum(self._used.values())
-
-    def _look(self) -> None:
-        while not self._ended.wait(1):
-            for root in (self._me, *self._others):
-                for process in (root, *root.children(recursive=True)):
-                    try:
-                        self._note(process, self._role(process, root))
-                    except psutil.Error:
-                        continue  # it has ended
-
-    def _note(self, process: psutil.Process, role: str) -> None:
-        held = process.memory_full_info().pss / 2**20
-        self.peaks[role] = max(held, self.peaks.get(role, 0))
-        times = process.cpu_times()
-        self._used[process.pid, process.create_time()] = times.user + times.system
-
-    def _role(self, process: psutil.Process, root: psutil.Process) -> str:
-        if process == self._me:
-            return "driver's Python"
-        if "python" in process.name():
-            return "largest Python worker"
-        if root == self._me:
-            return "driver's JVM"
-        return "largest JVM of an executor" if process != root else "Spark's own worker"
 
 
 def _report(turns: Sequence[Turn], options: argparse.Namespace) -> Iterator[str]:
@@ -272,7 +220,6 @@ def _report(turns: Sequence[Turn], options: argparse.Namespace) -> Iterator[str]
 
 
 def _chart(turns: Sequence[Turn], *, by_records: bool) -> go.Figure:
-    """Draw how long the job took against records or clusters."""
     at = [turn.size.records / 1e6 if by_records else turn.size.clusters for turn in turns]
     took = [turn.job_s for turn in turns]
     figure = go.Figure(go.Scatter(x=at, y=took, mode="lines+markers"))
@@ -287,9 +234,7 @@ def _chart(turns: Sequence[Turn], *, by_records: bool) -> go.Figure:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--clusters", type=int, default=100)
     parser.add_argument("--commits", type=int, default=10_000, help="of each cluster")
     parser.add_argument("--records", type=int, help="millions, in one cluster")

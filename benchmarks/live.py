@@ -8,8 +8,6 @@ The tables are printed; `--write` puts them into `README.md` beside this file, a
 applications want to know into `docs/explanation/what-happens.md`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -24,7 +22,7 @@ from pathlib import Path
 from broker_metrics import DEFAULTS
 from live_results import Found, Moves, Pauses, for_owners, put_between_markers, tables
 from results import machine, median_of
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
@@ -99,7 +97,6 @@ def measure(kind: str, address: str, folder: Path, options: argparse.Namespace) 
 
 
 def surroundings(options: argparse.Namespace) -> Iterator[str]:
-    """Yield what was measured, and on what."""
     versions = machine("confluent-kafka", "kafka-python", "aiokafka")
     yield (
         "Six partitions with ten records a second each, of which 1 and 4 are paused and moved; two "
@@ -114,9 +111,7 @@ def surroundings(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("kinds", nargs="*", default=KINDS, help=f"of {', '.join(KINDS)}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--hold", type=float, default=70, help="seconds of the long hold")

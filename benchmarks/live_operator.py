@@ -1,7 +1,5 @@
 """What an operator does in the benchmark `live`: calls of the toolkit, and when they returned."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -49,7 +47,6 @@ class Operator:
         self.group, self.topics, self.state = group, topics, self.session.state
 
     def facts(self) -> Snapshot:
-        """Read what plans are made from."""
         return read_plan_facts(self.cluster, groups=[self.group], topics=self.topics)
 
     def when_stable(self) -> Snapshot:
@@ -72,7 +69,6 @@ class Operator:
         return costs(case, case.recipe).repeats if case.recipe else None
 
     def pause(self, partitions: Collection[TopicPartition]) -> Done:
-        """Pause partitions."""
         self.when_stable()
         began = time.time()
         outcome = self._apply(self.session.pause(self.group, _words(partitions)))

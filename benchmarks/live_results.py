@@ -1,7 +1,5 @@
 """What the benchmark `live` found out about one kind of application, and the tables of all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median

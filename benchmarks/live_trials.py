@@ -4,8 +4,6 @@ One kind of application in the benchmark `live`: its group is paused, resumed an
 Run by `live.py`, in a process of its own, with KIND ADDRESS FOLDER ROUNDS HOLD_S; prints JSON.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -170,7 +168,6 @@ def _offsets(log: list[Delivery], place: TopicPartition) -> set[int]:
 
 
 def end_offsets(live: LiveGroup) -> dict[TopicPartition, int]:
-    """Return where the log of each partition ends."""
     settings = {"bootstrap.servers": live.cluster.bootstrap_servers, "group.id": "end-offsets"}
     consumer = Consumer(settings)
     try:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from broker_metrics import DEFAULTS, MeasuredBroker, measured_broker
 from live_operator import Operator
 from results import machine, say
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.model import Cluster
 from toolkit.sandbox.jars import VERSION
@@ -105,7 +105,6 @@ class Crowds(Delivered):
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, members: int) -> None:
-        """Start so many consumers."""
         jobs = [asdict(self._job(f"c{number:03d}")) for number in range(members)]
         environment = {**os.environ, "PYTHONPATH": f"{FIXTURES}:{ROOT}"}
         for first in range(0, members, CROWD):
@@ -122,17 +121,14 @@ class Crowds(Delivered):
         )
 
     def end(self) -> None:
-        """End them."""
         for process in self._processes:
             process.kill()
             process.wait()
 
     def deliveries(self) -> list[Delivery]:
-        """Return what all have been delivered so far, in the order of time."""
         return self._logs.read()[0]
 
     def words(self) -> str:
-        """Return how many processes run."""
         return f"{sum(one.poll() is None for one in self._processes)} processes run"
 
 
@@ -259,9 +255,7 @@ def _cell(step: Step, silences: Sequence[float] | None) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     kinds = [name for name in KINDS if name.startswith("librdkafka")]
     parser.add_argument("kinds", nargs="*", default=kinds, metavar="KIND")
     parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="MEMBERSxPARTITIONSxTOPICS")

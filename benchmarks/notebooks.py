@@ -7,22 +7,19 @@ and the group picker with 20,000 groups, from running its cell to its first pain
 the list it gives.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 from playwright.sync_api import BrowserContext, expect, sync_playwright
+from process_use import cpu_s
 from results import machine, median_of, say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.sandbox.fleet import Sandbox
 
@@ -53,9 +50,7 @@ Times = dict[str, list[float]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parse_options(parser, rounds=1).rounds
     with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as folder:
@@ -117,16 +112,6 @@ def _newest_kernel() -> psutil.Process:
     processes = psutil.Process().children(recursive=True)
     kernels = [one for one in processes if "ipykernel_launcher" in " ".join(one.cmdline())]
     return max(kernels, key=lambda one: one.create_time())
-
-
-def cpu_s(process: psutil.Process) -> float:
-    """Return the CPU seconds of a process and of those that it started, Spark's among them."""
-    total = 0.0
-    for one in (process, *process.children(recursive=True)):
-        with suppress(psutil.Error):  # it has ended
-            used = one.cpu_times()
-            total += used.user + used.system + used.children_user + used.children_system
-    return total
 
 
 def pick(context: BrowserContext, lab: Lab) -> dict[str, float]:

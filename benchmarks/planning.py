@@ -10,8 +10,6 @@ reviewer waits for:
                  all that a reviewer gets, and the sentence
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from datetime import UTC, datetime, timedelta

@@ -10,8 +10,6 @@ Starts its own broker, fills the topic, and measures in turns, each run in fresh
 Times begin when the first process is ready to read, and end when the last has read all.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import struct
@@ -23,13 +21,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 from results import machine, median_of, say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.offsets_topic.partitions import (
@@ -46,7 +44,7 @@ PARTITIONS = 10
 TOPICS, PARTITIONS_EACH = 50, 20  # a group commits one topic
 GROUP_RECORD_EVERY = 20  # commits
 TOMBSTONE_EVERY = 200
-TOPIC_ID = b"\x01\x00\x10" + bytes(range(1, 17))  # the tagged section of a commit since Kafka 4.1
+TOPIC_ID = bytes(range(1, 17))  # which a commit has since Kafka 4.1
 # With librdkafka's own defaults for the two queue settings the same takes eight times as long.
 DRAIN = {
     "isolation.level": "read_committed",
@@ -96,7 +94,7 @@ def main() -> None:
 
 def fill(address: str, records: int, keys: int, batch: int) -> None:
     """Write commits, group records and tombstones as coordinators write them."""
-    _make_offsets_topic(address)
+    make_offsets_topic(address)
     producer = Producer(
         {
             "bootstrap.servers": address,
@@ -114,19 +112,19 @@ def fill(address: str, records: int, keys: int, batch: int) -> None:
         if number % GROUP_RECORD_EVERY == 0:
             key, value = group_key, _group_value(number // keys, now_ms)
         else:
-            key, value = commit_key, _commit_value(number, now_ms)
+            key, value = commit_key, commit_value(number, now_ms + number // 100, TOPIC_ID)
         kept = None if number % TOMBSTONE_EVERY == 1 else value
-        _produce(producer, partition, key, kept)
+        produce(producer, OFFSETS_TOPIC, partition, key=key, value=kept)
         if number % 10_000 == 0:
             producer.poll(0)
     if producer.flush(120):
         sys.exit("not all records could be written")
 
 
-def _produce(producer: Producer, partition: int, key: bytes, value: bytes | None) -> None:
+def produce(producer: Producer, topic: str, partition: int, **record: Any) -> None:
     while True:
         try:
-            producer.produce(OFFSETS_TOPIC, value, key, partition)
+            producer.produce(topic, partition=partition, **record)
         except BufferError:
             producer.poll(0.1)
         else:
@@ -137,31 +135,31 @@ def _place(number: int) -> tuple[int, bytes, bytes]:
     """Return where a commit belongs, its key, and the key of its group."""
     group = f"payments-service-{number // PARTITIONS_EACH:05}"
     topic = f"orders.events.{number // PARTITIONS_EACH % TOPICS:03}"
-    whose = _text(group)
-    key = struct.pack(">h", 1) + whose + _text(topic) + struct.pack(">i", number % PARTITIONS_EACH)
+    whose = plain(group)
+    key = struct.pack(">h", 1) + whose + plain(topic) + struct.pack(">i", number % PARTITIONS_EACH)
     return partition_of(group, PARTITIONS), key, struct.pack(">h", 2) + whose
 
 
-def _commit_value(offset: int, at_ms: int) -> bytes:
-    return struct.pack(">hqibq", 4, offset, 0, 1, at_ms + offset // 100) + TOPIC_ID
+def commit_value(offset: int, at_ms: int, topic_id: bytes) -> bytes:
+    # The version, the offset, its leader epoch, no metadata, the time, and one tag, with 16 bytes.
+    return struct.pack(">hqibq", 4, offset, 0, 1, at_ms) + b"\1\0\x10" + topic_id
 
 
 def _group_value(generation: int, at_ms: int) -> bytes:
-    """Return a classic group with one member."""
-    subscription = struct.pack(">hi", 1, 1) + _text("orders.events.001") + struct.pack(">ii", -1, 0)
-    member = _text("consumer-1-6f7a1c52-1d37-4f59-8d4e-5b8f3a1e2c90") + struct.pack(">h", -1)
-    member += _text("consumer-1") + _text("/10.0.0.1") + struct.pack(">ii", 300_000, 45_000)
+    subscription = struct.pack(">hi", 1, 1) + plain("orders.events.001") + struct.pack(">ii", -1, 0)
+    member = plain("consumer-1-6f7a1c52-1d37-4f59-8d4e-5b8f3a1e2c90") + struct.pack(">h", -1)
+    member += plain("consumer-1") + plain("/10.0.0.1") + struct.pack(">ii", 300_000, 45_000)
     for part in (subscription, bytes(40)):
         member += struct.pack(">i", len(part)) + part
-    head = struct.pack(">h", 3) + _text("consumer") + struct.pack(">i", generation)
-    return head + _text("range") + _text("consumer-1") + struct.pack(">qi", at_ms, 1) + member
+    head = struct.pack(">h", 3) + plain("consumer") + struct.pack(">i", generation)
+    return head + plain("range") + plain("consumer-1") + struct.pack(">qi", at_ms, 1) + member
 
 
-def _text(text: str) -> bytes:
+def plain(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
 
 
-def _make_offsets_topic(address: str) -> None:
+def make_offsets_topic(address: str) -> None:
     """Commit something, for which the broker makes the topic."""
     admin = AdminClient({"bootstrap.servers": address})
     admin.create_topics([NewTopic("first", 1, 1)])["first"].result()
@@ -309,9 +307,7 @@ def surroundings(options: argparse.Namespace, runs: Mapping[str, Sequence[Run]])
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--records", type=int, default=4_000_000)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=10_000, help="at most so many records each")

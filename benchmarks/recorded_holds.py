@@ -8,8 +8,6 @@ which 1 and 4 are paused and resumed. Prints a sequence diagram of each, with th
 pause began; `--write` puts them into `docs/explanation/what-happens.md`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
@@ -22,7 +20,7 @@ from typing import Any, NamedTuple
 
 from live import DEFAULTS
 from live_results import put_between_markers
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Join, Leave, Sync
@@ -30,7 +28,7 @@ from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
 from toolkit.live.classic_assignment import is_sentinel
 from toolkit.live.classic_member import CLIENT_ID_ENDS
 from toolkit.live.keeper import Hold, new_hold
-from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.recipe_steps import CheckedChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
@@ -61,44 +59,28 @@ class Line(NamedTuple):
     what: str
 
 
-class Recorder(RecipeChannel):
+class Recorder(CheckedChannel):
     """A way to a group's coordinator that notes what is sent to change the group."""
 
     def __init__(self, channel: GroupChannel) -> None:
-        """Note nothing yet."""
+        super().__init__(channel, lambda: None)
         self.lines: list[Line] = []
-        self._channel = channel
         self._members: set[str] = set()  # ids of ours with which a member has joined
 
     def ask_together(self, requests: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the answers to some requests, in their order."""
         self._note(requests)
-        answers = self._channel.ask_together(requests)
+        answers = super().ask_together(requests)
         self._note_answers(answers)
         return answers
 
     def send_ahead(self, request: Any, *, after: Any = None) -> Any:
-        """Send a request without waiting."""
         self._note([request])
-        return self._channel.send_ahead(request, after=after)
+        return super().send_ahead(request, after=after)
 
     def wait_for(self, pending: Any) -> Any:
-        """Return the answer to a request that was sent."""
-        answer = self._channel.wait_for(pending)
+        answer = super().wait_for(pending)
         self._note_answers([answer])
         return answer
-
-    def is_answered(self, pending: Any) -> bool:
-        """Return whether a request that was sent need not be waited for."""
-        return self._channel.is_answered(pending)
-
-    def sleep(self, seconds: float) -> float:
-        """Let time pass, and return `now`."""
-        return self._channel.sleep(seconds)
-
-    def now(self) -> float:
-        """Return the monotonic clock in seconds."""
-        return self._channel.now()
 
     def _note(self, requests: Iterable[Any]) -> None:
         now = time.time()
@@ -241,9 +223,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("kinds", nargs="*", default=KINDS, help=f"such as {', '.join(KINDS)}")
     parser.add_argument("--write", action="store_true", help=f"put the result into {PAGE.name}")
     return parse_options(parser, kinds=KINDS[:1])

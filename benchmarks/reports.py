@@ -12,8 +12,6 @@ CPU seconds are those of all of the browser's processes. What the page is made o
 file.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
@@ -25,11 +23,12 @@ from pathlib import Path
 
 import psutil
 from playwright.sync_api import Browser, sync_playwright
+from process_use import cpu_s
 from results import say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 from snapshot import fill
 
-from notebooks import QUIET, chromium, cpu_s, surroundings
+from notebooks import QUIET, chromium, surroundings
 from toolkit.model import Cluster
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.broker import start_broker
@@ -121,9 +120,7 @@ def _table(text: str, taken: Mapping[str, list[float]]) -> Iterator[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--commits", type=int, default=1000, help="of each group, at most 1,000")
     parser.add_argument("--rounds", type=int, default=5)
     return parse_options(parser, commits=20, rounds=1)

@@ -1,7 +1,5 @@
 """What the results of benchmarks have in common: on what they were measured, and how they vary."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -1,18 +1,20 @@
 """Options that benchmarks share; with `--small` a benchmark only shows that it works."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any
 
 
-def groups_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser of how many groups with how many commits are read, and how often."""
-    parser = argparse.ArgumentParser(
+def new_parser(description: str | None) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--groups", type=int, default=5000)
+
+
+def groups_parser(description: str | None, groups: int = 5000) -> argparse.ArgumentParser:
+    """Return a parser of how many groups with how many commits are read, and how often."""
+    parser = new_parser(description)
+    parser.add_argument("--groups", type=int, default=groups)
     parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
     parser.add_argument("--rounds", type=int, default=3)
     return parser

@@ -8,8 +8,6 @@ Starts its own broker, fills it, and measures in turns, each run in a fresh proc
     snapshot  toolkit.kafka_io.read_snapshot.read_snapshot, as in a notebook that is already running
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json
@@ -63,11 +61,11 @@ class Run(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One way to read, how its rows and lag are counted, and whether it tells its own times."""
+    """A command, how the rows and lag that it finds are counted, and whether it tells its times."""
 
     name: str
     command: Sequence[str]
-    count: Callable[[Path], tuple[int, int]]
+    count: Callable[[Path], tuple[int, int]] = lambda _: (0, 0)
     times_itself: bool = False
 
 
@@ -164,7 +162,6 @@ def measure_in_turns(cases: Sequence[Case], rounds: int, output: Path) -> dict[s
 
 
 def report(runs: dict[str, list[Run]], options: argparse.Namespace, found: tuple[int, int]) -> str:
-    """Return the result as Markdown."""
     told = f"every way found {found[0]:,} rows and {found[1]:,} records of lag"
     return "\n".join([*surroundings(options, told), "", *table(runs)])
 
@@ -189,14 +186,18 @@ def run_once(case: Case, output: Path) -> Run:
     return Run(wall_s, cpu_s, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10))
 
 
-def _cases(address: str, fleet: Path) -> list[Case]:
-    jars = kafka_jars(VERSION)
+def tool_command(address: str, *words: str) -> list[str]:
+    """Return the command of Kafka's own tool, with the JVM's default settings."""
     # Warnings only, as in the configuration that Kafka ships for its tools.
     logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    tool = [str(find_java()), logging, "-cp", f"{jars}/*", TOOL, "--bootstrap-server", address]
+    java = [str(find_java()), logging, "-cp", f"{kafka_jars(VERSION)}/*"]
+    return [*java, TOOL, "--bootstrap-server", address, *words]
+
+
+def _cases(address: str, fleet: Path) -> list[Case]:
     offsetbook = [str(Path(sys.executable).parent / "offsetbook"), "lag", "--fleet", str(fleet)]
     return [
-        Case("tool", [*tool, "--describe", "--all-groups"], _count_tool),
+        Case("tool", tool_command(address, "--describe", "--all-groups"), _count_tool),
         Case("command", [*offsetbook, "--by", "partition", "--output", "csv"], _count_csv),
         Case("snapshot", [sys.executable, "-c", READ_SNAPSHOT, address], _count_json, True),
     ]

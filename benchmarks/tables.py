@@ -8,9 +8,6 @@ Every way writes the same frame, in turns, in one process:
     to_string   pandas' own text, which formats nothing for people
 """
 
-from __future__ import annotations
-
-import argparse
 import io
 import time
 from collections.abc import Callable
@@ -21,7 +18,7 @@ from results import machine, median_of, spread
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.cli.output import printable
 from toolkit.cli.terminal_table import terminal_table
@@ -29,7 +26,7 @@ from toolkit.report.cell_text import cell_texts, cell_values, column_kind, rows_
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=5)
     given = parse_options(parser, rows=50, rounds=1)
@@ -72,13 +69,11 @@ def made_up(rows: int) -> pd.DataFrame:
 
 
 def ours(frame: pd.DataFrame) -> str:
-    """Return the table as the command writes it."""
     table = terminal_table(rows_of(frame), printable)
     return "\n".join([*table.header, *table.rows])
 
 
 def with_rich(frame: pd.DataFrame) -> str:
-    """Return the same cells as a table of rich."""
     table = Table(box=None, pad_edge=False)
     columns = []
     for name in frame:
@@ -93,7 +88,6 @@ def with_rich(frame: pd.DataFrame) -> str:
 
 
 def report(times: dict[str, list[float]], *, rows: int, rounds: int) -> list[str]:
-    """Return the result as Markdown."""
     first = median(times["offsetbook"])
     measured = (
         f"{rows:,} rows of 10 columns. {median_of(f'{rounds} runs in turns')} "

@@ -11,8 +11,6 @@ committed at places of all ages. Every way runs in a fresh process, in turns:
 Errors are against the times that the records were given.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random
@@ -31,7 +29,7 @@ import pandas as pd
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from results import machine, say, spread
-from small_options import parse_options
+from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -99,7 +97,6 @@ def main() -> None:
 
 
 def fill(address: str, plan: Plan) -> None:
-    """Make the topics and their records."""
     topics = [f"topic-{number:02}" for number in range(TOPICS)]
     admin = AdminClient({"bootstrap.servers": address})
     keep = {"retention.ms": "-1"}
@@ -124,7 +121,6 @@ def fill(address: str, plan: Plan) -> None:
 
 
 def places() -> list[TopicPartition]:
-    """Return all partitions."""
     topics = [f"topic-{number:02}" for number in range(TOPICS)]
     return [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
 
@@ -239,7 +235,6 @@ def against_the_truth(table: pd.DataFrame, plan: Plan) -> dict[str, Any]:
 def report(
     runs: dict[str, list[dict[str, Any]]], plan: Plan, options: argparse.Namespace
 ) -> Iterator[str]:
-    """Yield the result as Markdown."""
     first = {way: taken[0] for way, taken in runs.items()}
     whole = first["look-ups"]
     yield (
@@ -284,9 +279,7 @@ def _shares(values: Sequence[float]) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--groups", type=int, default=100, help="with a commit on each partition")
     parser.add_argument("--records", type=int, default=2000, help="in each partition")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,7 +1,5 @@
 """List the licence of every installed package, from its own metadata; no network is needed."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.metadata import Distribution, distributions

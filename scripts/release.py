@@ -8,8 +8,6 @@ Builds twice, in two folders, and compares the bytes. Until every check has pass
 here: the commit is made in a worktree. Nothing is uploaded.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -126,7 +124,6 @@ def build(commit: str, place: Path) -> Path:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file in a folder."""
     files = sorted(folder.iterdir())
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 

@@ -7,8 +7,6 @@ Prints what became of each run, and leaves the output of a failed one in build/r
 if one failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess
@@ -25,7 +23,6 @@ BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Keep processors busy."""
     started = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(processes)]
     try:
         yield

@@ -7,8 +7,6 @@ there were. More failures, a second failure, a test process that died and an err
 red. There is no second run in tier `faults` and with --no-retry, as for a release.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ Take the pictures of the documentation anew, from the sandbox: `make screenshots
 They are of what a newcomer sees: JupyterLab on the seeded cluster, and a report in a browser.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path
@@ -59,7 +57,6 @@ def main() -> None:
 
 
 def fleet_report(folder: Path, fleet_file: Path) -> Path:
-    """Run notebook 10 and return its report."""
     parameters = {"clusters": ["eu"], "fleet_file": str(fleet_file)}
     notebook = ROOT / "notebooks" / "10_fleet_lag.ipynb"
     result = run_notebook(notebook, parameters=parameters, output_dir=folder / "runs")

@@ -6,8 +6,6 @@ warnings) is cloned once and updated where there is a network; without one, the 
 is. Advisories are in the OSV format (https://ossf.github.io/osv-schema).
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess
@@ -129,7 +127,6 @@ def parsed(text: str) -> Version | None:
 
 
 def say(text: str) -> None:
-    """Write a message for people."""
     print(text, file=sys.stderr)
 
 

@@ -1,7 +1,5 @@
 """How the tests are run; what they share is in `tests/fixtures`."""
 
-from __future__ import annotations
-
 import compileall
 import os
 import signal
@@ -43,7 +41,6 @@ pytest_plugins = [
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Choose the random faults of tests/faults, and where to note what became of them."""
     parser.addoption("--fault-seeds", default="0:30", help="first seed, and one past the last")
     parser.addoption("--fault-log", default="", help="a file to add a line for each run to")
 

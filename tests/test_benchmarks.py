@@ -1,7 +1,5 @@
 """The benchmarks: each of them starts, and all together leave one table or refuse."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +31,6 @@ if __name__ == "__main__":
 
 
 def run_all(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run all benchmarks of a folder."""
     command = [sys.executable, str(BENCHMARKS), "--folder", str(folder), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

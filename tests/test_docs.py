@@ -1,7 +1,5 @@
 """README and docs tell the truth: what there is, is in them, and what is in them, works."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re
@@ -140,7 +138,6 @@ def why_not_parsed(words: list[str]) -> str:
         while isinstance(command, click.Group):
             context = click.Context(command, parent=context, info_name=command.name)
             _, command, words = command.resolve_command(context, words)
-        assert command is not None
         command.make_context(command.name, words, parent=context)
     except click.UsageError as exc:
         return exc.format_message()

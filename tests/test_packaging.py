@@ -1,7 +1,5 @@
 """Dependencies are declared once, and everything that repeats them agrees."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import os
@@ -79,8 +77,6 @@ def test_only_pyproject_has_the_version() -> None:
 def load_release() -> Any:
     """Return scripts/release.py as a module."""
     spec = importlib.util.spec_from_file_location("release", ROOT / "scripts" / "release.py")
-    assert spec
-    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -272,7 +268,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_installed(installed: Path, folder: Path, *words: str) -> str:
-    """Run the command of the wheel in a folder, and return what it prints."""
     program = "from toolkit.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-P", "-c", program, *words],

@@ -1,7 +1,5 @@
 """What `make test` makes of tests that fail: once more, alone, at the end, and never in silence."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -56,7 +54,6 @@ class Run:
 
     @property
     def verdict(self) -> tuple[int, str]:
-        """The exit code and the last line."""
         return self.done.returncode, self.done.stdout.splitlines()[-1]
 
     @property
@@ -67,7 +64,6 @@ class Run:
 
     @property
     def has_second_pass(self) -> bool:
-        """Whether what failed was run once more."""
         return (self.folder / "build" / "tests" / "live-again.json").exists()
 
     @property

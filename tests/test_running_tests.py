@@ -1,7 +1,5 @@
 """How tests are run: nothing outlives a run, and a test that hangs fails."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What is called deletable is what the broker lets be deleted, for every type of group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -112,6 +110,5 @@ def test_the_broker_deletes_what_is_called_deletable(
 
 
 def state(cluster: Cluster, group: str) -> GroupState:
-    """Return the state that the coordinator gives a group."""
     (found,) = read_snapshot(cluster, groups=[group]).groups
     return found.state

@@ -72,7 +72,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Start a JupyterLab for the tests of a process."""
     with running_lab(tmp_path_factory.mktemp("lab")) as lab:
         yield lab
 

@@ -1,7 +1,5 @@
 """Changes that somebody interrupts at the screen: what is done is known afterwards, and undone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -98,7 +96,6 @@ class Screen:
 
     @property
     def last(self) -> audit.AuditEntry:
-        """What the log tells last."""
         return list(audit.read(self.operator.state))[-1]
 
     def told(self) -> Counter[ChangeStatus]:

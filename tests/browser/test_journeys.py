@@ -1,7 +1,5 @@
 """Journeys clicked through in a real JupyterLab, on a real cluster that is looked at afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 import operators
 import pytest
-from applications import Applications
+from applications import Applications, eventually
 from lab import DARK, FORGET_LAST_RUN, HAS_RUN, LIGHT, Lab, Open, open_notebook
 from playwright.sync_api import BrowserContext, Locator, expect
 from watched_pages import HOSTILE
@@ -46,7 +44,6 @@ class Operator:
     state: Path
 
     def open(self, number: int, name: str, **parameters: Any) -> Open:
-        """Open a notebook with parameters."""
         where = {
             "cluster": self.cluster.name,
             "fleet_file": str(self.fleet_file),
@@ -57,18 +54,15 @@ class Operator:
         )
 
     def group(self, name: str) -> Group:
-        """Return a group as the brokers show it."""
         (group,) = read_snapshot(self.cluster, groups=[name]).groups
         return group
 
     def committed(self, name: str) -> dict[TopicPartition, int]:
-        """Return what a group has committed."""
         commits = read_snapshot(self.cluster, groups=[name]).commits
         return {TopicPartition(c.topic, c.partition): c.offset for c in commits}
 
     @property
     def last_run(self) -> str:
-        """The run that the audit log tells last of."""
         return [*audit.read(self.state)][-1].run.run_id
 
     def changes(self, word: str) -> list[str]:
@@ -79,7 +73,6 @@ class Operator:
 
 @pytest.fixture
 def operator(notebooks: BrowserContext, lab: Lab, own_sandbox: Sandbox, tmp_path: Path) -> Operator:
-    """Return an operator with a browser and a state folder of its own."""
     fleet_file = own_sandbox.fleet_file
     return Operator(lab, notebooks, load_fleet(fleet_file)["eu"], fleet_file, tmp_path / "state")
 
@@ -213,7 +206,7 @@ def test_leftovers_are_deleted_while_the_group_lives(operator: Operator) -> None
     notebook.screenshot("leftovers_deleted", of=notebook.review)
 
 
-def test_past_a_poison_record_by_hand(operator: Operator, eventually: Callable[..., Any]) -> None:
+def test_past_a_poison_record_by_hand(operator: Operator) -> None:
     """J1: choose the stuck tile, pause it, move its offset on, resume it; the others flow."""
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
     pause = operator.open(40, "pause", groups=[group])

@@ -54,7 +54,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def box(watched: Watched, selector: str) -> dict[str, float]:
-    """Return where the first element of a chart is on the page."""
     found: dict[str, float] = watched.page.locator(selector).first.bounding_box()
     return found
 

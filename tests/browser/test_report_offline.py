@@ -76,7 +76,6 @@ show_table(pd.DataFrame([pause] * 30), caption_text="Wide")
 
 @pytest.fixture(scope="module")
 def report(make_report: MakeReport) -> Path:
-    """Run a notebook that ends well, once for all tests."""
     return make_report(CONCLUDE, name="10_done")
 
 

@@ -1,7 +1,5 @@
 """The real command, run as a person or a scheduler runs it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -25,8 +23,6 @@ DOWN = "127.0.0.1:1"  # where nobody may listen but root, and nobody does
 
 @pytest.fixture
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> OnTerminal:
-    """Return a function that makes stdout a terminal of some columns and lines."""
-
     def resize(columns: int = 80, lines: int = 24, term: str = "dumb") -> None:
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
         monkeypatch.setenv("TERM", term)
@@ -102,8 +98,6 @@ def approve_shown(offsetbook_here: Command) -> Command:
 
 @pytest.fixture(scope="session")
 def fleet_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that writes a fleet file of clusters and their addresses."""
-
     def write(**addresses: str) -> Path:
         clusters = {name: {"bootstrap.servers": address} for name, address in addresses.items()}
         path = tmp_path_factory.mktemp("fleet") / "fleet.yaml"
@@ -116,7 +110,6 @@ def fleet_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def fleet(fleet_of: Callable[..., Path], cluster: Cluster) -> Path:
-    """Return a fleet file of the seeded cluster."""
     return fleet_of(eu=cluster.bootstrap_servers)
 
 
@@ -128,5 +121,4 @@ def half_down(fleet_of: Callable[..., Path], cluster: Cluster) -> Path:
 
 @pytest.fixture(scope="session")
 def down(fleet_of: Callable[..., Path]) -> Path:
-    """Return a fleet file of a cluster that does not answer."""
     return fleet_of(us=DOWN)

@@ -1,7 +1,5 @@
 """Commands that change a cluster: what they show, ask, refuse, do and undo."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -27,14 +25,11 @@ Held = dict[int, tuple[int, str]]  # partition: offset and metadata
 
 @pytest.fixture
 def bare_fleet(fleet_of: Callable[..., Path], bare_cluster: Cluster) -> Path:
-    """Return a fleet file of the quiet cluster, with records of its own."""
     return fleet_of(eu=bare_cluster.bootstrap_servers)
 
 
 @pytest.fixture
 def held(bare_cluster: Cluster) -> Callable[[str], Held]:
-    """Return a function that reads what a group has committed, of one topic."""
-
     def read(group: str) -> Held:
         commits = read_snapshot(bare_cluster, groups=[group]).commits
         # The client that commits for us ends metadata with a zero byte.
@@ -52,7 +47,6 @@ def idle(apps: Any) -> tuple[str, str]:
 
 @pytest.fixture
 def here(offsetbook_here: Command, bare_fleet: Path) -> Command:
-    """Return a function that runs a command on the quiet cluster."""
     return partial(offsetbook_here, fleet=bare_fleet)
 
 
@@ -68,7 +62,6 @@ def approved(approve_shown: Command, bare_fleet: Path) -> Command:
 
 
 def run_of(done: CompletedProcess[str]) -> str:
-    """Return the name by which a run can be undone."""
     assert 0 == done.returncode, done.stderr
     return re.findall("^run ([^;]+);", done.stderr, re.MULTILINE)[0]
 
@@ -314,7 +307,6 @@ EARLIER = 7  # records that only the mirror has, before all others
 
 @pytest.fixture
 def mirror(applications: Callable[[Cluster], Applications], kafka_39: Cluster) -> Applications:
-    """Return the applications on another cluster."""
     return applications(kafka_39)
 
 

@@ -1,7 +1,5 @@
 """What shells complete, asked in the shells themselves."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Exit codes. There is a real process for each code, here or where its claim needs one."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -28,7 +26,6 @@ FLEET_OF_ONE = f"clusters:\n  us:\n    bootstrap.servers: {DOWN}\n"
 
 
 def only_error(done: CompletedProcess[str]) -> str:
-    """Return the one line on stderr, once it is sure that nothing else was written."""
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: ")
@@ -225,7 +222,6 @@ def change(
 def run(
     words: list[str], stdout: int = subprocess.PIPE, **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the command as a shell does."""
     return subprocess.run(
         [*COMMAND, *words],
         stdout=stdout,

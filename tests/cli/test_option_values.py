@@ -1,7 +1,5 @@
 """What click itself would take: the last of two values, and numbers as Python reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

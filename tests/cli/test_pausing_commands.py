@@ -1,7 +1,5 @@
 """Pausing, resuming and moving from the command line: what is shown, done, refused and told."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -43,7 +41,6 @@ class CommandOperator:
     fleet: Path
 
     def __call__(self, name: str, *options: str) -> CompletedProcess[str]:
-        """Run a command about the group."""
         return self.call(name, "--group", self.live.group, *options)
 
     def change(self, name: str, *options: str) -> CompletedProcess[str]:
@@ -55,7 +52,6 @@ class CommandOperator:
         return self(name, *options, *approval)
 
     def rows(self, *options: str) -> list[dict[str, Any]]:
-        """Return what is listed as paused of the group."""
         done = self.call("paused-partitions", *options, "--output", "json")
         # Of the groups of other tests, one may have gone while it was being read.
         assert done.returncode in {0, 4}, done.stderr
@@ -64,17 +60,14 @@ class CommandOperator:
 
     @property
     def group(self) -> Group:
-        """The group as the broker shows it."""
         (group,) = read_snapshot(self.live.cluster, groups=[self.live.group]).groups
         return group
 
     @property
     def paused(self) -> list[int]:
-        """The partitions that the broker shows as paused."""
         return sorted(partition.partition for partition in self.group.paused)
 
     def committed(self, number: int) -> int:
-        """Return what is committed for a partition."""
         commits = read_snapshot(self.live.cluster, groups=[self.live.group]).commits
         return next(c.offset for c in commits if c.partition == number)
 
@@ -83,7 +76,6 @@ class CommandOperator:
 def live(
     bare_cluster: Cluster, unique_name: Callable[[str], str], tmp_path_factory: Any
 ) -> Iterator[LiveGroup]:
-    """Return a live KIP-848 group, which all tests here pause and resume."""
     with ExitStack() as ending:
         name, log = unique_name("live"), tmp_path_factory.mktemp("live")
         yield start_live_group(bare_cluster, "librdkafka-consumer", name, log, ending)
@@ -93,7 +85,6 @@ def live(
 def operator(
     live: LiveGroup, fleet_of: Callable[..., Path], offsetbook_here: Command
 ) -> Iterator[CommandOperator]:
-    """Return an operator at the group, which is resumed afterwards."""
     fleet = fleet_of(eu=live.cluster.bootstrap_servers)
     made = CommandOperator(live, partial(offsetbook_here, fleet=fleet), fleet)
     live.until_at_rest()

@@ -1,7 +1,5 @@
 """A command reads its clusters at the same time, and says how far it is."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -15,7 +13,6 @@ from toolkit.sandbox.seed import GROUPS, SeededGroup
 from toolkit.storage.known_groups import group_names
 
 IDS = {group.group_id for group in GROUPS}
-WITH_OFFSETS = {group.group_id for group in GROUPS if group.committed_topics}
 LEFTOVERS = {("billing", "invoices.draft"), ("billing-v2", "orders.confirmed")}
 COMMANDS = {
     "clusters": ("clusters",),
@@ -123,7 +120,6 @@ def test_unsubscribed_finds_the_leftovers(offsetbook_here: Command, fleet: Path)
 
 @pytest.fixture(scope="module")
 def empty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a broker without topics and groups."""
     broker = start_broker(tmp_path_factory.mktemp("empty"))
     yield broker.address
     broker.stop()

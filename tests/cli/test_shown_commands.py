@@ -1,7 +1,5 @@
 """A command that is shown for copying is in words that a shell reads, with the fleet file."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a terminal gets: tables, messages, the progress line and a watch."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -123,25 +121,28 @@ STATUS = {
 }
 
 
-def written_to_terminal(capsys: pytest.CaptureFixture[str], output: str = "table") -> str:
-    """Return what a terminal gets of groups with a status."""
-    write_frame(pd.DataFrame(STATUS), output)
+def written_to_terminal(
+    capsys: pytest.CaptureFixture[str], output: str = "table", column: str = "status"
+) -> str:
+    write_frame(pd.DataFrame(STATUS).rename(columns={"status": column}), output)
     return capsys.readouterr().out
 
 
+@pytest.mark.parametrize("column", ["status", "health"])
 @pytest.mark.parametrize("columns", [80, 50], ids=["wide", "wrapped"])
 def test_a_status_has_its_colour_and_keeps_its_word(
     capsys: pytest.CaptureFixture[str],
     on_terminal: OnTerminal,
     monkeypatch: pytest.MonkeyPatch,
     columns: int,
+    column: str,
 ) -> None:
     """Only cells of status columns are painted, and without the colours the table is the same."""
     on_terminal(columns)
-    plain = written_to_terminal(capsys)
+    plain = written_to_terminal(capsys, column=column)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    painted = written_to_terminal(capsys)
+    painted = written_to_terminal(capsys, column=column)
 
     assert plain == re.sub(r"\x1b\[\d+m", "", painted)
     assert [("32", "ok"), ("31", "beyond log end")] == re.findall(r"\x1b\[(3\d)m([\w ]+)", painted)

@@ -1,7 +1,5 @@
 """Groups whose name is empty, blank or a dash, which brokers accept commits for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,12 +30,10 @@ def place(operator: Operator, apps: Applications) -> Iterator[TopicPartition]:
 
 @pytest.fixture
 def fleet(operator: Operator, tmp_path: Path) -> Path:
-    """Return a fleet file that knows the cluster as `test`."""
     return fleet_of(operator, tmp_path, protected_groups=[])
 
 
 def fleet_of(operator: Operator, folder: Path, **policy: object) -> Path:
-    """Write a fleet file with the one cluster."""
     cluster = {"bootstrap.servers": operator.cluster.bootstrap_servers, **policy}
     path = folder / "fleet.yaml"
     path.write_text(yaml.safe_dump({"clusters": {"test": cluster}}))
@@ -45,7 +41,6 @@ def fleet_of(operator: Operator, folder: Path, **policy: object) -> Path:
 
 
 def at(operator: Operator, name: str, place: TopicPartition) -> int | None:
-    """Return what a group has committed."""
     position = operator.held(name).get(name, {}).get(place)
     return position.offset if position else None
 

@@ -1,7 +1,5 @@
 """What a watch shows on a terminal, without a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 

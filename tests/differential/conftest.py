@@ -1,31 +1,19 @@
 """The real tool and ours, side by side on one broker where nothing moves by itself."""
 
-from __future__ import annotations
-
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from applications import PATIENCE_S
 from clients import Producer
 from kafka_tool import PARTITIONS, Bench, RealTool
-from py4j.java_gateway import (
-    CallbackServerParameters,
-    GatewayParameters,
-    JavaGateway,
-    launch_gateway,
-)
+from streams_app import start_jvm
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import VERSION, start_broker
-from toolkit.sandbox.jars import kafka_jars
-from toolkit.spark.java import find_java, quick_jvm
+from toolkit.sandbox.broker import start_broker
 
 FIRST_RECORD = datetime(2025, 11, 20, tzinfo=UTC)
 MINUTE_MS = 60_000
@@ -91,37 +79,12 @@ def _in_a_transaction(cluster: Cluster, topic: str) -> Producer:
 
 
 @pytest.fixture(scope="package")
-def real_tool(still: Cluster) -> Iterator[RealTool]:
-    """Return the real tool in a JVM of its own."""
-    py4j = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
-    port, process = launch_gateway(
-        jarpath=str(py4j),
-        classpath=f"{kafka_jars(VERSION)}/*",
-        java_path=str(find_java()),
-        javaopts=[*quick_jvm("256m")],
-        die_on_exit=True,
-        redirect_stderr=subprocess.DEVNULL,
-        return_proc=True,
-    )
-    gateway = JavaGateway(
-        gateway_parameters=GatewayParameters(port=port),
-        callback_server_parameters=CallbackServerParameters(port=0),
-    )
-    try:
-        yield RealTool(still.bootstrap_servers, gateway)
-    finally:
-        gateway.shutdown()
-        process.stdin.close()  # the JVM ends with it
-        process.wait(PATIENCE_S)
-
-
-@pytest.fixture(scope="package")
 def bench(
     still: Cluster,
     still_apps: Any,  # noqa: ARG001 - the topics are there
-    real_tool: RealTool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Bench]:
-    """Return both commands on the cluster."""
-    with Connection(still) as connection:
-        yield Bench(connection, real_tool, tmp_path_factory.mktemp("records"))
+    log = tmp_path_factory.mktemp("tool") / "jvm.log"
+    with start_jvm(log) as gateway, Connection(still) as connection:
+        tool = RealTool(still.bootstrap_servers, gateway)
+        yield Bench(connection, tool, tmp_path_factory.mktemp("records"))

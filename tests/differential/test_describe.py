@@ -1,7 +1,5 @@
 """What is shown of groups, row by row beside what the real tool shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -45,7 +43,6 @@ def groups(bench: Bench, still_apps: Any, applications_until: Any) -> Iterator[l
 
 
 def states(cluster: Cluster, names: list[str]) -> dict[str, GroupState]:
-    """Return the states of groups."""
     return {one.group_id: one.state for one in read_snapshot(cluster, groups=names).groups}
 
 
@@ -64,7 +61,6 @@ def rows_of(text: str) -> list[Row]:
 
 
 def both(bench: Bench, groups: list[str], *flags: str) -> tuple[list[Row], list[Row]]:
-    """Return the rows of the real tool and ours."""
     given = [*flags, *(word for name in groups for word in ("--group", name))]
     told, done = bench.tool("--describe", *given), bench.ours("--describe", *given)
     assert 0 == done.code, done.err
@@ -72,7 +68,6 @@ def both(bench: Bench, groups: list[str], *flags: str) -> tuple[list[Row], list[
 
 
 def differing(theirs: list[Row], mine: list[Row]) -> dict[str, tuple[str, str]]:
-    """Return the cells that differ, by group (and partition)."""
     assert len(theirs) == len(mine)
     return {
         f"{one[0]} {old}": (old.split("=")[1], new.split("=")[1])

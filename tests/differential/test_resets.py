@@ -6,8 +6,6 @@ those of the measured behaviour of kafka-consumer-groups 4.3.1. Rules that objec
 told to go on, so that what it does can be compared.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +37,6 @@ class Case:
 
 
 def of_topic(topic: str, *offsets: int | None) -> Offsets:
-    """Return offsets of one topic alone."""
     return {topic: offsets}
 
 

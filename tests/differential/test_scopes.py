@@ -1,7 +1,5 @@
 """Resets of every kind of idle group, of several at once and of all, and what is exported."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator
@@ -39,7 +37,6 @@ FROM_FILE: tuple[Offsets, ...] = (
 
 
 def groups_of(names: list[str]) -> list[str]:
-    """Return the flags for some groups."""
     return [word for name in names for word in ("--group", name)]
 
 

@@ -6,8 +6,6 @@ An operator's process: apply a plan file, and after each step wait for a line on
 Says on standard output what it did: a line for each step, then how it ended.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from datetime import timedelta
@@ -29,7 +27,6 @@ def on_step(outcome: StepOutcome) -> None:
 
 
 def main(servers: str, plan_file: str, state: str) -> int:
-    """Apply the plan and return the exit code of a command."""
     plan = read_plan(Path(plan_file))
     approval = Approval(
         plan.fingerprint, "a test", ["too-many-groups"], watch=timedelta(milliseconds=50)

@@ -1,7 +1,5 @@
 """A broker that may be broken, and operators in processes of their own."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -27,12 +25,10 @@ class Breakable:
     broker: Broker
 
     def kill(self) -> None:
-        """End the broker's process as a power cut would, and wait until it is over."""
         kill(self.broker)
         self.broker.stop()
 
     def start(self) -> None:
-        """Start the broker again, at its address and with its data."""
         assert self.broker.address == start_broker(self.broker.directory).address
 
 
@@ -43,7 +39,6 @@ def _left_over(lost_sockets: None) -> None:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeBrokers]:
-    """Return a cluster of three brokers, of which everything may be broken."""
     with ExitStack() as ending:
         yield ThreeBrokers(tmp_path_factory.mktemp("three"), ending)
 
@@ -67,7 +62,6 @@ def breakable(_breakable: Breakable) -> Breakable:
 
 @pytest.fixture
 def operator(breakable: Breakable, tmp_path: Path) -> Operator:
-    """Return an operator at the breakable cluster."""
     return Operator(Cluster("breakable", breakable.broker.address), tmp_path / "state")
 
 
@@ -77,13 +71,11 @@ def payments(
     applications: Callable[[Cluster], Applications],
     start_operator: StartOperator,
 ) -> PaymentGroups:
-    """Return four idle groups on the breakable cluster."""
     return PaymentGroups.create(operator, applications(operator.cluster), start_operator)
 
 
 @pytest.fixture
 def start_operator(tmp_path: Path) -> Iterator[StartOperator]:
-    """Return a function that starts operators, whose processes end with the test."""
     started: list[OperatorProcess] = []
     numbers = itertools.count()
 

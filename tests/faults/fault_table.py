@@ -7,8 +7,6 @@ LOG is what `--fault-log` has made. A run whose claims did not hold is not in it
 A fault that was to come after the work was done is counted, though it never came.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter, defaultdict
@@ -17,7 +15,6 @@ from typing import Any
 
 
 def main(path: str) -> None:
-    """Print both tables."""
     runs = [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
     sys.stdout.write(f"{len(runs)} runs\n\n")
     by_work: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -1,7 +1,5 @@
 """What is left when the process that applies a plan is killed, and how the next one goes on."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Brokers that are lost, and coordinators that move, while partitions are held."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

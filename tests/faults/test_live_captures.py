@@ -1,7 +1,5 @@
 """A capture that is cut off at any moment: the group ends up consuming as before."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -58,7 +56,6 @@ def all_held(
 
 
 def without_newcomer(live: LiveGroup) -> None:
-    """Stop the consumer that a test has added to a group."""
     if "c" in live.applications.running:
         live.applications.stop("c")
 
@@ -83,7 +80,6 @@ def begin(start_operator: StartOperator) -> Begin:
 
 
 def is_held(held: Holding) -> bool:
-    """Whether the hold file says that all partitions are held."""
     record = read_hold(held.path)
     return record is not None and held.places == frozenset(record.held)
 

@@ -1,7 +1,5 @@
 """What becomes of a hold when the process behind it is gone, with every delivered record logged."""
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A broker that dies between two groups of an apply loses nothing that was done or saved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

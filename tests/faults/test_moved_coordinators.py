@@ -1,7 +1,5 @@
 """Coordinators that move, or are lost, while their groups are changed."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
@@ -55,7 +53,6 @@ def payments(
 
 @pytest.fixture
 def second(restarted_pair: TwoBrokers) -> Broker:
-    """Return the second broker."""
     return restarted_pair[1]
 
 
@@ -73,7 +70,6 @@ def shut_down(broker: Broker) -> None:
 
 
 def delete(payments: PaymentGroups) -> Plan:
-    """Plan the deletion of all groups."""
     return plan_delete_groups(payments.operator.facts(*payments.names), groups=payments.names)
 
 
@@ -129,13 +125,11 @@ def test_a_leader_that_moves_while_facts_are_read(payments: PaymentGroups) -> No
 
 
 def leader_of(admin: AdminClient, place: TopicPartition) -> int:
-    """Return the broker that leads a partition."""
     topic = admin.list_topics(place.topic, timeout=PATIENCE_S).topics[place.topic]
     return int(topic.partitions[place.partition].leader)
 
 
 def first_and_last(partitions: Sequence[TopicPartition]) -> Iterable[tuple[str, Any]]:
-    """Make requests for where logs begin and end."""
     for about, at in (("first", -2), ("last", -1)):
         yield about, list_offsets_request(dict.fromkeys(partitions, at), timeout_s=15)
 

@@ -1,7 +1,5 @@
 """Members that join and operators that act while a plan is applied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,8 +18,6 @@ Act = Callable[[PaymentGroups, ExitStack], None]
 
 
 def join(protocol: str) -> Act:
-    """Return how a member joins the third group."""
-
     def act(payments: PaymentGroups, _: ExitStack) -> None:
         payments.apps.join(payments.names[2], [payments.orders.topic], protocol=protocol)
 
@@ -29,7 +25,6 @@ def join(protocol: str) -> Act:
 
 
 def commit(payments: PaymentGroups, _: ExitStack) -> None:
-    """Commit for the third group."""
     payments.operator.commit(payments.names[2], {payments.orders: 8})
 
 

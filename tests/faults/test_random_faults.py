@@ -5,8 +5,6 @@ By default the first 30 seeds, with `test_random_live_faults`; `make test-faults
 as many as wanted, and `SEEDS=17:18` one of them again.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -33,7 +31,6 @@ Committed = dict[str, dict[TopicPartition, int]]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each seed."""
     make_a_test_of_each_seed(metafunc, live=False)
 
 
@@ -65,7 +62,6 @@ class IdleGroups:
 
 @pytest.fixture
 def idle(here: ThreeBrokers, unique_name: Callable[[str], str], tmp_path: Path) -> IdleGroups:
-    """Return groups without members."""
     return IdleGroups(here, unique_name, tmp_path)
 
 
@@ -116,7 +112,6 @@ def assert_true(found: Snapshot, truth: Committed, run: FaultRun) -> None:
 
 
 def rows_of(found: Snapshot) -> Committed:
-    """Return the offsets of a snapshot."""
     rows: Committed = {}
     for one in found.commits:
         rows.setdefault(one.group_id, {})[TopicPartition(one.topic, one.partition)] = one.offset
@@ -175,7 +170,6 @@ def result_of(
 def assert_told(
     outcome: Outcome | None, now: Committed, before: Committed, after: Committed, run: FaultRun
 ) -> None:
-    """Check what was said of each group and partition."""
     if outcome is None:  # refused before anything was changed
         assert before == now, run
         return

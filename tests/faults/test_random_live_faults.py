@@ -4,8 +4,6 @@ Live groups on three brokers, while random things break: no paused record is del
 Who pauses and moves comes through proxies, the applications past them. Seeds: `test_random_faults`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -45,7 +43,6 @@ RATE = 2
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each seed."""
     if "run" in metafunc.fixturenames:
         make_a_test_of_each_seed(metafunc, live=True)
 
@@ -96,7 +93,6 @@ class Ending:
 
     @property
     def is_done(self) -> bool:
-        """Whether it was said to be done."""
         return self.outcome is not None and self.outcome.is_done
 
     @property

@@ -5,8 +5,6 @@ The notebook is 50_reset_offsets with one cell more, a gate, at which it waits: 
 the phase that is meant, and not sometimes in another.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -61,11 +59,9 @@ class Run:
     kernel: psutil.Process
 
     def open_gate(self) -> None:
-        """Let it go on."""
         (self.place.folder / "go on").touch()
 
     def end(self) -> tuple[int, dict[str, Any]]:
-        """Open the gate, wait for the end, and return the exit code and the row of the run."""
         self.open_gate()
         (row,) = json.loads(self.process.communicate()[0])["runs"]
         return self.process.returncode, row
@@ -149,7 +145,6 @@ def kill(victim: str) -> Fault:
 
 
 def kill_broker(_: Run, breakable: Any) -> None:
-    """Kill the broker."""
     breakable.kill()
 
 

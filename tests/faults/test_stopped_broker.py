@@ -1,7 +1,5 @@
 """A broker that is stopped, not gone: its connections stay open, and nothing comes any more."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Ctrl-C and a polite kill end an apply after the step at hand, with everything recorded."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

@@ -1,7 +1,5 @@
 """Full disks: what cannot be recorded is not done, and what was done is found again."""
 
-from __future__ import annotations
-
 import resource
 
 import pytest

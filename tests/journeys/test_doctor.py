@@ -1,13 +1,10 @@
 """What `doctor` finds about a cluster, about holds and about other packages of our names."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,7 +34,6 @@ CHANGING = {
 
 
 def found_on(cluster: Cluster) -> dict[str, CheckRow]:
-    """Return the rows of a cluster by what was checked."""
     return {row.check: row for row in check_cluster(cluster)}
 
 
@@ -161,22 +157,6 @@ def test_a_hold_without_a_keeper_is_reported(
     assert ("warn", "1 hold without a keeper, of billing") == found()
 
 
-@pytest.fixture
-def other_package(tmp_path: Path) -> Callable[[str], Path]:
-    """Return a function that installs a distribution which has our import name `widgets`."""
-
-    def install(file: str) -> Path:
-        info = tmp_path / "acme_widgets-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text("Name: acme-widgets\nVersion: 1.0\n")
-        (info / "top_level.txt").write_text("widgets\n")
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).write_text("")
-        return tmp_path
-
-    return install
-
-
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
@@ -184,20 +164,23 @@ def other_package(tmp_path: Path) -> Callable[[str], Path]:
         ("widgets/__init__.py", "error: another package 'widgets' is imported (by acme-widgets)"),
     ],
 )
-def test_another_package_of_our_name_is_found(
-    other_package: Callable[[str], Path], file: str, expected: str
-) -> None:
+def test_another_package_of_our_name_is_found(tmp_path: Path, file: str, expected: str) -> None:
     """It is a warning while ours is imported, and an error once the other one is."""
+    info = tmp_path / "acme_widgets-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: acme-widgets\nVersion: 1.0\n")
+    (info / "top_level.txt").write_text("widgets\n")
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("")
     show = (
         "from toolkit.journeys.doctor.this_machine import machine_rows\n"
         "rows = {row.check: row for row in machine_rows()}\n"
         'print(f\'{rows["import widgets"].status}: {rows["import widgets"].finding}\')'
     )
-    place = other_package(file)
     done = subprocess.run(
         [sys.executable, "-c", show],
-        cwd=place.parent,
-        env={**os.environ, "PYTHONPATH": str(place)},
+        cwd=tmp_path.parent,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         encoding="utf-8",
         check=True,

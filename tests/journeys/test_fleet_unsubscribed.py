@@ -1,7 +1,5 @@
 """Unsubscribed offsets of a fleet, where one cluster listed only some of its groups."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

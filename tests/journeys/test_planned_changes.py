@@ -1,7 +1,5 @@
 """What copies, deletions and rescues read, plan and show; saved plans; known addresses."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +23,6 @@ from toolkit.storage.state_folder import state_dir
 
 @pytest.fixture
 def two_idle(apps: Applications) -> tuple[str, str]:
-    """Return two groups without members that have committed an offset."""
     topic = apps.create_topic(apps.name("orders"), records=3)
     groups = apps.name("idle"), apps.name("other")
     for name in groups:

@@ -1,7 +1,5 @@
 """The example of the documentation runs as it is written."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which records are unread, and records that are saved byte for byte."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from dataclasses import replace
@@ -96,7 +94,6 @@ RECORDS: list[dict[str, Any]] = [
 
 
 def decoded(text: str | None) -> bytes | None:
-    """Return what a field of the file holds."""
     return None if text is None else b64decode(text)
 
 

@@ -1,7 +1,5 @@
 """What the users of docs/acls.md may do, on a real broker that judges them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -54,7 +52,6 @@ LIVE_GROUP: dict[str, Callable[[ob.Session, str, str], Any]] = {
 
 @pytest.fixture
 def as_role(secured: Secured, tmp_path: Path) -> Callable[[str], ob.Session]:
-    """Return a function that connects as a role."""
     return lambda role: ob.Session(secured.role(role), tmp_path / role)
 
 

@@ -1,7 +1,5 @@
 """Every journey is the same by command, by Kafka's own flags, in a notebook and in Python."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +39,6 @@ class FrontEnds:
     workspace: Workspace
 
     def command(self, *words: str) -> Answer:
-        """Run a command."""
         fleet = ("--fleet", str(self.workspace.fleet_file), "--cluster", "test")
         environment = {"OFFSETBOOK_STATE": str(self.workspace.operator.state)}
         done = CliRunner().invoke(
@@ -56,7 +53,6 @@ class FrontEnds:
         )
 
     def notebook(self, number: int, **parameters: Any) -> Answer:
-        """Run the code of a notebook."""
         told = self.workspace.cells(f"{number}", **parameters)
         offered = re.findall(r"set overrides = \[([^\]]*)\]", told.shown)
         decision = told.names["decision"]
@@ -69,7 +65,6 @@ class FrontEnds:
         )
 
     def python(self, change: PlannedChange) -> Answer:
-        """Decide on a change as a program does."""
         decision = change.decide()
         return Answer(
             decision.apply().ending.exit_code,
@@ -81,7 +76,6 @@ class FrontEnds:
 
 @pytest.fixture
 def ends(workspace: Workspace) -> FrontEnds:
-    """Return the front ends at the quiet cluster."""
     return FrontEnds(workspace)
 
 

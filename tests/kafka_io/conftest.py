@@ -1,7 +1,5 @@
 """A cluster that has lost a broker, and what a user of the secured broker may not do."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 import threading

@@ -195,7 +195,6 @@ def what_was_done(cast: Cast, key: Key, made_at_s: float, at_s: float | None) ->
 
 
 def instant(moment: Any) -> float | None:
-    """Return the seconds of a time; None for no time."""
     return None if pd.isna(moment) else moment.timestamp()
 
 
@@ -278,12 +277,10 @@ BEFORE_ANY_CHANGE = BEFORE_ALL_SETTLES - {("consumer-again", "last member left")
 
 
 def wait_until(at_s: float | None) -> None:
-    """Let time pass: that is what makes offsets expire."""
     time.sleep(max(0, (at_s or 0) - time.time()))
 
 
 def keys_of(told: Forecast, *groups: str) -> list[Key]:
-    """Return the offsets of some groups in a forecast."""
     return [key for key in told.rows if key[0] in groups]
 
 

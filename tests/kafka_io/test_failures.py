@@ -1,12 +1,11 @@
 """What cannot be read costs its own rows, which say why; everything else is there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from applications import eventually
 from click.testing import CliRunner
 from confluent_kafka.admin import AclOperation, ResourceType
 from fleet_tasks import blocks_of, rows_of, tasks_of
@@ -111,9 +110,7 @@ def test_denied_group(secured: Any, applications: Any, deny: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_denied_topic(
-    secured: Any, applications: Any, deny: Any, eventually: Any, protocol: str
-) -> None:
+def test_denied_topic(secured: Any, applications: Any, deny: Any, protocol: str) -> None:
     """A topic that we may not describe costs what depends on it, and that says why."""
     apps = applications(secured.plain)
     closed, fine = (apps.create_topic(apps.name(stem), records=5) for stem in ("closed", "fine"))

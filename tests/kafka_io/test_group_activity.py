@@ -1,7 +1,5 @@
 """What groups did, counted from a real broker's log, against what was really done."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -47,7 +45,6 @@ def rebalanced(apps: Any, group: str, topic: str, protocol: str) -> tuple[Any, i
 
 
 def committed(apps: Any, group: str) -> int:
-    """Return how many partitions a group has committed now."""
     with Connection(apps.cluster) as connection:
         return len(read_commits(connection, [group])[0])
 

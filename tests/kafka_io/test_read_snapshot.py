@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -60,17 +60,14 @@ def speaking_their_protocol(groups: Iterable[SeededGroup]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def snapshot(cluster: Cluster) -> Any:
-    """Return a snapshot of the seeded cluster."""
     return read_snapshot(cluster, commit_times=True)
 
 
 def group_of(snapshot: Snapshot, group_id: str) -> Any:
-    """Return a group of a snapshot by its name."""
     return next(group for group in snapshot.groups if group.group_id == group_id)
 
 
 def committed_by(snapshot: Snapshot, group_id: str) -> Any:
-    """Return the committed offsets of a group by partition."""
     return {
         TopicPartition(commit.topic, commit.partition): commit.offset
         for commit in snapshot.commits
@@ -79,7 +76,6 @@ def committed_by(snapshot: Snapshot, group_id: str) -> Any:
 
 
 def partitions_of(topics: Any) -> Any:
-    """Return every partition of some seeded topics."""
     return {
         TopicPartition(topic.name, number)
         for topic in TOPICS
@@ -179,9 +175,7 @@ def test_open_transaction_holds_last_stable_offset_back(
 
 
 @pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "café reports 東京", "payments"])
-def test_selection_by_name(
-    cluster: Cluster, name: str, eventually: Callable[[Callable[[], Any]], Any]
-) -> None:
+def test_selection_by_name(cluster: Cluster, name: str) -> None:
     """One group is read by its name, however hostile, and nothing of the others comes along."""
 
     def with_every_commit() -> Snapshot | None:
@@ -240,9 +234,7 @@ def test_progress_ends_complete(cluster: Cluster) -> None:
     assert commits[-1].done == commits[-1].total == len(GROUPS)
 
 
-def test_pending_commit_shows_the_value_that_still_holds(
-    exclusive_apps: Any, eventually: Callable[[Callable[[], Any]], Any]
-) -> None:
+def test_pending_commit_shows_the_value_that_still_holds(exclusive_apps: Any) -> None:
     """A commit that an open transaction is about to change is marked, with its old value."""
     apps = exclusive_apps
     group, (first, _) = idle_group(apps, 3, 3)

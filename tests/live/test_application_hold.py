@@ -1,7 +1,5 @@
 """A Kafka Streams application on the Streams protocol (KIP-1071), paused as a whole."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -73,13 +71,11 @@ def has_delay(group: RecipeHold, expected: str | None) -> bool:
 
 
 def leave(group: RecipeHold) -> None:
-    """Make our members leave."""
     for one in group.holders():
         group.channel.ask(StreamsHeartbeat(one.member_id, LEAVE_EPOCH))
 
 
 def has_tasks(group: RecipeHold) -> bool:
-    """Whether a member of the group is assigned something."""
     return any(one.reads for one in group.facts().members)
 
 

@@ -1,7 +1,5 @@
 """A hold of a Streams application (KIP-1071) step by step: late, lost, and refused."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +42,6 @@ class Coordinator(ScriptedChannel):
     evicted: list[str] = field(default_factory=list)
 
     def answer(self, request: Any) -> Any:
-        """Answer one request."""
         match request:
             case DescribeStreams():
                 return self.described()
@@ -64,7 +61,6 @@ class Coordinator(ScriptedChannel):
         raise AssertionError(request)
 
     def described(self) -> StreamsFacts:
-        """Return who is there and has what."""
         ours = [
             DescribedStreamsMember(one, HOLDER_CLIENT_ID, 5, orders(), orders())
             for one in self.holders
@@ -74,7 +70,6 @@ class Coordinator(ScriptedChannel):
         return StreamsFacts(0, "", "Stable", (*ours, *theirs), topology)
 
     def leave(self, member_id: str) -> StreamsHeartbeatResult:
-        """Let a member go."""
         if self.leave_error:
             return StreamsHeartbeatResult(self.leave_error, "not allowed")
         if member_id in self.readers:
@@ -102,7 +97,6 @@ class Coordinator(ScriptedChannel):
 
 
 def captured() -> tuple[ApplicationHold, Coordinator]:
-    """Return a hold of an application, and its coordinator."""
     hold, group = ApplicationHold(note=HoldNote(who="ann")), Coordinator()
     hold.capture(group, ALL)
     hold.keep(group)

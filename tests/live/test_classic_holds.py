@@ -1,7 +1,5 @@
 """Partitions of live groups are held on a real broker, and every delivery is logged."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +39,6 @@ LATE_S = 0.2
 
 
 def owners(group: RecipeHold) -> dict[str, frozenset[TopicPartition]]:
-    """Return what each application has."""
     return {
         one.client_id: frozenset(assignment_from_bytes(one.assignment))
         for one in group.facts().members
@@ -292,7 +289,6 @@ def test_a_capture_whose_join_arrives_late(
 
 
 def ours_are_there(group: RecipeHold) -> bool:
-    """Whether members of ours are in the group."""
     return bool(group.holders())
 
 

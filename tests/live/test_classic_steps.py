@@ -1,7 +1,5 @@
 """The recipes for classic groups step by step: interrupted at each of them, refused, and lost."""
 
-from __future__ import annotations
-
 import json
 import random
 import uuid
@@ -72,7 +70,6 @@ each = pytest.mark.parametrize(
 def owning(
     protocol: str, owned: frozenset[TopicPartition], topics: Sequence[str] = ("orders",)
 ) -> bytes:
-    """Return a subscription of a member of the application."""
     if protocol == EAGER.protocol:
         return int16(0) + strings(topics) + optional_bytes(None)
     return int16(1) + strings(topics) + optional_bytes(None) + partitions(owned)
@@ -165,7 +162,6 @@ class Coordinator(ScriptedChannel):
             self.freed_at = self.freed_at or (len(self.requests) if is_free else 0)
 
     def answer(self, request: Any) -> Any:
-        """Answer one request."""
         answer: Any
         match request:
             case DescribeClassic():
@@ -207,7 +203,6 @@ class Coordinator(ScriptedChannel):
         return [*first, *holders, *(one for one in self.shares if one not in first)]
 
     def described(self, member_id: str) -> DescribedClassicMember:
-        """Return how a member is described."""
         share = self.shares.get(member_id, frozenset())
         client = (
             HOLDER_CLIENT_ID if self.holder_there or member_id == self.intruder else member_id[:-2]
@@ -266,7 +261,6 @@ class Coordinator(ScriptedChannel):
 
     @property
     def given_out(self) -> frozenset[TopicPartition]:
-        """The partitions that members of the application have."""
         return frozenset().union(*self.shares.values())
 
     @property
@@ -285,7 +279,6 @@ def check_shared_out(hold: ClassicHold, group: Coordinator, *numbers: int) -> No
 def captured(
     mode: Mode, *numbers: int, make: type[Coordinator] = Coordinator, **about: Any
 ) -> tuple[ClassicHold, Coordinator]:
-    """Return a hold of some partitions of a group, and its coordinator."""
     group = make(mode.protocol, **about)
     hold = ClassicHold(note=HoldNote(who="ann"), prefer=mode.prefer)
     hold.capture(group, orders(*numbers))
@@ -330,7 +323,6 @@ def test_a_capture_gives_out_all_but_what_is_held(mode: Mode) -> None:
 
 
 def is_draw(step: Any) -> bool:
-    """Whether a step asks for ids."""
     return isinstance(step, tuple) and any(isinstance(r, Join) and not r.member_id for r in step)
 
 

@@ -1,7 +1,5 @@
 """An application that joins two topics by partition number keeps both in one member's hands."""
 
-from __future__ import annotations
-
 import pytest
 from applications import eventually
 from holding import Holding, MakeHolding, carried_out

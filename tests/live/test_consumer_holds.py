@@ -1,7 +1,5 @@
 """Partitions of live KIP-848 groups are held on a real broker, and every delivery is logged."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +36,6 @@ def spare(apps: Applications) -> None:
 
 
 def owner_of(group: RecipeHold, place: TopicPartition) -> DescribedConsumerMember:
-    """Return the member that has a partition."""
     (owner,) = (one for one in group.facts().members if place in one.assigned)
     return owner
 
@@ -226,7 +223,6 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: MakeHold) -> None:
         sleep, now = group.channel.sleep, group.channel.now
 
         def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
-            """Return the answers to requests."""
             if requests[0] != leave(owner.member_id):
                 return group.channel.ask_together(requests)
             evicted = group.channel.ask_together(requests[:1])

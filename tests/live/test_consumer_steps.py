@@ -1,7 +1,5 @@
 """The recipes for KIP-848 groups step by step: interrupted at each of them, refused, and lost."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,7 +37,6 @@ TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
 
 
 def holder(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
-    """Return a member of a hold."""
     return reader(name, *numbers, client_id=HOLDER_CLIENT_ID, **other)
 
 
@@ -69,7 +66,6 @@ class Coordinator(ScriptedChannel):
     generous: int = 0  # how often a holder is given something besides
 
     def answer(self, request: Any) -> Any:
-        """Answer one request."""
         answer: Any
         match request:
             case DescribeConsumer():
@@ -95,7 +91,6 @@ class Coordinator(ScriptedChannel):
         return answer
 
     def heartbeat(self, beat: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
-        """Let a member join, stay or leave."""
         if beat.epoch == LEAVE_EPOCH and not self.refusing:
             self.evicted |= beat.member_id in {one.member_id for one in self.readers}
             if self.stays_away:
@@ -146,12 +141,10 @@ class Coordinator(ScriptedChannel):
 
     @property
     def joins(self) -> list[ConsumerHeartbeat]:
-        """Those with which members of ours joined."""
         return [one for one in self.heartbeats if one.epoch == JOIN_EPOCH]
 
 
 def captured(*numbers: int, **about: Any) -> tuple[ConsumerHold, Coordinator]:
-    """Return a hold of some partitions, and the coordinator."""
     hold, group = ConsumerHold(), Coordinator(**about)
     hold.capture(group, orders(*numbers))
     return hold, group
@@ -331,7 +324,6 @@ def test_quiet_refuses_before_anybody_is_evicted_where_it_would_not_be_exact() -
 
 
 def held_elsewhere(*numbers: int) -> DescribedConsumerMember:
-    """Return a member of somebody else's hold."""
     return holder("!other", topics=frozenset(), assigned=orders(*numbers), target=orders())
 
 

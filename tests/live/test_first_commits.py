@@ -1,7 +1,5 @@
 """Partitions without a committed offset are paused only after one is committed for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -60,5 +58,4 @@ def test_nothing_that_is_produced_during_a_pause_is_lost(
 
 
 def owned(operator: Operator, group: str) -> set[TopicPartition]:
-    """Return what members of a group have."""
     return {p for g in operator.look(group).groups for m in g.members for p in m.assignment}

@@ -1,7 +1,5 @@
 """What the leader of ours grants to other members of ours; without a broker."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Topics that grow, and new ones that a pattern matches, while partitions of a group are paused."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

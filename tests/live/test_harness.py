@@ -1,7 +1,5 @@
 """The harness itself: a measurement that cannot fail proves nothing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

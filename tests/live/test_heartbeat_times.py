@@ -1,7 +1,5 @@
 """When the owners of partitions send their next heartbeats, as group descriptions tell."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -45,7 +43,6 @@ class Group(ScriptedChannel):
     bumped_at: float = 0
 
     def answer(self, request: Any) -> Any:
-        """Answer one request."""
         match request:
             case ConsumerHeartbeat(epoch=epoch):
                 if epoch == LEAVE_EPOCH:
@@ -184,13 +181,11 @@ def test_what_the_protocol_cannot_carry_is_not_announced(count: int, *, is_shown
 
 
 def announced(group: ConsumerFacts) -> list[tuple[TopicPartition, ...]]:
-    """Return what each of offsetbook's members announces."""
     holders = [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]
     return [read_note(one.rack_id).paused for one in holders]
 
 
 def has_heard(member_id: str, group: ConsumerFacts) -> bool:
-    """Return whether a member has heard of the newest epoch."""
     return any(one.epoch == group.epoch for one in group.members if one.member_id == member_id)
 
 

@@ -1,7 +1,5 @@
 """A keeper, without a broker: what it does when it is told things and they go wrong."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -38,20 +36,17 @@ class Recipes:
     beat_every_s: float = 0.0
 
     def capture(self, channel: RecipeChannel, wanted: frozenset[TopicPartition]) -> None:
-        """Hold more."""
         self._step(channel, "capture")
         time.sleep(self.takes_s)
         self.held |= wanted
 
     def keep(self, channel: RecipeChannel) -> None:
-        """Go on with what is not lost."""
         self._step(channel, "keep")
         if lost := self.lost & self.held:
             self.held -= lost
             raise HoldLost("another operator resumed it")
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
-        """Hold less."""
         self._step(channel, "release")
         lost = self.lost & self.held
         self.held -= some
@@ -63,7 +58,6 @@ class Recipes:
             raise HoldLost("another operator resumed it")
 
     def state(self) -> dict[str, Any]:
-        """Return nothing of interest."""
         return {"held": sorted(self.held)}
 
     def _step(self, channel: RecipeChannel, name: str) -> None:
@@ -75,7 +69,6 @@ class Recipes:
 
 @pytest.fixture
 def keeper(tmp_path: Path) -> Iterator[Keeper]:
-    """Return a keeper of two partitions."""
     path = hold_path(tmp_path, "cluster", "group")
     path.parent.mkdir(parents=True)
     note = HoldNote("ana", "desk-1", datetime(2026, 11, 21, tzinfo=UTC))

@@ -1,7 +1,5 @@
 """A keeper is told things through a socket that only its user can open."""
 
-from __future__ import annotations
-
 import json
 import socket
 import stat

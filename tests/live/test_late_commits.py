@@ -1,7 +1,5 @@
 """A move whose new offset is overwritten by a consumer that commits a record late, on purpose."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -67,12 +65,10 @@ class LateCommitter:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
-        """Consume in a thread."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave."""
         self._ends.set()
         self._thread.join()
         self.consumer.close()

@@ -1,7 +1,5 @@
 """Pause, resume and move on the whole spine: plan, approval, keeper, record, and back."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
@@ -403,7 +401,6 @@ def test_a_saved_move_is_applied_and_its_undo_too(
 
 
 def offsets_of(done: ChangeOutcome) -> set[int]:
-    """Return the offsets that were read back."""
     assert done.outcome
     results = [result for step in done.outcome.steps for result in step.results]
     return {result.found.offset for result in results if result.found}

@@ -1,7 +1,5 @@
 """Groups whose leader gives partitions to consumers in the rack of their replicas (KIP-881)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

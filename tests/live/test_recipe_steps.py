@@ -1,61 +1,23 @@
 """The steps of a recipe are carried out over a channel, and a recipe is interrupted once."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from recipe_runs import ScriptedChannel, SentAhead
 
 from toolkit.errors import ClusterUnreachable, Interrupted
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Leave
-from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.recipe_steps import CheckedChannel, RecipeChannel, ask_both
 from toolkit.model import Cluster
 
 
-@dataclass
-class Broker(RecipeChannel):
-    """Answers each request with its place in the order of all, and remembers them."""
+class Broker(ScriptedChannel):
+    """Answers each request with its place in the order of all."""
 
-    heard: list[MemberRequest[Any]] = field(default_factory=list)
-    ahead: list[MemberRequest[Any]] = field(default_factory=list)
-    slept: list[float] = field(default_factory=list)
-    silent_after: int = 1000
-    error: Exception = field(default_factory=lambda: ClusterUnreachable("nobody is there"))
-
-    def ask_together(self, requests: Sequence[MemberRequest[Any]]) -> tuple[Any, ...]:
-        """Take several requests."""
-        if len(self.heard) >= self.silent_after:
-            self.silent_after = 1000
-            raise self.error
-        self.heard += requests
-        return tuple(range(len(self.heard) - len(requests), len(self.heard)))
-
-    def send_ahead(self, request: MemberRequest[Any], *, after: str | None = None) -> str:
-        """Take one that waits."""
-        self.ahead.append(request)
-        return "sent" if after is None else f"{after} after"
-
-    def is_answered(self, pending: str) -> bool:
-        """Whether one that waits is answered."""
-        return pending.startswith("sent")
-
-    def wait_for(self, pending: str) -> str:
-        """Answer it."""
-        return f"answer to what was {pending}"
-
-    def sleep(self, seconds: float) -> float:
-        """Note how long; the clock stands still."""
-        self.slept.append(seconds)
-        return self.now()
-
-    def now(self) -> float:
-        """Return the clock."""
-        return 1.0
+    def answer(self, _request: object) -> int:
+        return len(self.requests) - 1
 
 
 BEAT, LEAVE = ClassicHeartbeat("m", 1), Leave(("m",))
@@ -87,11 +49,10 @@ def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
 
     answers = recipe(CheckedChannel(broker, lambda: None))
 
-    answer = "answer to what was sent"
-    assert [0, 1.0, (1, 2), (3, 4), answer, True, f"{answer} after"] == answers
-    assert [BEAT, BEAT, FetchCommits(), BEAT, BEAT] == broker.heard
-    assert [BEAT, BEAT, LEAVE] == broker.ahead
-    assert [0.5] == broker.slept
+    assert [0, 0.5, (1, 2), (3, 4), 5, True, 6] == answers
+    assert [BEAT, BEAT, FetchCommits(), BEAT, BEAT, BEAT, LEAVE] == broker.requests
+    _, one, other = (step for step in broker.steps if isinstance(step, SentAhead))
+    assert (BEAT, LEAVE, one) == (one.request, other.request, other.after)
 
 
 @pytest.mark.parametrize("step", range(10))
@@ -106,19 +67,22 @@ def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
     with pytest.raises(Interrupted):
         recipe(CheckedChannel(broker, check))
 
-    assert (step + 1, [LEAVE, LEAVE]) == (next(checks), broker.heard[-2:])
+    assert (step + 1, [LEAVE, LEAVE]) == (next(checks), broker.requests[-2:])
 
 
 def test_what_sending_raises_is_raised_inside_the_recipe() -> None:
     """A broker that is gone ends a recipe that does not expect it."""
+    broker = Broker()
+    broker.fail(ClusterUnreachable("nobody is there"), at=2, is_heard=False)
     with pytest.raises(ClusterUnreachable):
-        recipe(CheckedChannel(Broker(silent_after=1), lambda: None))
+        recipe(CheckedChannel(broker, lambda: None))
 
 
 @pytest.mark.parametrize("error", [ClusterUnreachable("gone"), KeyError("a defect")], ids=type)
 def test_a_recipe_is_not_checked_when_a_step_has_failed(error: Exception) -> None:
     """What puts things in order, also after an error that nobody expects, is not interrupted."""
-    broker, failed = Broker(silent_after=0, error=error), []
+    broker, failed = Broker(), []
+    broker.fail(error, at=0, is_heard=False)
 
     def check() -> None:
         if failed:
@@ -131,7 +95,7 @@ def test_a_recipe_is_not_checked_when_a_step_has_failed(error: Exception) -> Non
 
     channel.ask(LEAVE)
 
-    assert [LEAVE] == broker.heard
+    assert [LEAVE] == broker.requests
 
 
 def test_a_batch_of_nothing_is_not_sent() -> None:

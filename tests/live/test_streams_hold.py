@@ -1,7 +1,5 @@
 """Partitions of a Kafka Streams application on the classic protocol, held on a real broker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -60,7 +58,6 @@ def holding(app: StreamsApplication) -> Iterator[RecipeHold]:
 
 @pytest.fixture(scope="module")
 def shared_app(bare_cluster: Cluster, shared_streams_app: Start) -> StreamsApplication:
-    """Return an application that tests here share."""
     return shared_streams_app(bare_cluster, "classic")
 
 
@@ -76,7 +73,6 @@ def shared_hold(shared_app: StreamsApplication) -> Iterator[RecipeHold]:
 
 
 def group_of(app: StreamsApplication) -> Group:
-    """Return a group as everybody can see it."""
     with Connection(app.cluster) as connection:
         listed = [one for one in list_groups(connection)[0] if one.group_id == app.group]
         (found,) = describe_groups(connection, listed)
@@ -85,7 +81,6 @@ def group_of(app: StreamsApplication) -> Group:
 
 
 def keep_for(group: RecipeHold, seconds: float) -> None:
-    """Keep the hold for some time."""
     end = time.time() + seconds
     group.until(lambda _: time.time() > end)
 
@@ -190,19 +185,16 @@ class Watched(CheckedChannel):
     """Notes what a recipe asks for, once where it asks again, before that is checked and sent."""
 
     def __init__(self, channel: RecipeChannel, check: Callable[[], None]) -> None:
-        """Note nothing yet."""
         super().__init__(channel, check)
         self.asks: list[list[str]] = []
 
     def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
-        """Note and send requests."""
         self._note([type(one).__name__ for one in requests])
         return super().ask_together(requests)
 
     def send_ahead(
         self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None
     ) -> PendingAnswer[AnswerT]:
-        """Note and send a request that is not waited for."""
         self._note(["ahead", type(request).__name__])
         return super().send_ahead(request, after=after)
 

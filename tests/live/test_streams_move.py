@@ -1,7 +1,5 @@
 """Offsets of a streams group are moved while it lives, without a hold."""
 
-from __future__ import annotations
-
 import threading
 import time
 import uuid
@@ -139,12 +137,10 @@ class StandIn:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
-        """Begin."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the group."""
         self.may_be_back.set()
         self._over.set()
         self._thread.join()
@@ -188,7 +184,6 @@ class StandIn:
 
 
 def committed(channel: GroupChannel) -> dict[TopicPartition, int]:
-    """Return what a group has committed."""
     return dict(channel.ask(FetchCommits()).offsets)
 
 

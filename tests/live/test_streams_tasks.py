@@ -1,7 +1,5 @@
 """Which tasks each thread of a Streams application gets while some are held."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,7 +50,6 @@ def subscription(
     version: int = 11,
     error: int = 0,
 ) -> bytes:
-    """Return what a thread of an instance says when it joins."""
     words = int32(version) + int32(version) + process.to_bytes(16, "big")
     words += bytes(9) + int32(error) + bytes(4)
     has = partitions(TopicPartition("orders", number) for number in owned)
@@ -70,7 +67,6 @@ def assignment(*numbers: int, topics: Iterable[str] = ("orders",)) -> StreamsAss
 
 
 def thread(name: str, process: int, has: StreamsAssignment) -> DescribedClassicMember:
-    """Return a thread as the broker describes it."""
     one = member_id(name)
     return DescribedClassicMember(one, name, "", None, subscription(process), has.write())
 
@@ -216,7 +212,6 @@ class Coordinator(ScriptedChannel):
     beats: Iterator[int]  # the codes that heartbeats are answered with
 
     def answer(self, request: Any) -> Any:
-        """Answer one request."""
         match request:
             case Join():
                 return next(self.joins)

@@ -1,7 +1,5 @@
 """What a member of ours may say of a topology that is not described completely."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +7,6 @@ from toolkit.kafka_io.membership.streams import MOST_CASES, possible_topologies
 
 
 def part(*sources: str, repartitioned: int = 0, changelogs: int = 0) -> Any:
-    """Return a described subtopology."""
     return SimpleNamespace(
         subtopology_id="0",
         source_topics=sources,

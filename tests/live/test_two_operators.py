@@ -1,7 +1,5 @@
 """Two operators pause partitions of one group from two machines, which share no files."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -182,35 +180,29 @@ class KeptHold(RecipeHold):
     """A hold that is kept by a thread, as a keeper does."""
 
     def __init__(self, live: LiveGroup, note: HoldNote = NOTE, *, survives_s: float = 45.0) -> None:
-        """Hold nothing yet."""
         super().__init__(live, GroupChannel(live.cluster, live.group))
         self.hold = ClassicHold(note=note, session_timeout_s=survives_s)
         self._busy, self._ended = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._keep)
 
     def __enter__(self) -> Self:
-        """Begin to keep it."""
         self.channel.__enter__()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
         self.dies()
         self.channel.__exit__(None, None, None)
 
     def capture(self, *places: TopicPartition) -> float:
-        """Capture partitions as well."""
         with self._busy:
             return super().capture(*places)
 
     def release(self, *places: TopicPartition) -> float:
-        """Release partitions."""
         with self._busy:
             return super().release(*places)
 
     def dies(self) -> None:
-        """Keep it no longer."""
         self._ended.set()
         self._thread.join()
 
@@ -222,7 +214,6 @@ class KeptHold(RecipeHold):
 
 
 def pause_at_once(both: list[Holding], numbers: tuple[int, int]) -> list[Outcome]:
-    """Pause a partition each, at the same time."""
     plans = [who.plan(number) for who, number in zip(both, numbers, strict=True)]
     with ThreadPoolExecutor() as pool:
         return list(pool.map(lambda who, plan: who.operator.apply(plan), both, plans))

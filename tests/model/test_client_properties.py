@@ -1,7 +1,5 @@
 """What a client's properties file means here, Java's or librdkafka's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ LOGIN = "org.apache.kafka.common.security.{0}LoginModule required username={1} p
 
 
 def read(tmp_path: Path, text: str) -> dict[str, str]:
-    """Read a file with this text."""
     path = tmp_path / "client.properties"
     path.write_text(text, "utf-8")
     return read_client_properties(path)

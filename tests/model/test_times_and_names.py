@@ -1,7 +1,5 @@
 """Times, durations and names are read as they are written, or refused in words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,7 +1,5 @@
 """J7: a group's offsets under another name, and on a mirror, from the dry run to the undo."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,7 +38,6 @@ class Mirrored:
         workspace.operator.commit(self.group, self.before[self.group])
 
     def cells(self, **parameters: Any) -> NotebookOutcome:
-        """Run the cells of the notebook on the group."""
         return self.workspace.cells("52_copy_offsets", **{"groups": [self.group], **parameters})
 
     def on_mirror(self, offset: int, metadata: str) -> dict[TopicPartition, Position]:
@@ -50,7 +47,6 @@ class Mirrored:
 
 @pytest.fixture
 def mirrored(workspace: Workspace, applications: Any, kafka_39: Cluster) -> Mirrored:
-    """Return a group and its mirror."""
     # One cluster may have two names; and nobody listens where one was.
     gone = Cluster("gone", "127.0.0.1:1")
     others = {"mirror": kafka_39, "alias": workspace.operator.cluster, "gone": gone}

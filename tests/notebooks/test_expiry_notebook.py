@@ -1,7 +1,5 @@
 """The expiry forecast as a notebook, on a real broker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
@@ -33,7 +31,6 @@ def operator(exclusive_cluster: Cluster, tmp_path: Path) -> Operator:
 
 @pytest.fixture
 def apps(exclusive_apps: Applications) -> Applications:
-    """Return the applications on that cluster."""
     return exclusive_apps
 
 
@@ -48,7 +45,6 @@ def _spark() -> Iterator[None]:
 
 @pytest.fixture
 def cells(workspace: Workspace, _spark: None) -> Cells:
-    """Return a function that runs the cells of the notebook on that cluster."""
     return partial(workspace.cells, "30_expiry_forecast", within=LONGER_THAN_RETENTION)
 
 
@@ -62,7 +58,6 @@ def idle(operator: Operator, apps: Applications) -> str:
 
 
 def committed_at(operator: Operator, group: str) -> list[datetime]:
-    """Return when a group's offsets were committed."""
     return [commit.committed_at for commit in operator.facts(group).commits if commit.committed_at]
 
 

@@ -1,19 +1,17 @@
 """Journeys through the notebooks about live groups, from end to end on the sandbox."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from applications import Applications
+from applications import Applications, eventually
 from operators import Operator, once_at_rest
+from repeating import in_a_thread
 from runbook_places import Place
 from workspaces import NOTEBOOKS, Workspace, shown_command
 
@@ -48,12 +46,10 @@ class LiveRoom(Workspace):
     """Where an operator runs notebooks on a sandbox of their own."""
 
     def seen(self, name: str) -> Group:
-        """Return a group as the brokers show it."""
         (group,) = self.operator.look(name).groups
         return group
 
     def committed(self, name: str) -> dict[TopicPartition, int]:
-        """Return what a group has committed."""
         return {partition: at.offset for partition, at in self.operator.held(name)[name].items()}
 
     @property
@@ -77,8 +73,6 @@ def workspace(
 
 def test_past_a_poison_record(
     workspace: LiveRoom,
-    eventually: Callable[..., Any],
-    in_a_thread: Callable[[Callable[[], Any]], Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """J1: pause the stuck partition, move its offset past the record, resume; the others flow."""
@@ -151,7 +145,7 @@ def test_past_a_poison_record(
     assert ["pause", "move", "resume"] == workspace.requests[-3:]
 
 
-def test_a_replay_of_a_live_group(workspace: LiveRoom, eventually: Callable[..., Any]) -> None:
+def test_a_replay_of_a_live_group(workspace: LiveRoom) -> None:
     """J2: a live group goes back to yesterday, 10:00, on one topic, and reads on from there."""
     group = "payments"
     topic = min({partition.topic for partition in workspace.committed(group)})
@@ -214,7 +208,7 @@ def holds(state: Path) -> list[HoldRecord]:
 
 @pytest.mark.parametrize("victim", ["runner", "kernel"])
 def test_a_runbook_that_is_killed_while_it_holds(
-    workspace: LiveRoom, eventually: Callable[..., Any], tmp_path: Path, victim: str
+    workspace: LiveRoom, tmp_path: Path, victim: str
 ) -> None:
     """What it held is given back when nobody owns it any more, and the next command says so."""
     group, held = "fraud-check", TopicPartition(POISON.topic, (POISON.partition + 1) % 3)

@@ -1,7 +1,5 @@
 """Notebooks are pages: parameters on top, a sentence above each short cell, nothing left behind."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable, Iterator
@@ -24,18 +22,15 @@ MAX_CELLS, MAX_LINES = 10, 40
 
 
 def cells(path: Path) -> list[dict[str, Any]]:
-    """Return a notebook's cells."""
     found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["cells"]
     return found
 
 
 def source(cell: dict[str, Any]) -> str:
-    """Return a cell's text."""
     return "".join(cell["source"])
 
 
 def code(path: Path) -> list[str]:
-    """Return the text of each code cell."""
     return [source(cell) for cell in cells(path) if cell["cell_type"] == "code"]
 
 

@@ -1,7 +1,5 @@
 """Groups that are picked where `groups` is empty, in every notebook that needs some."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -104,7 +102,6 @@ def test_parameters_have_one_name_in_all_notebooks() -> None:
 
 
 def parameters(notebook: str) -> list[str]:
-    """Return the lines of a notebook's parameters cell."""
     cells = json.loads(find_notebook(notebook).read_text("utf-8"))["cells"]
     (cell,) = (cell for cell in cells if "parameters" in cell["metadata"].get("tags", ()))
     return [*cell["source"]]

@@ -1,7 +1,5 @@
 """A plan belongs to the cells and parameters above it: what changes there ends it, visibly."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 from typing import Any
@@ -43,7 +41,6 @@ def card_of(notebook: OpenNotebook) -> PlanReview:
 
 
 def labels(widget: Any) -> list[str]:
-    """Return what the buttons in a widget say."""
     own = [widget.description] if isinstance(widget, ipywidgets.Button) else []
     return [*own, *(label for child in getattr(widget, "children", ()) for label in labels(child))]
 

@@ -1,12 +1,9 @@
 """The tour: every journey once on a sandbox of its own, and nowhere else."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from applications import eventually
 from workspaces import NOTEBOOKS, Workspace
 
 from toolkit.errors import Blocked
@@ -24,20 +21,16 @@ NOTEBOOK = NOTEBOOKS / "00_tour.ipynb"
 
 
 def committed(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
-    """Return what a group has committed."""
     commits = read_snapshot(cluster, groups=[group]).commits
     return {TopicPartition(c.topic, c.partition): c.offset for c in commits}
 
 
 def tour(fleet_file: Path, folder: Path) -> RunResult:
-    """Run the notebook."""
     given = {"fleet_file": str(fleet_file), "state": str(folder / "state")}
     return run_notebook(NOTEBOOK, parameters=given, output_dir=folder / "runs")
 
 
-def test_every_journey_ends_well_and_again(
-    own_sandbox: Sandbox, tmp_path: Path, eventually: Callable[..., Any]
-) -> None:
+def test_every_journey_ends_well_and_again(own_sandbox: Sandbox, tmp_path: Path) -> None:
     """The poison record is passed, leftovers are gone, the dead group is back; twice is no harm."""
     (status,) = own_sandbox.status()
     cluster = Cluster(status.name, status.address)

@@ -1,7 +1,5 @@
 """The notebook about one group in trouble, on the seeded sandbox."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +26,6 @@ BRIEFLY = {"sample_interval": "2s"}
 def workspace(
     cluster: Cluster, applications: Callable[[Cluster], Applications], tmp_path: Path
 ) -> Workspace:
-    """Return a workspace at the seeded cluster."""
     return Workspace(Operator(cluster, tmp_path / "state"), applications(cluster), tmp_path)
 
 

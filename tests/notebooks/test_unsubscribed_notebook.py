@@ -1,7 +1,5 @@
 """What was left behind is deleted unattended, once enough runs of the notebook have seen it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -43,7 +41,6 @@ class Leftover:
 
     @property
     def committed(self) -> set[str]:
-        """The topics of which it has an offset."""
         return {partition.topic for partition in self.workspace.operator.held(self.name)[self.name]}
 
     @property
@@ -55,7 +52,6 @@ class Leftover:
         return found.seen if found else 0
 
     def run(self, **parameters: Any) -> NotebookOutcome:
-        """Run the cells of the notebook on the group."""
         return self.workspace.cells("60_delete_offsets", groups=[self.name], **parameters)
 
     def clean_up(self, *limits: str, **parameters: Any) -> NotebookOutcome:
@@ -66,7 +62,6 @@ class Leftover:
 
 @pytest.fixture
 def leftover(workspace: Workspace) -> Leftover:
-    """Return a group with a leftover."""
     return Leftover(workspace)
 
 

@@ -1,7 +1,5 @@
 """The first cell of a notebook says what is missing, with the command that provides it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
@@ -47,7 +45,6 @@ def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def first_failure(name: str, **given: Any) -> ToolkitError:
-    """Run a notebook's cells in this process, and return the error that stops them."""
     names: dict[str, Any] = {}
     known = {parameter.name for parameter in read_parameters(ALL[name])}
     with pytest.raises(ToolkitError) as raised:

@@ -1,7 +1,5 @@
 """Notebooks run by what everybody has: papermill, and `jupyter execute`."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -9,9 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from lab import Lab
 from nbconvert import HTMLExporter
+from nbformat.v4 import new_code_cell
 from workspaces import NOTEBOOKS, Workspace
 
 from toolkit.sandbox.fleet import Sandbox
@@ -39,11 +39,9 @@ BADGE = re.compile(r"<summary>Plan review.*?ow-badge[^>]*>([^<]*)<")
 
 
 def append_cell(path: Path, source: str) -> None:
-    """Add a code cell to a notebook."""
-    notebook = json.loads(path.read_text("utf-8"))
-    cell = {"cell_type": "code", "id": "last", "metadata": {}, "outputs": []}
-    notebook["cells"].append(cell | {"execution_count": None, "source": source})
-    path.write_text(json.dumps(notebook), "utf-8")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.append(new_code_cell(source))
+    nbformat.write(notebook, path)
 
 
 def ran(*command: str, folder: Path) -> None:

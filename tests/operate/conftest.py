@@ -1,7 +1,5 @@
 """What tests of changes start from."""
 
-from __future__ import annotations
-
 import pytest
 from applications import Applications
 

@@ -1,16 +1,13 @@
 """What applying a plan does to a real cluster, says of it, and leaves behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from applications import Applications
 from operators import Operator
-from plans_of_groups import Orders, rename
+from plans_of_groups import Orders, rename, with_long_metadata
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster, GroupState, Problem, TopicPartition, Unread
@@ -21,8 +18,6 @@ from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
-
-TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
 
 
 @pytest.mark.starts("a broker")
@@ -74,12 +69,8 @@ def test_one_refused_partition_does_not_hide_the_others(
     """What a broker refuses of a group is told for its partition; the others are done."""
     group = apps.name("payments")
     operator.commit(group, dict.fromkeys(orders, 7))
-    (step,) = operator.reset(group).steps
-    good, bad = step.changes
-    bad = bad._replace(after=Position(0, None, TOO_LONG))
-    plan = replace(operator.reset(group), steps=(replace(step, changes=(good, bad)),))
 
-    outcome = operator.apply(plan)
+    outcome = operator.apply(with_long_metadata(operator.reset(group), orders[1]))
 
     (told,) = outcome.steps
     assert (ChangeStatus.FAILED, "1 done, 1 refused") == (told.status, outcome.summary)
@@ -156,12 +147,8 @@ def test_a_copy_that_failed_keeps_the_original(
     """Where one offset could not be copied, the step that would delete the group is not tried."""
     source = apps.name("old")
     operator.commit(source, dict.fromkeys(orders, 7))
-    plan = rename(operator, source)
-    copied, deleted = plan.steps
-    spoilt = copied.changes[1]._replace(after=Position(7, None, TOO_LONG))
-    copied = replace(copied, changes=(copied.changes[0], spoilt))
 
-    outcome = operator.apply(replace(plan, steps=(copied, deleted)))
+    outcome = operator.apply(with_long_metadata(rename(operator, source), orders[1]))
 
     assert [ChangeStatus.FAILED, ChangeStatus.NOT_TRIED] == [step.status for step in outcome.steps]
     assert (

@@ -1,7 +1,5 @@
 """What an open transaction is about to commit for the first time is not lost with its group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +21,6 @@ def operator(exclusive_cluster: Cluster, tmp_path: Path) -> Operator:
 
 @pytest.fixture
 def apps(exclusive_apps: Applications) -> Applications:
-    """Return the applications there."""
     return exclusive_apps
 
 

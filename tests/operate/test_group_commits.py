@@ -1,7 +1,5 @@
 """Waiting for the last commits to held partitions."""
 
-from __future__ import annotations
-
 import pytest
 from applications import Applications
 from operators import Operator
@@ -27,7 +25,6 @@ class CommitsAtEachLook(GroupCommits):
     def __init__(
         self, connection: Connection, operator: Operator, group: str, place: TopicPartition
     ) -> None:
-        """Begin when nothing has been committed yet."""
         super().__init__(connection, group)
         self.operator, self.place = operator, place
         self.looks = self.left = 0

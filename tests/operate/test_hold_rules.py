@@ -1,7 +1,5 @@
 """A plan to pause is judged again when it is applied, by what is held in the group then."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -43,7 +41,6 @@ def live(
 def pausing(
     operator: Operator, live: LiveGroup, number: int, terms: HoldTerms = UNTIL_RESUMED
 ) -> Plan:
-    """Plan to pause one partition."""
     facts = operator.facts(live.group, topics=live.topics)
     return plan_pause(facts, group=live.group, topics=[f"{live.topics[0]}:{number}"], terms=terms)
 
@@ -142,7 +139,6 @@ def test_a_move_that_cannot_resume_leaves_nothing_paused(
 
 
 def moved_back(operator: Operator, live: LiveGroup, *numbers: int) -> Outcome:
-    """Move partitions to offset 3."""
     scope = f"{live.topics[0]}:{','.join(map(str, numbers))}"
     facts = operator.facts(live.group, topics=live.topics)
     planned = plan_move(facts, MoveRequest(ToOffset(3), live.group, (scope,)))

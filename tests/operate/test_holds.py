@@ -1,7 +1,5 @@
 """What is known of a group before a hold is planned, and what is said of its partitions."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

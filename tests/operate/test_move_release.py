@@ -1,7 +1,5 @@
 """What a move releases in the end, without a broker: what it has paused, and is seen to hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,11 +39,9 @@ class Mover(_Mover):
     ends: tuple[tuple[Outcome, Snapshot], ...] = ()  # of what is applied, and what is seen then
 
     def facts(self, planned: PlannedMove) -> Snapshot:  # noqa: ARG002 - it is told
-        """Return what it is told."""
         return self.sees
 
     def apply(self, part: Plan) -> AppliedPlan:
-        """Apply nothing, and end as it is told."""
         assert self.ends, part
         (outcome, self.sees), *rest = self.ends
         self.ends = (*rest,)
@@ -55,7 +51,6 @@ class Mover(_Mover):
 
 @pytest.fixture
 def planned() -> PlannedMove:
-    """Return a planned move of one partition."""
     return plan_move(facts(READER), MoveRequest(ToOffset(5), "g", ("orders:1",)))
 
 
@@ -70,7 +65,6 @@ def mover(planned: PlannedMove, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def seen(*groups: Group, problem: Problem | None = None) -> Snapshot:
-    """Return what is seen of a group."""
     return replace(facts(READER), groups=groups, problems=(problem,) if problem else ())
 
 
@@ -110,7 +104,6 @@ HELD = seen(classic(reader("a"), holder(1, note=OWN)))
 
 
 def resumed(status: ChangeStatus, interrupted: str = "") -> Outcome:
-    """Return how the resume of the partition ended."""
     step = StepOutcome("g", Action.RELEASE, status, interrupted, (Result(PLACE, status),))
     return Outcome("run", "f", NOON, NOON, (step,), interrupted)
 
@@ -172,7 +165,6 @@ def test_a_move_that_is_cut_off_is_not_told_as_one_that_moved_nothing(
 
 
 def replace_action(step: StepOutcome) -> StepOutcome:
-    """Return the outcome of a step as one of a move."""
     return replace(step, action=Action.MOVE)
 
 

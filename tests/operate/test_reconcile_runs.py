@@ -1,7 +1,5 @@
 """What is found out about a run that was cut off."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

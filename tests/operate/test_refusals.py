@@ -1,7 +1,5 @@
 """What is refused before anything is changed or recorded, on a real cluster."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

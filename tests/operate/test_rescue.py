@@ -1,7 +1,5 @@
 """A rescue restarts expiry clocks, by the log of a real broker."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock

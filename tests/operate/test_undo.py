@@ -1,15 +1,12 @@
 """Applying a plan and then its undo restores exactly what was there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from applications import Applications, eventually
 from operators import Operator
-from plans_of_groups import Orders, copy, delete_group, delete_offsets, rename
+from plans_of_groups import Orders, copy, delete_group, delete_offsets, rename, with_long_metadata
 
 from toolkit.model import GroupState
 from toolkit.operate import apply
@@ -18,8 +15,6 @@ from toolkit.planning.changes.delete_offsets import plan_delete_unsubscribed
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.undo_records import read_undo_record
-
-TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
 
 
 @pytest.mark.parametrize(
@@ -107,12 +102,7 @@ def test_what_a_run_did_not_change_is_not_undone(
     """What a broker refused stays as it is now, however far the group has read on since."""
     group = apps.name("payments")
     operator.commit(group, dict.fromkeys(orders, 7))
-    planned = operator.reset(group)
-    (step,) = planned.steps
-    good, bad = step.changes
-    bad = bad._replace(after=Position(0, None, TOO_LONG))
-    partly = replace(planned, steps=(replace(step, changes=(good, bad)),))
-    in_part = operator.apply(partly)
+    in_part = operator.apply(with_long_metadata(operator.reset(group), orders[1]))
     operator.commit(group, {orders[1]: 9})
 
     idle = operator.session.undo(in_part.run_id).plan
@@ -190,7 +180,6 @@ def test_what_is_subscribed_since_the_check_is_not_written(
 
 
 def topics_of(consumer: Any) -> set[str]:
-    """Return the topics of which a consumer is assigned partitions."""
     return {place.topic for place in consumer.assignment()}
 
 
@@ -200,14 +189,7 @@ def test_a_run_that_was_refused_leaves_nothing_to_undo(
     """Its undo record has a plan of which nothing was made."""
     group = apps.name("payments")
     operator.commit(group, {orders[0]: 7})
-    planned = operator.reset(group)
-    steps = tuple(
-        replace(
-            step, changes=tuple(c._replace(after=Position(0, None, TOO_LONG)) for c in step.changes)
-        )
-        for step in planned.steps
-    )
-    refused = operator.apply(replace(planned, steps=steps))
+    refused = operator.apply(with_long_metadata(operator.reset(group), orders[0]))
     apps.join(group, [orders[0].topic])
 
     undo = operator.session.undo(refused.run_id).plan

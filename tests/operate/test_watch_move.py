@@ -1,7 +1,5 @@
 """What the commits after a move show, without a broker."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -31,7 +29,6 @@ class Commits:
         """Read up to here."""
 
     def read(self) -> list[NewCommit]:
-        """Return them."""
         return self.new
 
 

@@ -1,7 +1,5 @@
 """Partitions with commits, as the rules get them, for tests of status and trend."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -30,7 +28,6 @@ FACTS: dict[str, Any] = {
 
 
 def ago(seconds: float) -> datetime:
-    """Return the instant so long before now."""
     return NOW - timedelta(seconds=seconds)
 
 

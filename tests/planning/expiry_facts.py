@@ -1,7 +1,5 @@
 """Rows of facts for the expiry rules, with times in seconds from an instant."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -39,11 +37,11 @@ def forecast(*rows: dict[str, Any], now_s: float = 40) -> pd.DataFrame:
     return with_expiry(frame(*numbered), now=T0 + timedelta(seconds=now_s))
 
 
-def forecast_of_days(*rows: dict[str, Any], within_s: float = 48 * HOUR_S) -> ExpiryForecast:
+def forecast_of_days(*rows: dict[str, Any]) -> ExpiryForecast:
     """Return what expires after an hour, of offsets that are kept for a day, and is at risk."""
     long = [{"retention_s": 24 * HOUR_S, "check_interval_s": 600, **row} for row in rows]
     now = T0 + timedelta(seconds=HOUR_S)
-    return select_expiring(forecast(*long, now_s=HOUR_S), now=now, within_s=within_s)
+    return select_expiring(forecast(*long, now_s=HOUR_S), now=now, within_s=48 * HOUR_S)
 
 
 CLASSIC = {"type": "classic", "state": "Stable", "protocol_type": "consumer"}

@@ -1,7 +1,5 @@
 """Facts to plan with, made by hand: small clusters in which one thing matters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +21,6 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def member(*topics: str, unreadable: str = "", owns: tuple[TopicPartition, ...] = ()) -> Member:
-    """Return a member that subscribes to some topics."""
     subscription = Subscription(frozenset(topics), unreadable=unreadable)
     return Member("m-1", "app", "/10.0.0.1", subscription, owns)
 
@@ -63,10 +60,8 @@ def snapshot(
 
 
 def changes(plan: Plan) -> list[Change]:
-    """Return every change of a plan."""
     return [change for _, change in plan.changes]
 
 
 def rules(plan: Plan) -> list[tuple[str, str]]:
-    """Return rule and severity of each finding of a plan."""
     return [(finding.rule, str(finding.severity)) for finding in plan.findings]

@@ -1,7 +1,5 @@
 """A row of committed offsets as frames hold it: of a simple group, with a value for each column."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

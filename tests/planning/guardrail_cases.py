@@ -1,7 +1,5 @@
 """Cases for the guard-rails: one idle group with one commit, in which one thing is then changed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 
@@ -30,8 +28,6 @@ def commit(
 
 
 def change(before: int | None = 10, after: int | None = 5, at: TopicPartition = ORDERS) -> Change:
-    """Return a change between two offsets, or nothing."""
-
     def position(offset: int | None) -> Position | None:
         return None if offset is None else Position(offset)
 
@@ -72,7 +68,6 @@ def case(made: Plan | None = None, now: Snapshot | None = None, **fields: object
 
 
 def found(rule: str, about: CheckContext) -> list[Finding]:
-    """Return what is found by one rule."""
     return [finding for finding in check(about) if finding.rule == rule]
 
 

@@ -1,7 +1,5 @@
 """Every rule that judges: where it objects, and the nearest case in which it does not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -45,7 +43,6 @@ NEVER_COMMITTED_3 = held.without_commits(held.facts(held.group()), 3)
 
 
 def holding(group: Group) -> CheckContext:
-    """Return the case of pausing a partition of a group."""
     made = plan(step(change(None, None), action=Action.HOLD), intent=Intent.PAUSE)
     return case(made, facts(group))
 

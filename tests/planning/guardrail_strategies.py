@@ -1,7 +1,5 @@
 """Any small plan, any facts, and any case of both, for hypothesis."""
 
-from __future__ import annotations
-
 from facts import NOON
 from guardrail_cases import SECOND
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Groups that are held, or are to be: a live group of two members that read a topic of four."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 
@@ -26,13 +24,11 @@ NOTE = HoldNote(*ALICE, since=NOON, survives_s=45.0)
 
 
 def reader(name: str, *owns: int, topics: tuple[str, ...] = ("orders",)) -> Member:
-    """Return a member that reads some of the partitions."""
     subscription = Subscription(frozenset(topics))
     return Member(name, name, "/10.0.0.1", subscription, tuple(PARTITIONS[n] for n in owns))
 
 
 def holder(*holds: int, note: HoldNote | None = NOTE, name: str = "!h") -> Member:
-    """Return a member of ours that holds some of the partitions."""
     held = tuple(PARTITIONS[n] for n in holds)
     return Member(
         name, HOLDER_CLIENT_ID, "/10.0.0.9", Subscription(), held, holds=held, hold_note=note
@@ -46,7 +42,6 @@ def group(*members: Member, assignor: str = "uniform", **fields: object) -> Grou
 
 
 def classic(*members: Member, assignor: str = "range", **fields: object) -> Group:
-    """Return the same as a classic group."""
     return group(*members, assignor=assignor, type=GroupType.CLASSIC, **fields)
 
 
@@ -58,7 +53,6 @@ def facts(of: Group, *, committed: int = 10, end: int = 20, age_s: float = 1.0) 
 
 
 def without_commits(about: Snapshot, *numbers: int) -> Snapshot:
-    """Return facts in which some partitions were never committed."""
     return replace(about, commits=tuple(c for c in about.commits if c.partition not in numbers))
 
 
@@ -68,15 +62,12 @@ def reason(plan: Plan, rule: str) -> str:
 
 
 def blocks(plan: Plan) -> list[str]:
-    """Return the rules that block."""
     return [finding.rule for finding in plan.findings if finding.blocks]
 
 
 def notes(plan: Plan) -> list[str]:
-    """Return the rules that only tell."""
     return [finding.rule for finding in plan.findings if not finding.blocks]
 
 
 def numbers(plan: Plan) -> list[int]:
-    """Return the partition numbers that a plan is about."""
     return [change.partition.partition for change in changes(plan)]

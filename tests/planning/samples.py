@@ -1,7 +1,5 @@
 """Samples of one group, payments, that reads the topic orders, as its commits are watched."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any

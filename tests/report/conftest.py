@@ -10,7 +10,6 @@ class Shown(list[dict[str, Any]]):
 
     @property
     def figure(self) -> dict[str, Any]:
-        """The one figure that was shown."""
         (output,) = self
         figure: dict[str, Any] = output["data"]["application/vnd.plotly.v1+json"]
         return figure
@@ -28,7 +27,6 @@ class Shown(list[dict[str, Any]]):
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
-    """Collect every displayed object."""
     collected = Shown()
 
     def display(data: dict[str, Any], *, raw: bool, metadata: dict[str, Any]) -> None:

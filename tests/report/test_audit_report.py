@@ -1,7 +1,5 @@
 """The audit log as people see it: of a long one, the newest changes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path

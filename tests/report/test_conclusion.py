@@ -1,7 +1,5 @@
 """What a notebook tells the program that runs it of a change."""
 
-from __future__ import annotations
-
 import pytest
 from guardrail_cases import ORDERS, plan, step
 

@@ -1,7 +1,5 @@
 """What to do about offsets that expire."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pandas as pd

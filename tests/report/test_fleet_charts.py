@@ -1,7 +1,5 @@
 """The pictures of a fleet, and what its report concludes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -215,7 +213,6 @@ def test_in_jupyterlab_buttons_lead_on(shown: Any, monkeypatch: pytest.MonkeyPat
     buttons = report(GROUPS).conclude()
 
     assert shown
-    assert buttons is not None
     assert ["left", "gone", "lost", "slow", "mute"] == [
         step.button.split()[1] for step in buttons.steps
     ]

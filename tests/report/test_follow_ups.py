@@ -1,7 +1,5 @@
 """What comes after a change."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

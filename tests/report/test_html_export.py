@@ -50,22 +50,18 @@ def export(tmp_path: Path) -> Export:
 
 
 def output(kind: str, content: Any, **metadata: str) -> Any:
-    """Return an output of a MIME type as a cell displays it."""
     return new_output("display_data", data={kind: content}, metadata=metadata)
 
 
 def cell(*outputs: Any) -> Any:
-    """Return a cell that displays these outputs."""
     return new_code_cell("1", outputs=[*outputs])
 
 
 def html_output(html: str, **metadata: str) -> Any:
-    """Return HTML as a cell displays it."""
     return output("text/html", html, **metadata)
 
 
 def figure(**trace: Any) -> Any:
-    """Return a figure of one trace as a cell displays it."""
     return output("application/vnd.plotly.v1+json", {"data": [trace], "layout": {}})
 
 

@@ -1,7 +1,5 @@
 """Pictures: when offsets expire, and where those of a plan are within their logs."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

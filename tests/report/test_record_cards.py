@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from html import unescape

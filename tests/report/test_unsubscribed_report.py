@@ -1,7 +1,5 @@
 """What the report of a fleet's unsubscribed offsets says and leads on to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

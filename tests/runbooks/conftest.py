@@ -1,7 +1,5 @@
 """Airflow and the checkers of the other formats, in an environment of their own."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -27,7 +25,6 @@ def tools(pytestconfig: pytest.Config) -> Path:
     and made anew when the lock changes; the first of several test processes makes it.
     """
     cache = pytestconfig.cache
-    assert cache is not None
     folder = cache.mkdir("schedule-tools")
     environment, made_of = folder / "environment", folder / "made-of.lock"
     wanted = f"{sys.version}\n{LOCK.read_text('utf-8')}"

@@ -1,7 +1,5 @@
 """Write down what the real Airflow finds in a file of DAGs: run in Airflow's own environment."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

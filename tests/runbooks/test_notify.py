@@ -1,7 +1,5 @@
 """Who is told how a runbook ended, what, and that a notice that fails hides nothing."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -21,7 +19,6 @@ HOSTILE = "<!channel> & <http://x|y>"
 
 
 def ended(*, changed: int = 0, summary: str = "fine") -> ClusterRunResult:
-    """Return how a run on one cluster ended."""
     result: Mapping[str, Any] = {
         "status": "done",
         "exit_code": 0,

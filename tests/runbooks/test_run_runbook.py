@@ -1,23 +1,20 @@
 """A runbook on several clusters: what happens to one of its runs does not touch the others."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
+from applications import eventually
 from main_program import call_main
 from runbook_places import Place
 
 pytestmark = pytest.mark.starts("kernels")
 
-Eventually = Callable[..., Any]
 MakeNotebook = Callable[..., Path]
 PARAMETERS = 'cluster: str = ""\ngroup: str = ""\nfleet_file: str = ""'
 # A cluster that is not there costs nothing here: only the notebook would ask it.
@@ -36,7 +33,6 @@ finally:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """Return a folder of this test, with state and fleet file of its own."""
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(f"clusters:\n{FLEET}")
     state = str(tmp_path / "state")
@@ -115,7 +111,7 @@ def test_one_that_fails_does_not_stop_the_others(place: Place, make_notebook: Ma
 
 
 def test_it_is_not_run_twice_at_once(
-    place: Place, waiting: Path, make_notebook: MakeNotebook, eventually: Eventually
+    place: Place, waiting: Path, make_notebook: MakeNotebook
 ) -> None:
     """The second one is blocked and says by whom; another runbook on the same cluster is not."""
     page = place.page(waiting)
@@ -133,9 +129,7 @@ def test_it_is_not_run_twice_at_once(
     assert 0 == place.run(page, "--cluster", "eu")[0]
 
 
-def test_a_signal_ends_all_in_good_order(
-    place: Place, waiting: Path, eventually: Eventually
-) -> None:
+def test_a_signal_ends_all_in_good_order(place: Place, waiting: Path) -> None:
     """Running cells clean up and every run has a result; what was not begun does not begin."""
     page = place.page(waiting, "at_once: 1\n")
 
@@ -152,7 +146,7 @@ def test_a_signal_ends_all_in_good_order(
     assert ["interrupted"] == [result["status"] for result in place.results]
 
 
-def test_whoever_started_it_is_killed(place: Place, waiting: Path, eventually: Eventually) -> None:
+def test_whoever_started_it_is_killed(place: Place, waiting: Path) -> None:
     """Runs notice that nobody listens any more, and end as after a signal."""
     with place.running(place.page(waiting), "--cluster", "eu") as process:
         eventually(place.there_are("*.began", 1))
@@ -163,7 +157,7 @@ def test_whoever_started_it_is_killed(place: Place, waiting: Path, eventually: E
     assert ["interrupted"] == [result["status"] for result in place.results]
 
 
-def test_a_run_is_killed(place: Place, waiting: Path, eventually: Eventually) -> None:
+def test_a_run_is_killed(place: Place, waiting: Path) -> None:
     """It leaves no result, which is said; its kernel ends too, and the other run does not care."""
     with place.running(place.page(waiting)) as process:
         eventually(place.there_are("*.began", 2))

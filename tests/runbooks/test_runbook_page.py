@@ -1,7 +1,5 @@
 """The page of a runbook: what it says, and how what is wrong in it is pointed at."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -54,7 +52,6 @@ def make_page(tmp_path: Path, make_notebook: Callable[..., Path]) -> MakePage:
 
 
 def changing(more: str = "") -> str:
-    """Return the front matter of a runbook that may change something."""
     return FRONT.replace("may_change: false\n", LIMITED) + more
 
 
@@ -190,7 +187,6 @@ def test_a_notebook_that_changes_nothing_needs_no_approval(
 
 
 def values(page: Runbook, *given: tuple[str, str], dry_run: bool = False) -> dict[str, Any]:
-    """Return the values of a run."""
     return values_of(page, given, dry_run=dry_run)
 
 

@@ -1,7 +1,5 @@
 """The examples for schedulers are what those schedulers take, and run runbooks that there are."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import os
@@ -67,7 +65,6 @@ def run_command(words: list[str]) -> tuple[str, dict[str, Any]]:
     assert "offsetbook" == Path(name).name
     above = click.Context(cli, info_name="offsetbook")
     _, command, rest = cli.resolve_command(above, arguments)
-    assert command is not None
     assert "run" == command.name
     options = command.make_context("run", rest, parent=above).params
     return options.pop("name"), options
@@ -86,7 +83,6 @@ def runbooks_of(commands: list[list[str]]) -> list[str]:
 
 
 def cron_lines() -> list[tuple[str, str]]:
-    """Return the time and the command of each entry of the crontab."""
     lines = [line.strip() for line in CRONTAB.read_text("utf-8").splitlines()]
     entries = [line for line in lines if line and not re.match(r"#|[A-Z_]+=", line)]
     return [(" ".join(e.split(maxsplit=5)[:5]), e.split(maxsplit=5)[5]) for e in entries]
@@ -208,7 +204,6 @@ def test_stopping_airflows_task_ends_the_run_in_good_order(
         text=True,
         start_new_session=True,
     ) as script:
-        assert script.stdout is not None
         for line in script.stdout:
             said.append(line)
             if line.startswith("[bare 1/"):
@@ -221,7 +216,6 @@ def test_stopping_airflows_task_ends_the_run_in_good_order(
 
 
 def kubernetes(kind: str) -> dict[str, Any]:
-    """Return the object of a kind in the manifest."""
     (found,) = [o for o in yaml.safe_load_all(KUBERNETES.read_text("utf-8")) if o["kind"] == kind]
     return dict(found)
 

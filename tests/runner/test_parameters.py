@@ -26,7 +26,6 @@ def notebook(make_notebook: MakeNotebook) -> Path:
 
 
 def parsed(notebook: Path, *given: tuple[str, str]) -> dict[str, object]:
-    """Return what texts mean as parameters of a notebook."""
     return parse_parameters(read_parameters(notebook), given, notebook="n.ipynb")
 
 

@@ -26,7 +26,6 @@ TYPED_VALUES = st.sampled_from(sorted(VALUES)).flatmap(
 
 
 def type_named(annotation: str) -> ValueType | None:
-    """Return the declared type that an annotation spells."""
     return read_type(ast.parse(annotation, mode="eval").body)
 
 

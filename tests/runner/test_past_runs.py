@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -168,7 +166,6 @@ def test_every_run_refreshes_the_list(
 
 
 def run(notebook: Path, runs: Path) -> Result:
-    """Run a notebook by the command."""
     words = ["run", str(notebook), "--output-dir", str(runs)]
     return CliRunner().invoke(cli, words, catch_exceptions=False)
 

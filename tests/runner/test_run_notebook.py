@@ -71,8 +71,6 @@ SLOW_END = f"{SLOW_ONCE}get_ipython().payload_manager.read_payload = slow"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Return a function that runs a notebook into a folder of this test."""
-
     def run_one(
         notebook: Path,
         *,

@@ -1,7 +1,5 @@
 """A single broker: starting, not starting, and starting again."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -34,7 +32,6 @@ def test_bad_property_shows_the_brokers_own_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """Return a port that somebody else holds."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -1,7 +1,5 @@
 """A sandbox whose clusters have three brokers each, of which any one may be lost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

@@ -1,7 +1,5 @@
 """The sandbox as a whole: up, up again, down, and what a crash leaves."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil
@@ -27,7 +25,6 @@ pytestmark = pytest.mark.starts("brokers")
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox in one directory for all tests here."""
     sandbox = Sandbox(tmp_path_factory.mktemp("fleet"))
     try:
         yield sandbox
@@ -43,7 +40,6 @@ def bare(shared: Sandbox) -> Sandbox:
 
 
 def kill(pid: int | None) -> None:
-    """Kill a process and wait until it is gone."""
     process = psutil.Process(pid)
     process.kill()
     process.wait()

@@ -1,7 +1,5 @@
 """Where Java comes from, and what a failed or interrupted download of Apache Kafka leaves."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
@@ -134,7 +132,6 @@ def test_clusters_that_start_together_may_both_make_the_wrapper(
             found = set(together.map(lambda _: _packaged(), range(4)))
 
         (wrapper,) = found
-        assert wrapper is not None
         assert "/opt/runtime/bin/java" in wrapper.read_text("utf-8")
         assert [wrapper] == list(wrapper.parent.iterdir())
 

@@ -1,7 +1,5 @@
 """A sandbox with TLS, logins and ACLs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

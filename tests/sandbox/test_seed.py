@@ -1,7 +1,5 @@
 """Every seeded problem, read back from the broker with the admin clients of two libraries."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 
@@ -24,18 +22,15 @@ Commits = dict[tuple[str, int], int]
 
 @pytest.fixture(scope="module")
 def admin(cluster: Cluster) -> AdminClient:
-    """Return an admin client of the seeded cluster."""
     return AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
 
 
 def commits(admin: AdminClient, group: str) -> Commits:
-    """Return a group's committed offsets by topic and partition."""
     (answer,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
     return {(p.topic, p.partition): p.offset for p in answer.result().topic_partitions}
 
 
 def log_offset(admin: AdminClient, place: tuple[str, int], spec: OffsetSpec, **more: object) -> int:
-    """Return one offset of one partition's log."""
     (answer,) = admin.list_offsets({Partition(*place): spec}, **more).values()
     return answer.result().offset
 

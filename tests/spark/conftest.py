@@ -1,7 +1,5 @@
 """One embedded Spark session for all tests of a process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

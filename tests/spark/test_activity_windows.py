@@ -1,7 +1,5 @@
 """How busy a group is, where its partition of the offsets topic was read in full or went on."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +14,6 @@ from toolkit.spark.arrow import pack
 
 
 def at(hour: int, minute: int) -> datetime:
-    """Return a time of one day."""
     return datetime(2026, 3, 1, hour, minute, tzinfo=UTC)
 
 

@@ -1,7 +1,5 @@
 """Spark's JVM starts from an archive of its classes, where somebody has had one made."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How the reading and judging of a fleet are divided into Spark tasks, without Spark."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """`offsetbook fleet-lag` and `fleet-history`, on a real broker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +22,6 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture
 def group(exclusive_apps: Applications) -> str:
-    """Return an idle group that has read two of five records."""
     apps = exclusive_apps
     topic = apps.create_topic(apps.name("fleet-orders"), records=5)
     name = apps.name("fleet-<b>payments</b>")

@@ -1,7 +1,5 @@
 """The fleet job on real clusters: the same numbers as a snapshot, and no cluster lost."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -166,7 +164,6 @@ def test_commits_behind_an_open_transaction(quiet: Quiet, exclusive_apps: Applic
 
 
 def positions(commits: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:
-    """Return what rows say is committed."""
     return [tuple(row[name] for name in (*KEY[1:], "committed")) for row in commits]
 
 
@@ -183,7 +180,6 @@ def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
     kept = History(str(tmp_path / "history"))
     rows = kept.read("groups").to_pandas()
     state = kept.open(STATE_TABLE)
-    assert state
     reads = state.to_pyarrow_table().to_pandas().groupby("attempt")
 
     pd.testing.assert_frame_equal(*frames)

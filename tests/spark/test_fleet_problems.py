@@ -1,7 +1,5 @@
 """What of a fleet could not be read, without Spark."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 from fleet_tasks import tasks_of

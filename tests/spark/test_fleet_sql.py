@@ -1,7 +1,5 @@
 """The page on SQL over the fleet: what it shows runs, and finds the ten worst groups of a week."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -65,7 +63,6 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...
 
 
 def rows(worst: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """Return what was found, in order."""
     found = worst[COLUMNS].astype(object).where(worst[COLUMNS].notna(), None)
     return [tuple(row) for row in found.itertuples(index=False)]
 

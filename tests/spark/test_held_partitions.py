@@ -1,7 +1,5 @@
 """What the fleet job says of partitions that somebody has paused."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

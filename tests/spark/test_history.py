@@ -1,7 +1,5 @@
 """The history keeps every run once and whole, whatever dies, and gives old rows in today's form."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -55,12 +53,10 @@ def root(tmp_path: Path) -> str:
 
 @pytest.fixture
 def history(root: str) -> History:
-    """Return an empty history."""
     return History(root, TABLES)
 
 
 def found(*clusters: str, lag: int = 1) -> dict[str, pa.Table]:
-    """Return what a run on some clusters found."""
     rows = [{"cluster": name, "group": "g", "lag": lag} for name in clusters]
     notes = [{"cluster": name, "problem": "none"} for name in clusters[:1]]
     return {
@@ -70,7 +66,6 @@ def found(*clusters: str, lag: int = 1) -> dict[str, pa.Table]:
 
 
 def rows(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
-    """Return rows in a fixed order."""
     wanted = names or ("run_id", "cluster", "lag")
     return sorted(tuple(row[n] for n in wanted) for row in table.to_pylist())
 

@@ -1,7 +1,5 @@
 """What dies in either stage costs the job time, or a cluster its rows, and a problem says so."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,7 +39,6 @@ class Groups(NamedTuple):
 
 
 def committed(apps: Applications) -> Groups:
-    """Have groups commit different offsets."""
     place = TopicPartition(apps.create_topic(apps.name("orders"), records=9), 0)
     lag = {apps.name("payments"): number % 10 for number in range(GROUPS)}
     for group, unread in lag.items():

@@ -1,7 +1,5 @@
 """Commits and log ends of a cluster are of one instant, however long the reading took."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +31,6 @@ RULES = EvaluationRules(StatusRules(), NOW, 30, NOW)
 def judged(
     cluster: Cluster, blocks: Sequence[Row], rules: EvaluationRules = RULES
 ) -> dict[str, pd.DataFrame]:
-    """Return the results of judging some blocks."""
     found = list(judge_cluster(cluster, blocks, rules))
     return {
         name: pd.concat([as_frame(unpack(row.get(name), of)) for row in found])
@@ -43,7 +40,6 @@ def judged(
 
 @pytest.fixture
 def place(apps: Applications) -> TopicPartition:
-    """Return a partition with ten records."""
     return TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
 
 

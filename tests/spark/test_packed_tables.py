@@ -1,7 +1,5 @@
 """Tables come out of Spark as they were put in, whatever they hold."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Where reading the offsets topic begins: only where nothing can have been lost in between."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -45,7 +43,6 @@ def planned(
     leader_epoch: int | None = 3,
     **topic: Any,
 ) -> ReadPlan:
-    """Return how a partition is read."""
     return plan_read(point, log, leader_epoch, replace(TOPIC, **topic))
 
 

@@ -1,7 +1,5 @@
 """Reading on where the last run ended gives what a full reading gives, whatever happened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
@@ -80,7 +78,6 @@ def there(applications: Callable[[Cluster], Applications], moving: Cluster) -> A
 
 
 def delete_groups(there: Applications, groups: list[str]) -> None:
-    """Delete groups, which leaves tombstones."""
     with patient_admin(there) as admin:
         assert {"OK"} == set(admin.delete_groups(groups).values())
 
@@ -142,7 +139,6 @@ def tasks_of(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> list[L
 
 
 def read(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> Reading:
-    """Do what the reading tasks do."""
     rows = [row for task in tasks_of(cluster, looked, kept) for row in task.rows()]
     assert [] == [row for row in rows if "by_admin" in row]
     blocks = [{"cluster": cluster.name, **row} for row in rows if "problem" not in row]
@@ -150,7 +146,6 @@ def read(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> Reading:
 
 
 def in_full(cluster: Cluster, looked: Looked) -> pa.Table:
-    """Read everything up to the same ends."""
     return read(cluster, looked, {}).latest
 
 
@@ -189,7 +184,6 @@ def newest(table: pa.Table) -> dict[tuple[int, bytes], tuple[Any, ...]]:
 
 
 def alter(there: Applications, **settings: str) -> None:
-    """Set the offsets topic's settings."""
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         for name, value in settings.items()
@@ -217,9 +211,9 @@ class _Traffic:
         self._running.result()
         self._pool.shutdown()
 
-    def more(self, rounds: int = 3) -> None:
+    def more(self) -> None:
         seen = self.rounds
-        eventually(lambda: self.rounds >= seen + rounds or self._running.done())
+        eventually(lambda: self.rounds >= seen + 3 or self._running.done())
 
     def _run(self) -> None:
         with patient_admin(self.there) as admin:

@@ -1,7 +1,5 @@
 """The Spark session that the fleet job runs in."""
 
-from __future__ import annotations
-
 from pyspark.sql import SparkSession
 
 

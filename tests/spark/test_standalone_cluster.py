@@ -1,7 +1,5 @@
 """The job on a Spark cluster of several processes: the same numbers, and no secret in sight."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -10,7 +8,7 @@ import sys
 import sysconfig
 import time
 import venv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +17,7 @@ import psutil
 import pytest
 from applications import Applications
 from secured import Secured
-from spark_cluster import (
-    SPARK,
-    SparkCluster,
-    quick_java,
-    spark_cluster,  # noqa: F401 - a fixture of this test
-)
+from spark_cluster import SPARK, SparkCluster, quick_java, start_spark_cluster
 
 import toolkit
 from toolkit.model import Cluster, TopicPartition
@@ -43,10 +36,12 @@ FACTS = [
 ROOT = Path(toolkit.__file__).parent.parent
 
 
-@pytest.fixture(scope="module")
-def spark_environment() -> Mapping[str, str]:
-    """Return what only the workers' own environment tells: the password."""
-    return {"FLEET_PASSWORD": PASSWORD}
+@pytest.fixture
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """Return a cluster whose workers have the password in their environment."""
+    environment = {**quick_java(), "FLEET_PASSWORD": PASSWORD}
+    with start_spark_cluster(tmp_path_factory.mktemp("spark-cluster"), environment) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +84,7 @@ def fleet(
 
 @pytest.mark.usefixtures("session")
 def test_a_cluster_of_processes_finds_the_same(
-    spark_cluster: SparkCluster,  # noqa: F811 - that is how pytest names fixtures
+    spark_cluster: SparkCluster,
     python_of_workers: Path,
     fleet: FleetFiles,
     tmp_path: Path,

@@ -1,7 +1,5 @@
 """The words that the fleet job finds for groups whose behaviour is known, because it is made."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -130,7 +128,6 @@ class FromLog(NamedTuple):
 
 
 def read_the_log(cluster: Cluster) -> FromLog:
-    """Read the whole offsets topic."""
     with Connection(cluster) as connection:
         read_at = datetime.now(UTC)
         logs = offsets_partitions(connection).logs
@@ -296,7 +293,6 @@ def check(partitions: pd.DataFrame, table: pd.DataFrame, deleted: set[str]) -> N
 
 
 def in_words(table: pd.DataFrame) -> str:
-    """Return the table as people read it."""
     return table.to_string(index=False, max_colwidth=90)
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -68,7 +66,6 @@ for number in range(times):
 
 
 def of_run(entry: AuditEntry, name: str, **changes: Any) -> AuditEntry:
-    """Return an entry as that of another run."""
     return replace(entry, run=replace(RUN, run_id=name), **changes)
 
 
@@ -80,7 +77,6 @@ def written(state: Path, *names: str) -> list[bytes]:
 
 
 def writer(state: Path, name: str, times: int) -> subprocess.Popen[str]:
-    """Start a process that appends to the log."""
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(state), name, str(times)],
         stdout=subprocess.PIPE,
@@ -89,7 +85,6 @@ def writer(state: Path, name: str, times: int) -> subprocess.Popen[str]:
 
 
 def run_ids(state: Path) -> list[str]:
-    """Return the runs that the log tells of, in its order."""
     return [entry.run.run_id for entry in audit.read(state)]
 
 
@@ -424,7 +419,6 @@ def test_a_killed_writer_loses_nothing_it_told(tmp_path: Path) -> None:
     """After kill -9 in a loop of appends, every entry it told of is there and the chain holds."""
     for attempt in range(3):
         with writer(tmp_path, f"w{attempt}", 10_000) as process:
-            assert process.stdout
             told = [next(process.stdout) for _ in range(20)]
             os.kill(process.pid, signal.SIGKILL)
 
@@ -437,8 +431,6 @@ def test_a_killed_writer_loses_nothing_it_told(tmp_path: Path) -> None:
 def test_two_writers_at_once(tmp_path: Path) -> None:
     """Entries of two processes stand one after another in one chain."""
     with writer(tmp_path, "left", 50) as left, writer(tmp_path, "right", 50) as right:
-        assert left.stdout
-        assert right.stdout
         assert (50, 50) == (len(left.stdout.readlines()), len(right.stdout.readlines()))
 
     assert {f"{name}-{n}" for name in ("left", "right") for n in range(50)} == set(
@@ -469,7 +461,6 @@ def written_at(state: Path, *entries: tuple[str, datetime]) -> list[str]:
 
 
 def run_names(entries: Iterable[AuditEntry]) -> list[str]:
-    """Return the runs of entries."""
     return [entry.run.run_id for entry in entries]
 
 

@@ -1,7 +1,5 @@
 """Files: private, replaced in one piece, and whatever somebody names as input."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -43,7 +41,6 @@ PLAN = Plan(Intent.RESET, "reset payments to-earliest", "eu", "id", NOON, ())
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Have files made under some umask."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
@@ -95,7 +92,6 @@ def test_what_every_user_can_open_is_reported(tmp_path: Path) -> None:
 
 
 def link(path: Path) -> None:
-    """Make a symbolic link to a file."""
     target = path.with_name("target")
     target.write_text("mine")
     path.symlink_to(target)

@@ -146,7 +146,6 @@ MALFORMED |= {
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """Return where a fleet file is to be written."""
     return tmp_path / "fleet.yaml"
 
 

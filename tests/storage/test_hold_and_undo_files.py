@@ -1,7 +1,5 @@
 """Hold files, with the lock that says whether anybody keeps one; and undo records."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 from dataclasses import replace

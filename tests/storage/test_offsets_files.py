@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,7 +78,6 @@ commit_lists = st.lists(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where a file is to be written."""
     return tmp_path / "offsets"
 
 

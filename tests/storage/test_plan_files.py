@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, timedelta, timezone
@@ -100,7 +98,6 @@ plans = st.builds(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where a plan file is to be written."""
     return tmp_path / "plan.json"
 
 
@@ -179,7 +176,6 @@ EDITS = {
 
 
 def edit(path: Path, plan: Plan, old: str, new: str) -> None:
-    """Write a plan, and replace a part of the file."""
     write_plan(path, plan)
     text = path.read_text()
     assert old in text

@@ -1,7 +1,5 @@
 """The index of the audit log tells what the log tells, whatever became of it or of the log."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """What readings saw of empty groups and unsubscribed topics, as unbroken series."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -29,7 +27,6 @@ LEFT = {GROUP: ["orders"]}
 
 
 def reading(day: int, *commits: Commit, group: Group | None = EMPTY) -> Snapshot:
-    """Return what was seen of a cluster on a day."""
     groups = (group,) if group else ()
     return Snapshot("eu", CLUSTER, START + day * DAY, groups, commits or (COMMIT,), {})
 

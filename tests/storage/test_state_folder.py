@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -84,7 +82,6 @@ def test_a_killed_holder_frees_the_cluster(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as holder:
-        assert holder.stdout
         assert "held\n" == holder.stdout.readline()
         check_refused(tmp_path, rf"by ada since .* \(process {holder.pid} on ")
         os.kill(holder.pid, signal.SIGKILL)

@@ -1,7 +1,5 @@
 """Users without a home directory, as in a container under a bare number."""
 
-from __future__ import annotations
-
 import pwd
 from pathlib import Path
 

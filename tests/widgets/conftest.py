@@ -1,7 +1,5 @@
 """Somebody who looks at widgets, and a plan to look at."""
 
-from __future__ import annotations
-
 import pytest
 from plans_for_review import plan_for
 
@@ -16,5 +14,4 @@ def somebody_is_looking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def plan() -> Plan:
-    """Return a plan to move one offset of one group back."""
     return plan_for("payments")

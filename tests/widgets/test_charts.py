@@ -1,7 +1,5 @@
 """Figures of what is chosen, without a browser."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from datetime import timedelta
@@ -45,13 +43,11 @@ def drawn(chart: Chart) -> dict[str, Any]:
 
 
 def bars(chart: Chart) -> list[list[int]]:
-    """Return the lengths of the bars that are drawn."""
     packed = [trace["x"] for trace in drawn(chart).get("data", [])]  # as plotly sends numbers
     return [[*np.frombuffer(b64decode(x["bdata"]), x["dtype"])] for x in packed]
 
 
 def page(chart: Chart) -> str:
-    """Return all that is drawn and said."""
     return json.dumps(chart.output.outputs)
 
 

@@ -1,7 +1,5 @@
 """Finding groups among very many, without a browser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd
@@ -39,7 +37,6 @@ def live(groups: pd.DataFrame, **options: Any) -> GroupPicker:
 
 @pytest.fixture
 def picker(groups: pd.DataFrame) -> GroupPicker:
-    """Return a live picker."""
     return live(groups)
 
 

@@ -1,7 +1,5 @@
 """What the buttons of next steps open, without a browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ipywidgets

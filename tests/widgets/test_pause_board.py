@@ -1,7 +1,5 @@
 """The board of a group's partitions, without a browser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd
@@ -13,10 +11,10 @@ from widgets.pause_board import MOST, BoardSelection, PauseBoard, pause_board
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def tiles(*states: str, topic: str = "orders", **columns: Any) -> pd.DataFrame:
+def tiles(*states: str, **columns: Any) -> pd.DataFrame:
     """Return a frame of partitions in these states."""
     rows = {
-        "topic": topic,
+        "topic": "orders",
         "partition": pd.array(range(len(states)), "Int64"),
         "state": list(states),
         "lag": pd.array([5] * len(states), "Int64"),

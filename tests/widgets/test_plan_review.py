@@ -1,7 +1,5 @@
 """The review of a plan, without a browser."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +62,6 @@ class Hand:
 
 
 def reviewed(plan: Plan, *findings: Finding, **defaults: Any) -> tuple[PlanReview, Hand]:
-    """Return a live review and the hand that applies."""
     hand = Hand(plan)
     review = plan_review(plan, findings, apply=hand, defaults=ReviewDefaults(**defaults))
     assert review.view
@@ -72,7 +69,6 @@ def reviewed(plan: Plan, *findings: Finding, **defaults: Any) -> tuple[PlanRevie
 
 
 def fill(review: PlanReview, reason: str = "why", typed: str = "payments") -> None:
-    """Type as somebody in the browser does."""
     review.reason.set_state({"value": reason})
     review.confirmation_input.set_state({"value": typed})
 

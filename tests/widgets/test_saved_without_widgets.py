@@ -1,7 +1,5 @@
 """A saved notebook is readable in programs without widgets, and in VS Code without its kernel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The picker of a run to undo, saved records, filtered tables, actions in the background."""
 
-from __future__ import annotations
-
 import re
 import threading
 from pathlib import Path

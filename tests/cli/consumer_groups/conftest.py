@@ -1,7 +1,5 @@
 """The command with the real tool's flags, on groups of a quiet cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from subprocess import CompletedProcess
@@ -25,12 +23,10 @@ class Shell:
     operator: Any
 
     def __call__(self, *arguments: str, address: str = "", **environment: str) -> Ran:
-        """Run `offsetbook consumer-groups` on the cluster's address."""
         given = ("--bootstrap-server", address or self.apps.address, *arguments)
         return self.offsetbook("consumer-groups", *given, **environment)
 
     def execute(self, *arguments: str, address: str = "") -> Ran:
-        """Make the change that the arguments describe at once."""
         return self(*arguments, *EXECUTE, address=address)
 
     def offsetbook(self, *arguments: str, **environment: str) -> Ran:
@@ -39,13 +35,12 @@ class Shell:
         settings = {"OFFSETBOOK_STATE": str(state), **environment}
         return call_main(arguments, folder=state.parent, **settings)
 
-    def topic(self, partitions: int = 3, records: int = 20) -> str:
-        """Make a topic."""
-        name = self.apps.name("topic")
-        return str(self.apps.create_topic(name, partitions=partitions, records=records))
+    def topic(self, partitions: int = 3) -> str:
+        return str(
+            self.apps.create_topic(self.apps.name("topic"), partitions=partitions, records=20)
+        )
 
     def group(self, offsets: Mapping[tuple[str, int], int]) -> str:
-        """Make a simple group that holds these offsets."""
         name = self.apps.name("group")
         places = {TopicPartition(*at): offset for at, offset in offsets.items()}
         self.apps.commit(name, places)
@@ -57,7 +52,6 @@ class Shell:
         return self.group({(topic, number): at for number, at in enumerate(offsets)}), topic
 
     def held(self, group: str) -> Held | None:
-        """Return what a group has committed; None where there is no such group."""
         found = self.operator.held(group).get(group)
         return None if found is None else {at: place.offset for at, place in found.items()}
 
@@ -69,5 +63,4 @@ class Shell:
 
 @pytest.fixture
 def shell(apps: Any, operator: Any) -> Shell:
-    """Return a shell at the quiet cluster, with a state folder of its own."""
     return Shell(apps, operator)

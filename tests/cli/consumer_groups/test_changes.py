@@ -1,7 +1,5 @@
 """Changes through the real tool's flags: approved, recorded, told, and taken back."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The flags as the real tool takes them: what goes together, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ Those that a reset alone shows are in `tests/differential/test_resets.py`, besid
 deletions that nobody approved in `test_changes.py`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`offsetbook audit`: names that nothing in the log has, and a log that was removed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from subprocess import CompletedProcess

@@ -1,7 +1,5 @@
 """What is attached to a bug report: what works, what does not, and nothing that is secret."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -40,7 +38,6 @@ def doctor(tmp_path: Path) -> Doctor:
 
 
 def checks(done: subprocess.CompletedProcess[str]) -> dict[tuple[str, str], dict[str, str]]:
-    """Return the rows of JSON output by subject and check."""
     return {(row["subject"], row["check"]): row for row in json.loads(done.stdout)}
 
 

@@ -1,7 +1,5 @@
 """`offsetbook fleet`: a cluster is added once it answers, and no secret is copied."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +21,6 @@ BY_HAND = (
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
-    """Return a function that runs `offsetbook fleet` in a folder of its own."""
-
     def run(*arguments: str, **variables: str | None) -> CompletedProcess[str]:
         own = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "OFFSETBOOK_FLEET": None}
         return call_main(["fleet", *arguments], folder=tmp_path, **{**own, **variables})

@@ -1,7 +1,5 @@
 """`offsetbook health` on real groups: which word they have, on which evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +7,6 @@ import pytest
 from applications import Applications
 from idle_groups import idle_group
 from main_program import Command, rows_of
-from terminal import read_terminal
 
 from toolkit import connect
 from toolkit.model import Cluster
@@ -90,16 +87,6 @@ def test_clusters_are_one_table(
     assert {"eu", "us"} == {row["cluster"] for row in rows[:2]}
     counts = "1 stopped, 1 unsubscribed"
     assert [f"cluster {name}: {counts}" for name in ("eu", "us")] == done.stderr.splitlines()
-
-
-@pytest.mark.parametrize(("no_color", "colour"), [("", "\x1b[31mstopped\x1b[0m"), ("1", "stopped")])
-def test_a_terminal_shows_the_word_in_its_colour(fleet: Path, no_color: str, colour: str) -> None:
-    """The word stays where there is no colour; a real terminal has both."""
-    words = ["health", *AT_ONCE, "--fleet", str(fleet), "-g", "nightly-export"]
-    code, seen = read_terminal(words, NO_COLOR=no_color)
-
-    assert 0 == code, seen
-    assert f" {colour} " in seen
 
 
 @pytest.mark.parametrize("option", ["--sample-interval", "--stuck-after"])

@@ -1,7 +1,5 @@
 """`lag --watch`: readings one after the other, on a terminal and in a pipe."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -36,7 +34,6 @@ PROGRAM = shutil.which("offsetbook", path=str(Path(sys.executable).parent))
 
 @contextmanager
 def watching(fleet: Path, *words: str, **pipes: Any) -> Iterator[subprocess.Popen[str]]:
-    """Run `lag --watch` with words; it ends with the block."""
     assert PROGRAM
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **pipes}
     with subprocess.Popen([PROGRAM, "lag", "--fleet", str(fleet), *words], **settings) as process:
@@ -55,14 +52,12 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 @pytest.fixture
 def group(apps: Applications) -> tuple[str, TopicPartition]:
-    """Return a group that has read 4 of 10 records."""
     name, (place,) = idle_group(apps, 4)
     return name, place
 
 
 @pytest.fixture
 def address(apps: Applications, fleet_of: Callable[..., Path]) -> Path:
-    """Return a fleet file of the quiet cluster."""
     return fleet_of(eu=apps.address)
 
 
@@ -73,7 +68,6 @@ def test_csv_is_appended_and_says_what_changed(
     name, place = group
     words = ("--watch", "1s", "--output", "csv", "-g", name)
     with watching(address, *words) as process:
-        assert process.stdout
         heading, first = process.stdout.readline(), process.stdout.readline()
         names = next(csv.reader(io.StringIO(heading)))
         connections = sockets(process)
@@ -99,7 +93,6 @@ def test_csv_is_appended_and_says_what_changed(
 
 
 def sockets(process: subprocess.Popen[str]) -> set[tuple[Any, ...]]:
-    """Return the connections that a process has."""
     return {(c.laddr, c.raddr) for c in psutil.Process(process.pid).net_connections()}
 
 
@@ -109,7 +102,6 @@ def test_json_is_an_array_for_each_reading(
     """A stream of arrays, whose rows have the time of their reading; a table has it above."""
     name, _ = group
     with watching(address, "--watch", "1s", "-o", "json", "--by", "partition", "-g", name) as one:
-        assert one.stdout
         arrays = []
         while len(arrays) < 2:
             text = ""
@@ -117,7 +109,6 @@ def test_json_is_an_array_for_each_reading(
                 text += one.stdout.readline()
             arrays.append(json.loads(text))
     with watching(address, "--watch", "1s", "-g", name) as other:
-        assert other.stdout
         lines = [other.stdout.readline().rstrip() for _ in range(5)]
 
     assert [[6], [6]] == [[row["lag"] for row in rows] for rows in arrays]
@@ -178,8 +169,6 @@ def test_a_broker_that_is_away_is_reported_and_waited_for(
         name, _ = idle_group(applications(Cluster("eu", broker.address)), 1, records=3)
         fleet = fleet_of(eu=broker.address)
         with watching(fleet, "--watch", "1s", "-g", name, "-o", "csv") as process:
-            assert process.stdout
-            assert process.stderr
             process.stdout.readline()
             assert f"eu,{name}" in process.stdout.readline()
             broker.stop()
@@ -207,8 +196,6 @@ def test_a_fleet_file_that_is_being_saved_does_not_end_it(
     name, _ = group
     whole = address.read_text("utf-8")
     with watching(address, "--watch", "1s", "-g", name, "-o", "csv") as process:
-        assert process.stdout
-        assert process.stderr
         process.stdout.readline()
         assert f"eu,{name}" in process.stdout.readline()
         address.write_text("clusters:\n", "utf-8")

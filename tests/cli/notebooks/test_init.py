@@ -1,7 +1,5 @@
 """offsetbook init: what it copies, and that it never replaces what somebody edited."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
@@ -29,13 +27,11 @@ RESET = Path("notebooks/50_reset_offsets.ipynb")
 
 
 def status_of(path: Path, files: list[CopiedFile]) -> CopyStatus:
-    """Return what became of one file."""
     (found,) = (file for file in files if file.path == path)
     return found.status
 
 
 def invoke(*words: object) -> Result:
-    """Run the command."""
     return CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False)
 
 

@@ -1,7 +1,5 @@
 """offsetbook lab: JupyterLab on copies, on a port of one's own."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -17,7 +17,6 @@ CONCLUDE = "from toolkit.report.conclusion import conclude\nconclude('nothing to
 
 
 def invoke(*arguments: object) -> tuple[int, str, str]:
-    """Run the command and return its exit code, stdout and stderr."""
     result = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
     return result.exit_code, result.stdout, result.stderr
 

@@ -1,9 +1,6 @@
 """A plan is applied once: by the parameters that approve it, or by hand."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ import pytest
 from applications import Applications
 from idle_groups import idle_group
 from operators import Operator
+from repeating import in_a_thread
 
 from toolkit.errors import Blocked, ClusterUnreachable, PartlyApplied, UsageError
 from toolkit.journeys.change import change_outcome
@@ -28,13 +26,11 @@ from toolkit.storage.plan_files import read_plan
 
 @pytest.fixture
 def change(operator: Operator, apps: Applications) -> PlannedChange:
-    """Return a plan to move an idle group back to 0."""
     group, _ = idle_group(apps, 7)
     return operator.session.reset([group], to=target("to-offset", "0"))
 
 
 def decided(change: PlannedChange, **given: Any) -> Decision:
-    """Return what these parameters decide."""
     # A group that committed a moment ago is else watched for some seconds.
     return change.decide(**{"overrides": ["keeps-committing"], **given})
 
@@ -45,7 +41,6 @@ def approved(change: PlannedChange) -> Decision:
 
 
 def offsets(operator: Operator, change: PlannedChange) -> set[int]:
-    """Return the offsets that the groups of a plan hold."""
     held = operator.held(*change.plan.group_ids)
     return {position.offset for positions in held.values() for position in positions.values()}
 
@@ -203,9 +198,7 @@ def test_what_was_resumed_is_not_held_any_more(
     assert is_held == outcome.is_held
 
 
-def test_it_is_stopped_between_two_steps(
-    operator: Operator, change: PlannedChange, in_a_thread: Callable[[Callable[[], Any]], Any]
-) -> None:
+def test_it_is_stopped_between_two_steps(operator: Operator, change: PlannedChange) -> None:
     """Told to stop, the worker thread begins no further step, and the record says why."""
     decision = decided(change)
 

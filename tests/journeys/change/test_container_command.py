@@ -1,7 +1,5 @@
 """A pause that a container's only command leaves behind, which would end with the container."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What an approval approves, compared with a plan."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html import unescape

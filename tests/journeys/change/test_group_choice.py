@@ -1,7 +1,5 @@
 """All idle groups, where not every group could be listed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +19,10 @@ ALL_IDLE = GroupChoice((), exact=True, all_idle=True)
 
 
 def facts(*groups: Group, problem: Problem | None = None) -> Snapshot:
-    """Return facts about some groups, and perhaps a problem."""
     return replace(snapshot(*groups), problems=(problem,) if problem else ())
 
 
 def deletion(chosen: ChosenGroups, folder: Path) -> PlannedChange:
-    """Return the deletion of the groups that were chosen."""
     plan = chosen.with_lacking(plan_delete_groups(chosen.facts, groups=chosen.names))
     access = ClusterAccess(Cluster("eu", "localhost:1"), folder)
     return PlannedChange(access=access, plan=plan, facts=chosen.facts, skipped=chosen.skipped)

@@ -1,7 +1,5 @@
 """What is told of interrupted runs."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
@@ -33,7 +31,6 @@ def change(operator: Operator, apps: Applications) -> PlannedChange:
 
 
 def shown(thing: PlannedChange) -> str:
-    """Return the text of all that a change shows."""
     with capture_outputs() as data:
         thing._ipython_display_()
     return " ".join(str(one.get("text/plain")) for one in data)

@@ -1,7 +1,5 @@
 """A client's settings file of the real tool, at a broker that asks who is there."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule require
 
 
 def run(address: str, file: Path, text: str) -> Any:
-    """List the groups with a settings file of this text."""
     file.write_text(text, "utf-8")
     given = ("--bootstrap-server", address, "--command-config", str(file), "--list")
     return CliRunner().invoke(cli, ("consumer-groups", *given))
@@ -41,7 +38,6 @@ def test_it_leads_to_the_groups(secured: Any, tmp_path: Path) -> None:
 
 
 def refusal(*options: str) -> ToolkitError:
-    """Return why a command with these options ends."""
     error = CliRunner().invoke(cli, options).exception
     assert isinstance(error, ToolkitError)
     return error

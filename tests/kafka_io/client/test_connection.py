@@ -98,7 +98,6 @@ def test_one_server_that_answers_is_enough(number: int, bare_cluster: Cluster) -
 
 
 def at(servers: str, *, password: str | None = None) -> Cluster:
-    """Return a cluster at an address, where a password is wanted or not."""
     login = {} if password is None else {**PLAIN_SASL, "sasl.password": password}
     return Cluster("eu", servers, login)
 

@@ -1,7 +1,5 @@
 """Whatever a broker leaves out of an answer, or does not let us see, is a row that says so."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -62,7 +60,6 @@ class SlowStorage(Connection):
     times = 0
 
     def __init__(self, cluster: Cluster) -> None:
-        """Connect."""
         super().__init__(cluster)
         self.limits_ms: list[int] = []
 
@@ -103,12 +100,10 @@ class Measured(Connection):
     """A connection that counts the partitions in each answer about groups."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Connect."""
         super().__init__(cluster)
         self.sizes: list[int] = []
 
     def send_each(self, asks: Mapping[int, Iterable[TaggedRequest]]) -> Iterator[Response]:
-        """Count what is answered."""
         for answer in super().send_each(asks):
             topics = [topic for group in answer.response.groups for topic in group.topics]
             self.sizes.append(sum(len(topic.partitions) for topic in topics))

@@ -1,7 +1,5 @@
 """What both clients are given for a properties file is what Kafka's own classes read in it."""
 
-from __future__ import annotations
-
 import json
 from ipaddress import ip_address
 from pathlib import Path
@@ -20,7 +18,6 @@ JAVA = json.loads(ANSWERS.read_text("ascii"))
 
 
 def answers_of_java(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return what a client of Java uses."""
     protocol = answer["security.protocol"].upper()
     used = {"protocol": protocol, "client": answer["client.id"] or "offsetbook"}
     used["servers"] = [of_server(*server.split(" ")) for server in answer[SERVERS]]
@@ -31,14 +28,12 @@ def answers_of_java(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_server(host: str, port: str) -> str:
-    """Return an address in the one way to write it."""
     if ":" in host:
         host = f"[{ip_address(host.strip('[]'))}]"
     return f"{host}:{port}"
 
 
 def reading(path: Path, text: str) -> dict[str, Any]:
-    """Return what the client is given."""
     path.write_bytes(text.encode("latin-1"))
     settings = read_client_properties(path)
     settings.pop("request.timeout.ms", None)

@@ -1,7 +1,5 @@
 """Ways to log in that need more than a password: access tokens, certificates, properties files."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
@@ -30,10 +28,10 @@ from toolkit.storage.fleet_file import load_fleet
 CLIENT = {"sasl.oauthbearer.client.id": "me", "sasl.oauthbearer.scope": "kafka"}
 
 
-def token(subject: str = "token-user", lifetime_s: int = 3600) -> str:
+def token(lifetime_s: int = 3600) -> str:
     """Return a token that nobody signed, which the broker accepts (KIP-255)."""
     now = int(time.time())
-    parts = {"alg": "none"}, {"sub": subject, "iat": now, "exp": now + lifetime_s}
+    parts = {"alg": "none"}, {"sub": "token-user", "iat": now, "exp": now + lifetime_s}
     encoded = (urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
     return ".".join((*encoded, ""))
 
@@ -46,7 +44,6 @@ class TokenEndpoint(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self.server_port}/token"
 
 
@@ -76,7 +73,6 @@ class TokenRequests(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint() -> Iterator[TokenEndpoint]:
-    """Return an authorization server."""
     with TokenEndpoint(("127.0.0.1", 0), TokenRequests) as server:
         server.requests = []
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -89,19 +85,16 @@ def endpoint() -> Iterator[TokenEndpoint]:
 
 
 def with_token(secured: Secured, **settings: str) -> Cluster:
-    """Return the listener that wants a token."""
     named = {f"sasl.oauthbearer.{n.replace('_', '.')}": value for n, value in settings.items()}
     protocol = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
     return Cluster("eu", secured.addresses["TOKEN"], {**protocol, **named})
 
 
 def command(output: str) -> str:
-    """Return a command that prints something."""
     return shlex.join([sys.executable, "-c", f"print({output!r})"])
 
 
 def works(cluster: Cluster) -> None:
-    """The cluster can be used."""
     with Connection(cluster) as connection:
         connection.send(ListGroupsRequest(), to=connection.broker_ids[0])
 
@@ -191,7 +184,7 @@ def test_a_token_command_that_fails(secured: Secured, how: str) -> None:
 
 def test_a_token_that_the_broker_refuses(secured: Secured) -> None:
     """An expired token is a refused login that names the settings, not the token."""
-    expired = token(lifetime_s=-3600)
+    expired = token(-3600)
     with pytest.raises(BrokerRefused, match="authentication failed") as caught:
         Connection(with_token(secured, token_command=command(expired)))
 
@@ -276,7 +269,6 @@ def test_a_scram_user_with_signs_of_the_protocol(
 
 
 def is_let_in(cluster: Cluster) -> bool:
-    """Whether the client can log in."""
     with suppress(BrokerRefused), Connection(cluster):
         return True
     return False

@@ -1,7 +1,5 @@
 """Questions that follow one another go over one connection."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -32,7 +30,6 @@ class Opened(list[Connection]):
     """The connections that were opened, and the requests that were sent over them."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         super().__init__()
         self.requests: list[str] = []
         self.closed: list[Connection] = []
@@ -40,7 +37,6 @@ class Opened(list[Connection]):
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
-    """Record what is opened from here on."""
     found = Opened()
     init, answer, close = Connection.__init__, Connection._answer, Connection.close
 
@@ -64,14 +60,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 @pytest.fixture
 def connections() -> Iterator[SharedConnections]:
-    """Return connections that end with the test."""
     with closing(SharedConnections()) as connections:
         yield connections
 
 
 @pytest.fixture
 def group(apps: Applications) -> str:
-    """Return an Empty group with a committed offset."""
     return idle_group(apps, 7)[0]
 
 

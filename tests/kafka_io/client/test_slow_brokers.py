@@ -1,7 +1,5 @@
 """Brokers that answer late or at one address only, and what is said of those that do not."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,7 +115,6 @@ class LateSilence(Connection):
     def send_each(
         self, asks: Mapping[int, Iterable[TaggedRequest]], *, at_once: int = AT_ONCE
     ) -> Iterator[Response]:
-        """Wait, and send the requests."""
         time.sleep(0.1)
         yield from super().send_each(asks, at_once=at_once)
 
@@ -141,7 +138,6 @@ def test_the_successor_of_a_silent_broker_is_asked(
 
 
 def log_ends(partitions: Sequence[TopicPartition]) -> Iterable[tuple[None, Any]]:
-    """Make the request for where logs end."""
     yield None, list_offsets_request(dict.fromkeys(partitions, LATEST), timeout_s=15)
 
 
@@ -169,7 +165,6 @@ class Restarting:
     def send_each(
         self, asks: Mapping[int, Iterable[TaggedRequest]], **_: Any
     ) -> Iterator[Response]:
-        """Refuse, or answer."""
         for node_id, requests in asks.items():
             for about, _request in requests:
                 groups = [SimpleNamespace(group_id=name, error_code=0) for name in about]

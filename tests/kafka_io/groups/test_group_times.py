@@ -38,7 +38,6 @@ def timed(cluster: Cluster, commits: list[Commit]) -> list[Commit]:
 
 
 def commits_of(cluster: Cluster, group: str) -> list[Commit]:
-    """Return what a group committed."""
     with Connection(cluster) as connection:
         return read_commits(connection, [group])[0]
 

@@ -1,7 +1,5 @@
 """Answers to OffsetFetch in columns: what the client's own decoder finds in the same bytes."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

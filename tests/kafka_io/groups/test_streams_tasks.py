@@ -1,7 +1,5 @@
 """Which partitions the tasks of streams groups read."""
 
-from __future__ import annotations
-
 import pytest
 from applications import Applications, eventually
 

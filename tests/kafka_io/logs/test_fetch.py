@@ -1,7 +1,5 @@
 """Reading many partitions at once from their leaders."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

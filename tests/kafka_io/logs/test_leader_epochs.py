@@ -3,6 +3,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from applications import eventually
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
@@ -69,7 +70,7 @@ def test_empty_partition_has_the_current_epoch_only(led_thrice: Any) -> None:
     assert leader_epoch_at(log, 0) is None
 
 
-def test_as_consumers_commit_it(led_thrice: Any, eventually: Any) -> None:
+def test_as_consumers_commit_it(led_thrice: Any) -> None:
     """The epoch worked out for each offset is the one that a client commits after reading to it."""
     partition = TopicPartition("t", 0)
     group = led_thrice.name("reader")

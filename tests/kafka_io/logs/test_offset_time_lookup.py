@@ -1,7 +1,5 @@
 """Time look-ups against the truth: the records themselves, on a real broker."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,12 +35,10 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 def now() -> datetime:
-    """Return the second in which the test began."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def create(apps: Any, **config: str) -> TopicPartition:
-    """Create a topic of one partition with settings of its own, and return the partition."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
     name = apps.name("timed")
     apps.admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result()
@@ -50,7 +46,6 @@ def create(apps: Any, **config: str) -> TopicPartition:
 
 
 def new_partition(apps: Any, *times: datetime) -> TopicPartition:
-    """Return the partition of a new topic, with one record for each time."""
     partition = TopicPartition(apps.create_topic(apps.name("timed")), 0)
     produce(apps.address, partition, times)
     return partition
@@ -59,7 +54,6 @@ def new_partition(apps: Any, *times: datetime) -> TopicPartition:
 def read(
     cluster: Cluster, wanted: dict[TopicPartition, list[int]], *, now: datetime, **more: Any
 ) -> tuple[LogTimes, dict[TopicPartition, LogOffsets]]:
-    """Look up all that is asked for."""
     with Connection(cluster) as connection:
         logs, _ = read_log_offsets(connection, wanted)
         return read_log_times(connection, wanted, logs, TimeLookup(now, **more)), logs
@@ -113,7 +107,6 @@ def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any, now: da
         elif pd.isna(row.time_lag_s):  # the last burst: is it a record, or what ends one?
             assert place in times.unsettled
         else:
-            assert at is not None
             off = abs(row.time_lag_s - (now - at).total_seconds())
             assert off <= row.time_lag_error_s
             if place not in times.unsettled:
@@ -192,7 +185,6 @@ def test_times_that_the_broker_sets(apps: Any, now: datetime) -> None:
     ((_, truth, _),) = read_first_records(apps.cluster, [(partition, 20)]).values()
     (row,) = rows(times, logs, {partition: [20]}, later).itertuples()
 
-    assert truth is not None
     assert abs(row.time_lag_s - (later - truth).total_seconds()) <= row.time_lag_error_s <= 200
 
 

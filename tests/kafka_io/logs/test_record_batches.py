@@ -72,7 +72,6 @@ def batch(made: list[Made], *, base: int = 0, form: int = 2, codec: int = 0) -> 
 
 
 def as_rows(found: Records) -> Any:
-    """Return offset, time, key and value of each record."""
     columns = found.offsets.tolist(), found.written_ms.tolist()
     return [*zip(*columns, found.keys.to_pylist(), found.values.to_pylist(), strict=True)]
 
@@ -208,7 +207,6 @@ def consumed(apps: Applications, place: TopicPartition, span: range, isolation: 
 
 
 def fetched(apps: Applications, place: TopicPartition, span: range, isolation: int) -> Any:
-    """Return the same as this package reads it."""
     rows = []
     with Connection(apps.cluster) as connection:
         for one in fetch_batches(connection, place, span, isolation):

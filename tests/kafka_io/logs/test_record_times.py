@@ -1,7 +1,5 @@
 """First records of logs of which an edge is not known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What any broker may answer, where the first of them does not."""
 
-from __future__ import annotations
-
 import pytest
 
 from toolkit.kafka_io.client.connection import Connection

@@ -5,8 +5,6 @@ They are in `recorded_protocol_bytes.json`, as a broker described groups of two 
 client on four partitions: `a`, which had been alone for a generation, and `b`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -50,7 +48,6 @@ RECORDED = [
 
 
 def orders(*numbers: int) -> frozenset[TopicPartition]:
-    """Return partitions of the topic."""
     return frozenset(TopicPartition("orders", number) for number in numbers)
 
 
@@ -85,7 +82,6 @@ def test_bytes_of_all_clients_are_read(one: Recorded) -> None:
     """Topics always, what is owned and its generation where it is said; two partitions of four."""
     found = read_subscription(one.subscription)
 
-    assert found
     assert frozenset({"orders"}) == found.topics == from_classic_metadata(one.subscription).topics
     if expected := OWNED.get(one[:3]):
         assert expected == (found.owned, found.generation)

@@ -1,7 +1,5 @@
 """What threads of a Kafka Streams application say to each other, read and cut."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -47,13 +45,11 @@ INTERNALS = "org.apache.kafka.streams.processor.internals.assignment"
 
 
 def task(subtopology: int, partition: int, *, version: int = 11) -> bytes:
-    """Return a task's id as a version writes it."""
     return int32(subtopology) + int32(partition) + (int32(0) if version > 9 else b"")
 
 
 @st.composite
 def assignments(draw: st.DrawFn) -> StreamsAssignment:
-    """Draw an assignment of several topics and subtopologies."""
     version = draw(st.sampled_from(KNOWN_VERSIONS))
     topics = st.text("ab.-_Z9", min_size=1, max_size=5)
     places = draw(st.sets(st.builds(TopicPartition, topics, st.integers(0, 9)), max_size=8))

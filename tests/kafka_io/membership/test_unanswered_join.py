@@ -1,7 +1,5 @@
 """A join that another join of the same member has overtaken, on a real broker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

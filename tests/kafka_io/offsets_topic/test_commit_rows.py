@@ -33,7 +33,6 @@ OLDER, NEWER = commit_key(KEY, kind=0), commit_key(KEY, kind=1)
 
 
 def value(offset: int, at_ms: int = AT_MS, *, version: int = 0) -> bytes:
-    """Return a committed value."""
     return commit_value(version, CommitValue(offset, 5, "m", at_ms, AT_MS + 1), bytes(range(16)))
 
 

@@ -197,7 +197,6 @@ def test_real_records_are_what_kafka_prints(
 
 
 def read(cluster: Cluster, number: int, end: int) -> list[tuple[bytes, bytes | None]]:
-    """Return the keys and values of a partition."""
     parts = read_records(cluster, TopicPartition(OFFSETS_TOPIC, number), range(end))
     return [
         pair
@@ -214,7 +213,6 @@ def group_record(key: bytes, value: bytes | None) -> Any:
 
 
 def as_printed_group(row: Any) -> Any:
-    """Return a printed record of a group in the same terms."""
     kind, key, value = row["key"]["type"], row["key"]["data"], row["value"]
     group = key.get("groupId", key.get("group"))
     member = key.get("memberId", key.get("regularExpression"))

@@ -70,7 +70,6 @@ def latest(records: Sequence[Record], partition: int = 4) -> pa.Table:
 
 
 def rows(table: pa.Table) -> dict[Any, Any]:
-    """Return the rows of LATEST by partition and key."""
     assert table.schema.equals(LATEST)
     found = {(row["offsets_partition"], row["key"]): row for row in table.to_pylist()}
     assert len(found) == table.num_rows
@@ -109,7 +108,6 @@ def told_one_by_one(records: Sequence[Record], partition: int = 4) -> Any:
 
 
 def pieces(records: Sequence[Record], cuts: Sequence[int]) -> list[Sequence[Record]]:
-    """Cut a log at some places."""
     edges = sorted({0, len(records), *(cut for cut in cuts if cut < len(records))})
     return [records[a:b] for a, b in pairwise(edges)]
 

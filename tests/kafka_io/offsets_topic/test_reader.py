@@ -25,7 +25,6 @@ def apps(exclusive_apps: Any) -> Any:
 
 
 def from_admin(connection: Any) -> Any:
-    """Return every commit of the cluster as the coordinators tell it."""
     groups, _ = list_groups(connection)
     commits, problems = read_commits(connection, [group.group_id for group in groups])
     assert problems == []
@@ -33,7 +32,6 @@ def from_admin(connection: Any) -> Any:
 
 
 def from_topic(connection: Any) -> Any:
-    """Return every commit of the cluster as its offsets topic tells it."""
     found = {}
     for number, log in offsets_partitions(connection).logs.items():
         found |= read_offsets_partition(connection.cluster, number, log).commits
@@ -41,7 +39,6 @@ def from_topic(connection: Any) -> Any:
 
 
 def delete_offset(apps: Any, group: str, place: TopicPartition) -> None:
-    """Delete a committed offset, as Kafka's own tools do."""
     with closing(KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)) as admin:
         admin.delete_group_offsets(group, [Place(*place)])
 

@@ -1,7 +1,5 @@
 """What a coordinator says to each request that changes a group, and what is there afterwards."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -43,19 +41,16 @@ NOT_DELETED = (
 
 @pytest.fixture
 def connection(bare_cluster: Cluster) -> Iterator[Connection]:
-    """Return an open connection to the quiet cluster."""
     with Connection(bare_cluster) as opened:
         yield opened
 
 
 @pytest.fixture
 def group(unique_name: Callable[[str], str]) -> str:
-    """Return the name of a group that does not exist yet."""
     return unique_name("payments")
 
 
 def committed(connection: Connection, group_id: str) -> dict[TopicPartition, Position]:
-    """Return what a group has committed."""
     commits, problems = read_commits(connection, [group_id])
     assert not problems
     return {TopicPartition(c.topic, c.partition): Position.of(c) for c in commits}
@@ -146,14 +141,12 @@ class Doubtful(Connection):
         self.sent = 0
 
     def send(self, request: Any, *, to: int | None = None) -> Any:
-        """Send a request, and change the code of its answer."""
         answer = super().send(request, to=to)
         return self._changed(answer) if isinstance(request, self._kind) else answer
 
     def send_each(
         self, asks: Mapping[int, Iterable[TaggedRequest]], *, at_once: int = AT_ONCE
     ) -> Iterator[Response]:
-        """Send requests, and change the codes of their answers."""
         for one in super().send_each(asks, at_once=at_once):
             changes = self._kind is CommitOfIdleGroup
             yield one._replace(response=self._changed(one.response)) if changes else one
@@ -318,7 +311,6 @@ TOPICS = st.builds(Answered, name=TEXTS, partitions=st.lists(CODES, max_size=200
 
 
 def by_client(group_id: str, positions: dict[TopicPartition, Position]) -> bytes:
-    """Return the request as the client writes it."""
     topics: dict[str, list[Any]] = {}
     for (topic, number), position in positions.items():
         row = AskedPartition(

@@ -104,13 +104,11 @@ class Held(Connection):
     """A connection that sends requests of one kind only when it is let go on."""
 
     def __init__(self, cluster: Cluster, held: Callable[[Any], bool]) -> None:
-        """Hold the requests for which `held` is true."""
         super().__init__(cluster)
         self._is_held = held
         self.reached, self.go_on = Event(), Event()
 
     def send(self, request: Any, *, to: int | None = None) -> Any:
-        """Send a request, one that is held when the test says so."""
         if self._is_held(request):
             self.reached.set()
             assert self.go_on.wait(PATIENCE_S)
@@ -134,7 +132,6 @@ def rejoining(
 
 
 def clients(cluster: Cluster, group: str) -> list[str]:
-    """Return the names of a group's members."""
     return [member.client_id for member in read(cluster, group).members]
 
 

@@ -1,7 +1,5 @@
 """Copying and renaming: what is committed is kept as it is, and nothing is lost on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -29,7 +27,6 @@ def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
 
 
 def unread(about: Snapshot, what: Unread, *subject: Any) -> Snapshot:
-    """Return facts of which a part could not be read."""
     return replace(about, problems=(Problem(what, "no answer", *subject),))
 
 

@@ -1,7 +1,5 @@
 """Which groups are deleted, and how it is known that nobody has used them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -30,12 +28,10 @@ MONTH = 30 * DAY
 
 
 def ago(days: float) -> datetime:
-    """Return the instant so many days before the snapshot."""
     return NOON - days * DAY
 
 
 def commit(days: float | None = None, *, group: str = "g") -> Commit:
-    """Return a commit made so many days ago, or at an unknown time."""
     return Commit(group, "orders", 0, 10, committed_at=None if days is None else ago(days))
 
 

@@ -1,7 +1,5 @@
 """Which committed offsets may be deleted, and what is said of those that may not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -25,7 +23,6 @@ def commits(*topics: str, group: str = "g", partitions: int = 1) -> tuple[Commit
 
 
 def deleted(plan: Plan) -> list[tuple[str, str, int]]:
-    """Return group, topic and partition of what a plan deletes."""
     return [(step.group_id, *change.partition) for step, change in plan.changes]
 
 

@@ -1,7 +1,5 @@
 """What a move of a live group is approved as, and the exact plan that is made of it later."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 
@@ -31,12 +29,10 @@ HELD = group(reader("a", 0), reader("b", 2, 3), holder(1), state=GroupState.RECO
 def move(
     about: Snapshot, to: Target, *topics: str, prefer: CaptureMode = CaptureMode.LOSSLESS
 ) -> PlannedMove:
-    """Plan to move offsets of the group."""
     return plan_move(about, MoveRequest(to, "g", topics or ("orders:1",), prefer=prefer))
 
 
 def offsets(plan: Plan) -> list[int]:
-    """Return the offsets that a plan commits."""
     return [change.after.offset for _, change in plan.changes if change.after]
 
 

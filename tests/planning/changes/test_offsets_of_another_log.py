@@ -1,7 +1,5 @@
 """An offset counts the records of one log: not those of another topic of the same name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -31,7 +29,6 @@ SAVED = SavedOffsets((COMMIT,), "eu", HERE.cluster_id, NOON, {}, topic_ids={"ord
 
 
 def reset_to(saved: SavedOffsets) -> Plan:
-    """Return the plan of a reset to offsets from a file."""
     origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
     return plan_reset(HERE, from_offsets(saved.rows, source="f", origin=origin), groups=["g"])
 

@@ -1,7 +1,5 @@
 """What a pause and a resume plan, what they refuse, and what they say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -55,7 +53,6 @@ def pause(
     terms: HoldTerms = HoldTerms(),  # noqa: B008 - it is frozen
     **beside: object,
 ) -> Plan:
-    """Plan to pause orders:1 of the group, or what else is said."""
     known = facts(about) if isinstance(about, Group) else about
     background = HoldFacts(**beside)  # type: ignore[arg-type] # a test names the fields it means
     return plan_pause(
@@ -64,7 +61,6 @@ def pause(
 
 
 def resume(about: Group, *topics: str, by: tuple[str, str] | None = None) -> Plan:
-    """Plan to resume partitions of the group."""
     return plan_resume(facts(about), group="g", topics=topics, by=by)
 
 

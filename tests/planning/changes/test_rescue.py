@@ -1,7 +1,5 @@
 """What keeps an offset from expiring depends on the group's type and state."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 from typing import Any

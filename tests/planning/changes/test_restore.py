@@ -1,7 +1,5 @@
 """A restore puts back exactly what was saved, and says what it cannot."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

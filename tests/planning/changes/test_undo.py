@@ -1,7 +1,5 @@
 """Taking a plan back restores exactly what was there, whatever part of the plan was done."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -28,7 +26,6 @@ AT_10, AT_20, AT_30 = Position(10, 4, "mine"), Position(20, 5), Position(30)
 
 
 def facts_of(held: Held) -> Snapshot:
-    """Return a snapshot in which idle groups hold offsets."""
     commits = [
         Commit(name, *partition, position.offset, position.leader_epoch, position.metadata)
         for name, positions in held.items()
@@ -155,7 +152,6 @@ def cluster(positions: dict[TopicPartition, Position] | None = None, **changed: 
 
 
 def of_topic(done: Plan, topic_id: str) -> Plan:
-    """Return a plan that was made when the topic orders had this id."""
     return replace(done, topic_ids={"orders": topic_id})
 
 
@@ -163,7 +159,6 @@ RESCUED = plan(step(Change(ORDERS, AT_10, AT_10)), intent=Intent.RESCUE)
 ADDED = plan(step(Change(ORDERS, None, AT_20)))
 MOVED_AND_ADDED = plan(step(Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, None, AT_20)))
 READS_ORDERS, READS_PAYMENTS = ((live("g", member(topic)),) for topic in ("orders", "payments"))
-ADDED = plan(step(Change(ORDERS, None, AT_20)))
 NOTHING_TO_UNDO, COMES_BACK = [("nothing-to-undo", "note")], [("comes-back-simple", "note")]
 UNREADABLE = [("unreadable", "block")]
 UNREAD, UNREAD_PAYMENTS = (
@@ -240,7 +235,6 @@ RENAME = plan(
 
 
 def renamed(old: str) -> Plan:
-    """Return the plan of a rename to `new`."""
     made, gone = RENAME.steps
     return replace(RENAME, steps=(made, replace(gone, group_id=old)))
 

@@ -1,7 +1,5 @@
 """A group whose committed offsets could not be read is not taken for one without any."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """One word for a group, and which evidence allows it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -54,12 +52,10 @@ def look(
 
 
 def rows(first: Snapshot, second: Snapshot) -> list[dict[str, Any]]:
-    """Return the rows of all groups."""
     return [*group_health(first, second, stuck_after_s=STUCK_AFTER_S).as_dicts()]
 
 
 def word(first: Snapshot, second: Snapshot) -> tuple[str, str]:
-    """Return the word for the only group, and why."""
     (row,) = rows(first, second)
     return row["health"], row["why"]
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,7 +50,6 @@ def judge(first: Snapshot, second: Snapshot, **facts: Any) -> pd.DataFrame:
 
 
 def verdict(first: Snapshot, second: Snapshot, **facts: Any) -> tuple[str, str]:
-    """Return the verdict on partition 0 and why."""
     row = judge(first, second, **facts).set_index(["topic", "partition"]).loc[tuple(P0)]
     return row["verdict"], row["why"]
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -35,7 +33,6 @@ def whole(field: bytes) -> Excerpt:
 
 
 def record(offset: int, *, partition: TopicPartition = P0, **fields: Any) -> Record:
-    """Return a record, empty where nothing is said."""
     known = {"at": AT, "at_append": False, "key": None, "value": None, **fields}
     return Record(partition, offset, **known)
 

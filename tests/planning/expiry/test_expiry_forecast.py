@@ -1,7 +1,5 @@
 """What vanishes next, what is at risk, and the sum by group."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +13,6 @@ NOW = T0 + timedelta(seconds=40)
 
 
 def partitions_within(seconds: float, *rows: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """Return the partitions that vanish within a time, and those at risk."""
     found = select_expiring(forecast(*rows), now=NOW, within_s=seconds)
     return list(found.rows["partition"]), list(found.at_risk["partition"])
 

@@ -29,7 +29,6 @@ NO_MEMBERS = "group has no members"
 
 
 def look(row: dict[str, Any], *, now_s: float = 30) -> pd.Series[Any]:
-    """Return the forecast of one row, made some seconds after the first instant."""
     return with_expiry(frame(row), now=T0 + timedelta(seconds=now_s)).iloc[0]
 
 

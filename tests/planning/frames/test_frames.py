@@ -1,7 +1,5 @@
 """Frames of plans, outcomes and snapshots: every fact once, and none that is invented."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import held
@@ -147,12 +145,10 @@ def test_people_see_what_becomes_of_metadata(intent: Intent) -> None:
 
 
 def outcome(*steps: StepOutcome) -> Outcome:
-    """Return an outcome of steps."""
     return Outcome("run", "fingerprint", NOON, NOON, steps)
 
 
 def rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
-    """Return the rows of a frame with None for null."""
     cells = frame.astype(object).where(frame.notna(), None)
     return list(cells.itertuples(index=False, name=None))
 

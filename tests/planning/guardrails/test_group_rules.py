@@ -1,7 +1,5 @@
 """What odd groups and half-read facts do to the guard-rails, and plans that were done in part."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -437,7 +435,6 @@ def test_rules_that_have_nothing_to_judge() -> None:
 
 
 def moving(*changes: Change, intent: Intent = Intent.RESET) -> Plan:
-    """Return a plan to move offsets of partitions that are paused."""
     return plan(step(*changes, action=Action.MOVE), intent=intent)
 
 

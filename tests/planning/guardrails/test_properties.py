@@ -1,7 +1,5 @@
 """What guard-rails hold to for any small plan and any facts, by counting the slow way."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -112,7 +110,6 @@ def skipped(about: CheckContext, change: Change) -> int:
 
 
 def repeated(about: CheckContext, change: Change) -> int:
-    """Count records ahead that had been read."""
     if change.after is None or change.before is None:
         return 0
     ahead = records(about, change, of=change.after)

@@ -1,7 +1,5 @@
 """Every guard rail where it objects and where it just does not; and the limits of approvals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 

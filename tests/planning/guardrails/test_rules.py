@@ -1,7 +1,5 @@
 """Every rule: its name, its sets, its intents, and the facts that it needs."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -268,7 +266,6 @@ def test_every_other_name_is_passed_on() -> None:
 
 
 def without_subscriptions(group: Group) -> Group:
-    """Return a group of which no member's subscription can be read."""
     unread = Subscription(unreadable="no idea")
     return replace(group, members=tuple(replace(m, subscription=unread) for m in group.members))
 
@@ -300,7 +297,6 @@ WITHOUT: dict[Needs, Callable[[CheckContext], CheckContext]] = {
 
 
 def cannot_tell(rule: str, case: CheckContext) -> bool:
-    """Whether a rule says that it lacks a fact."""
     return any(
         finding.why.startswith("check not possible, unknown: ") for finding in found(rule, case)
     )

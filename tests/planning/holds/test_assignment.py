@@ -1,7 +1,5 @@
 """Sharing out partitions: each rule as a property; and which of them holds can claim."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
@@ -34,7 +32,6 @@ cooperative_ = st.booleans()
 
 
 def everything(counts: Mapping[str, int]) -> set[TopicPartition]:
-    """Return all partitions of some topics."""
     return {TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)}
 
 
@@ -188,7 +185,6 @@ BOTH = frozenset({"a", "b"})
 
 
 def places_of(topic: str, *numbers: int) -> frozenset[TopicPartition]:
-    """Return partitions of one topic."""
     return frozenset(TopicPartition(topic, number) for number in numbers)
 
 

@@ -1,7 +1,5 @@
 """What the commits since a move show: properties, and the cases that the rules are made of."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import pytest

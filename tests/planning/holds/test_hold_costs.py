@@ -1,7 +1,5 @@
 """What a pause is said to cost, before anything happens."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

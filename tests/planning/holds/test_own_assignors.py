@@ -1,7 +1,5 @@
 """What a group's own assignor decides stays true while partitions are paused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -39,7 +37,6 @@ members_ = st.lists(
 def as_kafka_python_does(
     name: str, members: Sequence[Subscriber], counts: Mapping[str, int]
 ) -> Shares:
-    """Return what the assignor of a client library assigns."""
     given_: list[Any] = [
         SimpleNamespace(
             member_id=member.member_id,

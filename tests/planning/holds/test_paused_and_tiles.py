@@ -1,7 +1,5 @@
 """What is listed as paused, and how each partition of a group stands in one word."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

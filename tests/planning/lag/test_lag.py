@@ -1,7 +1,5 @@
 """Lag in records, in frames and in rows, and what changed between two readings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

@@ -26,7 +26,6 @@ SIMPLE = {"type": "simple", "state": "Empty", "protocol_type": None, "members": 
 
 
 def judge(**facts: Any) -> pd.Series[Any]:
-    """Return one judged partition."""
     return with_status(frame([facts]), now=NOW).iloc[0]
 
 

@@ -1,7 +1,5 @@
 """What must hold of the status of any partition, whatever its commits and its log."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +52,6 @@ EXAMPLES = settings(max_examples=15)  # of many partitions each: making a frame 
 
 
 def judged(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return judged partitions."""
     return with_status(frame(rows), now=NOW)
 
 

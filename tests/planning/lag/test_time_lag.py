@@ -1,7 +1,5 @@
 """Lag in time: within its bound for every log that can be thought of, and null where unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -59,7 +57,6 @@ class Log(NamedTuple):
     end: int
 
     def answer(self, asked: int) -> tuple[int, int]:
-        """Answer ListOffsets, as a broker does."""
         if asked == YOUNGEST:
             dated = [record for record in self.records if record.time >= 0]
             return max(dated, key=lambda r: (r.time, -r.offset), default=(NO_OFFSET, -1))[:2]
@@ -101,7 +98,6 @@ def utc(ms: int) -> datetime | None:
 
 
 def points(probes: list[TimeLookupResult]) -> list[LogTime]:
-    """Return answers as rows hold them."""
     return [
         LogTime(asked_at, None if offset == NOTHING else offset, utc(at))
         for timestamp, offset, at in probes

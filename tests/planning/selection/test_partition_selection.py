@@ -1,7 +1,5 @@
 """What `topic:0-5` means, which partitions of a group are meant, and what is said of the rest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -102,7 +100,6 @@ FACTS = snapshot(commits=(Commit("g", "orders", 0, 5), Commit("g", "orders", 1, 
 
 
 def with_problem(why: str, topic: str, partition: int | None, group: str | None = None) -> Snapshot:
-    """Return the facts with one thing that could not be read."""
     return replace(FACTS, problems=(Problem(Unread.LOG_OFFSETS, why, group, topic, partition),))
 
 

@@ -1,7 +1,5 @@
 """Around which committed offsets records are read."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Why offsets were removed, how busy groups are, and what two sources tell of a group."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -244,7 +242,6 @@ LOGGED = {
 
 
 def facts(groups: list[tuple[str, ...]], *, complete: bool = True, **logged: object) -> pd.Series:
-    """Return what is known of one group, which is called g."""
     frame = pd.DataFrame([{"group": "g", **LOGGED, **logged}])
     frame = frame.astype({"members": "Int64", "epoch": "Int64"})
     frame["empty_since"] = pd.to_datetime(frame["empty_since"], utc=True)

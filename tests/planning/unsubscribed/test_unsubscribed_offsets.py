@@ -1,7 +1,5 @@
 """Unsubscribed is not unassigned, and what cannot be said is said to be so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Leftovers of three kinds, each with how that is known; never in contradiction to one another."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -32,7 +30,6 @@ TOPICS = ("orders", "payments", "audit")
 
 
 def ago(days: float | None) -> datetime | None:
-    """Return a time some days ago."""
     return None if days is None else NOW - timedelta(days=days)
 
 
@@ -149,7 +146,6 @@ def test_nothing_gives_nothing() -> None:
 
 @st.composite
 def groups(draw: st.DrawFn) -> Group:
-    """Draw a group of any type and state, with any members."""
     subscriptions = st.tuples(
         st.sets(st.sampled_from(TOPICS)), st.sampled_from(["", "", "garbled"])
     )
@@ -167,7 +163,6 @@ def groups(draw: st.DrawFn) -> Group:
 
 
 def as_rows(facts: Snapshot) -> pd.DataFrame:
-    """Return the commits of a snapshot as rows of the pipeline."""
     table = with_lag(offsets_frame(facts))
     by_name = {group.group_id: group for group in facts.groups}
     of = [by_name[name] for name in table["group"]]

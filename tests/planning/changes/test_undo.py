@@ -14,10 +14,11 @@ from held import group, holder, notes, reader, without_commits
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupState, Problem, Snapshot, TopicPartition, Unread
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.pause import plan_pause
-from toolkit.planning.changes.undo import IfMoved, plan_undo
+from toolkit.planning.changes.undo import IfMoved, of_groups, plan_undo
 from toolkit.planning.holds.hold_context import HoldTerms
 
 # What a cluster holds: groups that have committed anything, with what they have committed.
@@ -262,6 +263,45 @@ def test_a_rename_is_undone_backwards(old: str, shown: str) -> None:
     # Otherwise the offsets of the old group would be nowhere.
     assert ((), [("moved-since", "block"), ("kept", "note")]) == (taken.steps, rules(taken))
     assert f"kept, because {shown} cannot be restored" == taken.findings[-1].why
+
+
+SEVERAL = plan(*(step(Change(ORDERS, AT_10, AT_20), group_id=name) for name in "abc"))
+
+
+@pytest.mark.parametrize(
+    ("done", "names", "meant"),
+    [
+        (SEVERAL, [], ["a", "b", "c"]),
+        (SEVERAL, ["b"], ["b"]),
+        (SEVERAL, ["c", "[ab]"], ["a", "b", "c"]),
+        # One of a renamed pair alone would leave its offsets under both names, or under none.
+        (RENAME, ["old"], ["new", "old"]),
+        (RENAME, ["new"], ["new", "old"]),
+        (plan(), ["a"], []),
+    ],
+)
+def test_some_groups_of_a_run_are_undone(done: Plan, names: list[str], meant: list[str]) -> None:
+    """They are named, or match a pattern, and are undone together with what they depend on."""
+    assert meant == [*of_groups(done, names).group_ids]
+
+
+def test_a_group_that_is_not_of_the_run_is_an_error() -> None:
+    """Nothing would be undone for a name that is misspelt, and it would look like success."""
+    with pytest.raises(UsageError, match=r"^the run changed no group d e\*\.") as caught:
+        of_groups(SEVERAL, ["a", "d", "e*"])
+
+    assert "it changed a b c" == caught.value.hint
+
+
+def test_what_blocks_an_undo_can_be_left_out() -> None:
+    """It is said how, and the other groups are undone then."""
+    now = facts_of({name: {ORDERS: AT_30 if name == "b" else AT_20} for name in "abc"})
+    undo, others = plan_undo(SEVERAL, now), plan_undo(of_groups(SEVERAL, ["a", "c"]), now)
+
+    assert [("moved-since", "block"), ("undo-others", "note")] == rules(undo)
+    way = "To undo only the others, name them with --group, or groups in a notebook: a c"
+    assert f"blocked for b. {way}" == undo.findings[-1].why
+    assert (("c", "a"), ()) == (others.group_ids, others.findings)
 
 
 def test_an_undo_is_for_the_cluster_of_its_plan() -> None:

@@ -486,4 +486,5 @@ NOTES = {
     "stops": "Which partitions stop, and for how long.",
     "survives": "When the hold ends, and what happens if the process that holds dies.",
     "too-young": "A group or a topic has not been left alone for as long as was asked for.",
+    "undo-others": "The groups of the run that nothing blocks can be undone without the others.",
 }

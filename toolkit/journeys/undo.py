@@ -17,6 +17,7 @@ from toolkit.planning.selection.group_selection import is_unread
 from toolkit.planning.selection.plan_parts import list_names
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage import audit
+from toolkit.storage.state_folder import Operator
 from toolkit.storage.undo_records import find_run, read_undo_record
 
 
@@ -52,7 +53,8 @@ def undo(
         return PlannedChange(access=access, plan=plan, facts=facts, live=live, call=call)
     moved = IfMoved.RESTORE if even_if_moved else IfMoved.LEAVE
     part = f" for {list_names(groups)}" if groups else ""
-    plan = plan_undo(done, facts, moved=moved, request=f"undo run {run}{part}: {done.request}")
+    request = f"undo run {run}{part}: {done.request}"
+    plan = plan_undo(done, facts, moved=moved, request=request, by=Operator.here())
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
 
 

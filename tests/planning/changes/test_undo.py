@@ -10,7 +10,7 @@ import held as paused_groups
 import pytest
 from facts import changes, idle, live, member, rules, snapshot
 from guardrail_cases import ORDERS, plan, step
-from held import group, holder, notes, reader, without_commits
+from held import ALICE, group, holder, notes, reader, without_commits
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -354,6 +354,21 @@ def test_a_rename_is_undone_in_order_where_a_topic_was_recreated() -> None:
 
     assert [("old", None), ("new", "old")] == [(one.group_id, one.needs) for one in undo.steps]
     assert ["comes-back-simple", "topic-recreated"] == sorted(f.rule for f in undo.findings)
+
+
+@pytest.mark.parametrize(
+    ("by", "found"), [(ALICE, []), (("bob", "desk"), [("foreign-hold", "block")])]
+)
+def test_the_undo_of_a_pause_does_not_resume_what_somebody_else_holds(
+    by: tuple[str, str], found: list[tuple[str, str]]
+) -> None:
+    """The pause that is undone may have ended, and another one begun."""
+    done = plan_pause(paused_groups.facts(group()), group="g", topics=["orders:0"])
+    now = paused_groups.facts(group(reader("a", 1), reader("b", 2, 3), holder(0)))
+    undo = plan_undo(done, now, by=by)
+
+    assert (Intent.RESUME, found) == (undo.intent, rules(undo))
+    assert [Action.RELEASE] == [one.action for one in undo.steps]
 
 
 def test_what_was_committed_before_a_pause_is_deleted_once_the_group_has_stopped() -> None:

@@ -70,7 +70,12 @@ def _with_partners(done: Plan, groups: Collection[str]) -> set[str]:
 
 
 def plan_undo(
-    done: Plan, snapshot: Snapshot, *, moved: IfMoved = IfMoved.LEAVE, request: str = ""
+    done: Plan,
+    snapshot: Snapshot,
+    *,
+    moved: IfMoved = IfMoved.LEAVE,
+    request: str = "",
+    by: tuple[str, str] | None = None,
 ) -> Plan:
     """
     Plan to restore what a plan changed: offset, leader epoch and metadata, in reverse order.
@@ -78,10 +83,11 @@ def plan_undo(
     `snapshot` must have the groups and topics of `done`. A deleted group is restored with its
     offsets, as a simple group; one that `done` created is deleted, unless it is in use. The plan is
     for the cluster of `done`, so that a guard rail detects a snapshot of another one. Offsets of a
-    topic that was re-created since block. Paused partitions are resumed, and vice versa.
+    topic that was re-created since block. Paused partitions are resumed, and vice versa; what
+    another user than `by` holds by now blocks.
     """
     if done.steps and done.intent in {Intent.PAUSE, Intent.RESUME}:
-        return _undo_hold(done, snapshot, request)
+        return _undo_hold(done, snapshot, request, by)
     facts = Facts.of(snapshot)
     origin = topic_recreated.OffsetsOrigin(done.cluster_id, done.topic_ids)
     undone = {step.needs: step.group_id for step in done.steps if step.needs is not None}
@@ -110,7 +116,7 @@ def plan_undo(
     return replace(plan, cluster=done.cluster, cluster_id=done.cluster_id)
 
 
-def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
+def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str] | None) -> Plan:
     """Plan to resume what a run paused, or to pause what it resumed."""
     (group,) = done.group_ids
     firsts = [step for step in done.steps if step.action is Action.FIRST_COMMIT]
@@ -121,7 +127,7 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
     if done.intent is Intent.RESUME:
         plan = plan_pause(snapshot, group=group, topics=topics)
     else:
-        plan = plan_resume(snapshot, group=group, topics=topics)
+        plan = plan_resume(snapshot, group=group, topics=topics, by=by)
         parts = [part for step in firsts for part in _undo_first_commits(step, Facts.of(snapshot))]
         plan = replace(
             plan,

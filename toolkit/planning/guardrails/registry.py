@@ -20,6 +20,7 @@ from toolkit.planning.guardrails.rule_table import (
     HOLD_RULES,
     NOTES,
     PLANNED,
+    RESUME_RULES,
     Override,
     Rule,
 )
@@ -39,7 +40,9 @@ __all__ = [
     "overridable",
 ]
 
-RULES: Mapping[str, Rule] = {rule.name: rule for rule in (*EVALUATED_RULES, *HOLD_RULES, *PLANNED)}
+RULES: Mapping[str, Rule] = {
+    rule.name: rule for rule in (*EVALUATED_RULES, *HOLD_RULES, *RESUME_RULES, *PLANNED)
+}
 
 
 def overridable(intent: Intent | None = None) -> frozenset[str]:

@@ -167,6 +167,30 @@ def test_a_foreign_hold_is_shown_and_resumed_by_force(operator: CommandOperator)
     assert "foreign-hold" in str(log[-1])
 
 
+def test_what_somebody_else_has_paused_since_is_left_alone(
+    operator: CommandOperator, offsetbook_main: Command, tmp_path: Path
+) -> None:
+    """By the undo of an earlier pause, and by a resume that was planned before."""
+    operator.change("pause", "--topic", operator.live.scope(3), "--detach")
+    log = json.loads(operator.call("audit", "list", "--output", "json").stdout)
+    (run,) = (row["run"] for row in log if row["intent"] == "pause")
+    path = tmp_path / "resume.json"
+    operator.call("plan", "resume", "--group", operator.live.group, "--out", str(path))
+    planned = json.loads(path.read_text("utf-8"))["fingerprint"]
+    operator.change("resume")
+
+    with held_by_bob(operator, 3):
+        approval = ("--reason", "a test", "--approve")
+        undone = operator.call("undo", run, *approval, "0" * 16)
+        applied = offsetbook_main("apply", str(path), *approval, planned, fleet=operator.fleet)
+        left = operator.paused
+        operator.change("resume", "--force")
+
+    assert (3, 3, [3]) == (undone.returncode, applied.returncode, left)
+    assert "block: foreign-hold: " in undone.stderr
+    assert f"foreign-hold ({operator.live.group}): " in applied.stderr
+
+
 def test_what_is_paused_is_listed(operator: CommandOperator) -> None:
     """Who, where, since when, until when and why; and how a hold is whose process is gone."""
     operator.change("pause", "--topic", operator.live.scope(2), "--for", "1h", "--detach")

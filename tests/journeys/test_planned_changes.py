@@ -10,11 +10,11 @@ import pytest
 from applications import Applications
 from operators import Operator
 
-from toolkit.errors import FleetFileError, UsageError
+from toolkit.errors import Blocked, FleetFileError, UsageError
 from toolkit.journeys.cluster_access import ClusterAccess, cluster_at, find_clusters
 from toolkit.journeys.copy import CopyRequest, copy
 from toolkit.journeys.reset import target
-from toolkit.model import Cluster, TopicPartition
+from toolkit.model import Cluster, Policy, TopicPartition
 from toolkit.plan import ConclusionStatus, Intent
 from toolkit.session import connect
 from toolkit.spark.schemas import PROBLEMS
@@ -225,6 +225,54 @@ def test_a_known_address_has_its_policy(servers: str, tmp_path: Path) -> None:
 
     assert (KNOWN[servers] or servers) == found.name
     assert bool(KNOWN[servers]) == found.policy.read_only
+
+
+@pytest.mark.parametrize(
+    ("since", "says"),
+    [
+        ("    read_only: true", "marked read_only"),
+        ("    protected_groups: ['*']", "protected-group"),
+        ("    limits: {max_groups: 0}", "max_groups is 0"),
+        (
+            "    read_only: perhaps",
+            "what may be changed on eu is not known: .*must be true or false",
+        ),
+        ("eu: {}", "what may be changed on eu is not known"),
+    ],
+)
+def test_a_policy_counts_that_is_stricter_by_now(
+    operator: Operator, two_idle: tuple[str, str], tmp_path: Path, since: str, says: str
+) -> None:
+    """A notebook may have been open since before the incident for which a cluster is protected."""
+    group, fleet = two_idle[0], tmp_path / "fleet.yaml"
+    servers = operator.cluster.bootstrap_servers
+    fleet.write_text(entry := f"clusters:\n  eu:\n    bootstrap.servers: {servers}\n")
+    change = connect("eu", fleet, tmp_path / "state").delete_groups([group])
+    approval = {
+        "approve": change.fingerprint,
+        "reason": "a test",
+        "overrides": ["keeps-committing"],
+    }
+    decision = change.decide(dry_run=False, **approval)
+    fleet.write_text(entry + since)
+
+    with pytest.raises(Blocked, match=says):
+        decision.apply()
+    assert {group} == operator.held(group).keys()
+
+
+def test_a_policy_that_is_less_strict_by_now_does_not_count(tmp_path: Path) -> None:
+    """The stricter of both does, of each of its parts."""
+    fleet = tmp_path / "fleet.yaml"
+    entry = (
+        "clusters: {{eu: {{bootstrap.servers: 'eu:1', reason: {}, {}: [g], limits: {{{}: 3}}}}}}"
+    )
+    fleet.write_text(entry.format("required", "protected_groups", "max_groups"))
+    access = ClusterAccess.named("eu", fleet, tmp_path)
+    fleet.write_text(entry.format("optional", "ignored_groups", "max_partitions"))
+
+    expected = Policy(protected_groups=("g",), max_groups=3, max_partitions=3)
+    assert expected == access.under_policy("id").policy
 
 
 def test_a_cluster_counts_once(tmp_path: Path) -> None:

@@ -162,8 +162,13 @@ def test_a_copy_a_rename_and_an_undo(ends: FrontEnds) -> None:
         ends.python(session.rename(group, to_group=to_group)),
     )
     undone = ends.command("undo", run), ends.notebook(70, run=run), ends.python(session.undo(run))
+    in_part = (
+        ends.command("undo", run, "--group", group),
+        ends.notebook(70, run=run, groups=[group]),
+        ends.python(session.undo(run, groups=[group])),
+    )
 
-    assert all(same(answers, 0).fingerprint for answers in (copied, renamed, undone))
+    assert all(same(answers, 0).fingerprint for answers in (copied, renamed, undone, in_part))
 
 
 def test_a_rescue_and_a_restore(ends: FrontEnds) -> None:

@@ -10,7 +10,7 @@ from plans_of_groups import Orders, copy, delete_group, delete_offsets, rename, 
 
 from toolkit.model import GroupState
 from toolkit.operate import apply
-from toolkit.plan import Action, ChangeStatus, Plan, Position
+from toolkit.plan import Action, ChangeStatus, Intent, Plan, Position
 from toolkit.planning.changes.delete_offsets import plan_delete_unsubscribed
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ToOffset
@@ -113,6 +113,28 @@ def test_what_a_run_did_not_change_is_not_undone(
     assert [orders[0]] == [change.partition for _, change in idle.changes]
     assert () == idle.findings
     assert [orders[0]] == [change.partition for _, change in live.changes]
+
+
+def test_a_group_that_has_read_on_is_left_out(
+    operator: Operator, apps: Applications, orders: Orders
+) -> None:
+    """It blocks the undo of the whole run; the others are undone without it, and it alone later."""
+    groups = [apps.name("payments") for _ in range(3)]
+    operator.commit_together(groups, {orders[0]: 7})
+    run = operator.apply(operator.reset(*groups)).run_id
+    apps.join(groups[0], [orders[0].topic])
+
+    whole = operator.session.undo(run)
+    others = operator.session.undo(run, groups=groups[1:])
+    alone = operator.session.undo(run, groups=groups[:1])
+
+    assert {"group-live", "moved-since"}.intersection(whole.decide().blocked_by)
+    (way,) = (finding.why for finding in whole.findings if finding.rule == "undo-others")
+    assert way.startswith(f"blocked for {groups[0]}. ")
+    assert ((), {*groups[1:]}) == (others.findings, {*others.plan.group_ids})
+    assert operator.apply(others.plan).is_done
+    assert [{orders[0]: Position(7)}] * 2 == [operator.held(name)[name] for name in groups[1:]]
+    assert (Intent.MOVE, True) == (alone.plan.intent, alone.live is not None)
 
 
 def test_what_a_live_group_first_committed_stays(

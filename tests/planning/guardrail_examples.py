@@ -64,7 +64,15 @@ def empty_since(days: int) -> Snapshot:
     return facts(replace(IDLE, empty_since=NOON - days * DAY), commits=(old,))
 
 
+def resuming(group: Group, *numbers: int, by: tuple[str, str] = ("bob", "desk")) -> CheckContext:
+    """Return the case of resuming some of four partitions of a group."""
+    changes = [Change(held.PARTITIONS[number], None, None) for number in numbers]
+    made = plan(step(*changes, action=Action.RELEASE, type=group.type), intent=Intent.RESUME)
+    return case(made, held.facts(group), by=by)
+
+
 HELD_BY_ALICE = (held.reader("a", 0, 2, 3), held.holder(1))
+TWO_HELD_BY_ALICE = held.classic(held.reader("a", 0, 2), held.holder(1, 3))
 HELD_FOR_AN_HOUR = (
     held.reader("a", 0, 2, 3),
     held.holder(1, note=replace(held.NOTE, until=NOON + HOUR)),
@@ -311,6 +319,18 @@ EXAMPLES = {
         "orders:1 is already paused, which ends at 2026-03-01 13:00:00 UTC; added "
         "partitions end with it. Use the same duration, or resume first",
         hold(held.group(*HELD_FOR_AN_HOUR), for_move=True),
+    ),
+    "foreign-hold": Example(
+        resuming(held.group(*HELD_BY_ALICE), 1),
+        "orders:1 was paused by alice @ desk since 2026-03-01 12:00:00 UTC. Override foreign-hold "
+        "to resume it anyway",
+        resuming(held.group(*HELD_BY_ALICE), 1, by=held.ALICE),
+    ),
+    "releases-more": Example(
+        resuming(TWO_HELD_BY_ALICE, 1),
+        "alice @ desk since 2026-03-01 12:00:00 UTC also paused orders:3, which would be resumed "
+        "as well; name all of them",
+        resuming(TWO_HELD_BY_ALICE, 1, 3),
     ),
     "group-not-allowed": Example(
         standing(groups=("pay-*", "h")),

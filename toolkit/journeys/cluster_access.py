@@ -116,8 +116,12 @@ class ClusterAccess:
         """
         Return the cluster with the policy that the fleet file has for it, also under its address.
 
-        Raises Blocked where a restricted cluster of the fleet does not answer: it may be this one.
+        The file is read again for that; where it was stricter when the cluster was opened, that
+        counts. Raises Blocked where it does not have the cluster any more, or a restricted cluster
+        of the fleet does not answer: it may be this one.
         """
+        if self.cluster.origin.fleet_file:
+            return _under_policy_of_now(self.cluster)
         if cluster_id not in self._policed:
             policed = _under_fleet_policy(self.cluster, cluster_id, self.fleet_file)
             self._policed[cluster_id] = policed
@@ -185,6 +189,16 @@ def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
         if cluster.name == servers or _servers(cluster.bootstrap_servers) & _servers(servers):
             return cluster
     return bare
+
+
+def _under_policy_of_now(cluster: Cluster) -> Cluster:
+    try:
+        fleet = load_fleet(Path(cluster.origin.fleet_file))
+        (now,) = choose_clusters(fleet, [cluster.name])
+    except ToolkitError as exc:
+        why = f"what may be changed on {cluster.name} is not known: {exc.problem}"
+        raise Blocked(why, hint=exc.hint) from exc
+    return replace(cluster, policy=cluster.policy.or_stricter(now.policy))
 
 
 def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | None) -> Cluster:

@@ -25,21 +25,15 @@ def resume(access: ClusterAccess, group: str, topics: Sequence[str] = ()) -> Pla
     """
     if not group:
         raise UsageError("no group is named", hint="name one live group")
-    return _resume(access, group, topics, by=Operator.here())
-
-
-def resume_own(pause: CheckedPlan) -> PlannedChange:
-    """Plan to resume what the caller has just paused; whose hold it is needs no check."""
-    (group,) = pause.plan.group_ids
-    scopes = scopes_of(change.partition for _, change in pause.plan.changes)
-    return _resume(pause.access, group, [str(scope) for scope in scopes], by=None)
-
-
-def _resume(
-    access: ClusterAccess, group: str, topics: Sequence[str], *, by: Operator | None
-) -> PlannedChange:
     facts = read_facts(access, [ExactName(group)], topics=topics)
-    plan = plan_resume(facts, group=group, topics=topics, by=by)
+    plan = plan_resume(facts, group=group, topics=topics, by=Operator.here())
     parameters = {"action": "resume", "groups": [group], "topics": topics}
     call = NotebookCall("40_pause_partitions", parameters)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
+
+
+def resume_paused(pause: CheckedPlan) -> PlannedChange:
+    """Plan to resume what was paused; another operator may have paused it again since."""
+    (group,) = pause.plan.group_ids
+    scopes = scopes_of(change.partition for _, change in pause.plan.changes)
+    return resume(pause.access, group, [str(scope) for scope in scopes])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,28 +12,34 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot
 from toolkit.plan import MAY_HAVE_CHANGED, Action, Intent, Plan
 from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
-from toolkit.planning.changes.undo import IfMoved, plan_undo, stay_committed
+from toolkit.planning.changes.undo import IfMoved, of_groups, plan_undo, stay_committed
 from toolkit.planning.selection.group_selection import is_unread
+from toolkit.planning.selection.plan_parts import list_names
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage import audit
+from toolkit.storage.state_folder import Operator
 from toolkit.storage.undo_records import find_run, read_undo_record
 
 
-def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> PlannedChange:
+def undo(
+    access: ClusterAccess, run: str, *, groups: Sequence[str] = (), even_if_moved: bool = False
+) -> PlannedChange:
     """
     Plan to put back every offset and group that a run changed, from its undo record.
 
     What was refused, or not tried, was not changed by the run, whoever has changed it since.
     Offsets of a group that is live now are moved back while it is live, however far it has read on
-    since; those that no member reads are set back where they are. `even_if_moved` also restores
-    offsets that another client has changed since. Raises NotFound for a run without a record, and
-    ClusterUnreachable.
+    since; those that no member reads are set back where they are. `groups`, names and patterns,
+    leave out the other groups of the run. `even_if_moved` also restores offsets that another client
+    has changed since. Raises NotFound for a run without a record, UsageError for a group that is
+    not of the run, and ClusterUnreachable.
     """
     run = find_run(access.state, run)
-    done = _changed(access.state, run)
+    done = of_groups(_changed(access.state, run), groups)
     deleted = {step.group_id for step in done.steps if step.action is Action.DELETE_GROUP}
     facts = without_missing(read_plan_snapshot(done, access), deleted)
-    call = NotebookCall("70_undo", {"run": run, "even_if_moved": even_if_moved or ""})
+    parameters = {"run": run, "groups": [*groups], "even_if_moved": even_if_moved or ""}
+    call = NotebookCall("70_undo", parameters)
     if _moves_live(done, facts):
         back = plan_move(facts, move_back(done, run))
         notes = tuple(stay_committed(done.steps))
@@ -45,7 +52,9 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
         live = PlannedMove(plan, lambda later: as_undo(back.replan(later)))
         return PlannedChange(access=access, plan=plan, facts=facts, live=live, call=call)
     moved = IfMoved.RESTORE if even_if_moved else IfMoved.LEAVE
-    plan = plan_undo(done, facts, moved=moved, request=f"undo run {run}: {done.request}")
+    part = f" for {list_names(groups)}" if groups else ""
+    request = f"undo run {run}{part}: {done.request}"
+    plan = plan_undo(done, facts, moved=moved, request=request, by=Operator.here())
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
 
 

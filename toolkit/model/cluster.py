@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from toolkit.model.names import matches
@@ -92,6 +92,20 @@ class Policy:
         """Whether a group is left out where it is not named."""
         return any(matches(group_id, entry) for entry in self.ignored_groups)
 
+    def or_stricter(self, other: Policy) -> Policy:
+        """Return it with what the other one forbids as well, and the lower of both limits."""
+        protected = dict.fromkeys([*self.protected_groups, *other.protected_groups])
+        return replace(
+            self,
+            read_only=self.read_only or other.read_only,
+            reason=self.reason if self.reason == "required" else other.reason,
+            protected_groups=tuple(protected),
+            max_groups=min(self.max_groups, other.max_groups),
+            max_partitions=min(self.max_partitions, other.max_partitions),
+            max_records_skipped=min(self.max_records_skipped, other.max_records_skipped),
+            max_records_repeated=min(self.max_records_repeated, other.max_records_repeated),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -99,6 +113,7 @@ class Origin:
 
     settings: str = "the fleet file"
     timeout: str = "timeout in the fleet file"
+    fleet_file: str = ""  # the path of the one that has its entry
 
 
 @dataclass(frozen=True, slots=True)

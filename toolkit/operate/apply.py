@@ -255,6 +255,7 @@ def reread_facts(
         limits=limits,
         seen=seen_before(plan.cluster_id, limits, state),
         hold_facts=hold_facts,
+        by=Operator.here(),
     )
 
 

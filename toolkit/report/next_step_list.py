@@ -133,7 +133,7 @@ def follow_ups(
         is_live = any(g.is_live for g in facts.groups if g.group_id in plan.group_ids)
         why = "It is an ordinary plan."
         if is_live and plan.intent is Intent.DELETE_OFFSETS:
-            why = "Only while the group has no members: stop its consumers first."
+            why = "Only while no member subscribes to the topics."
         yield shown_step(f"Undo run {undo}", why, undo_call(undo), where, button="Undo")
     yield _next(plan, where, is_held=is_held)
 

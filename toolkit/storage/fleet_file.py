@@ -262,9 +262,9 @@ def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: C
     policy = _policy(file, entries, defaults.policy)
     in_file = int(settings.pop(REQUEST_TIMEOUT, 0)) / MS
     timeout_s = _timeout_s(file, entries, in_file or defaults.timeout_s)
-    origin = (
-        Origin(f"its {PROPERTIES} file or the fleet file") if PROPERTIES in entries else Origin()
-    )
+    origin = Origin(fleet_file=str(file.path.absolute()))
+    if PROPERTIES in entries:
+        origin = replace(origin, settings=f"its {PROPERTIES} file or the fleet file")
     return Cluster(name.value, servers, settings, policy, timeout_s, origin)
 
 

@@ -8,14 +8,15 @@ import held as paused_groups
 import pytest
 from facts import changes, idle, live, member, rules, snapshot
 from guardrail_cases import ORDERS, plan, step
-from held import group, holder, notes, reader, without_commits
+from held import ALICE, group, holder, notes, reader, without_commits
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupState, Problem, Snapshot, TopicPartition, Unread
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.pause import plan_pause
-from toolkit.planning.changes.undo import IfMoved, plan_undo
+from toolkit.planning.changes.undo import IfMoved, of_groups, plan_undo
 from toolkit.planning.holds.hold_context import HoldTerms
 
 # What a cluster holds: groups that have committed anything, with what they have committed.
@@ -258,6 +259,45 @@ def test_a_rename_is_undone_backwards(old: str, shown: str) -> None:
     assert f"kept, because {shown} cannot be restored" == taken.findings[-1].why
 
 
+SEVERAL = plan(*(step(Change(ORDERS, AT_10, AT_20), group_id=name) for name in "abc"))
+
+
+@pytest.mark.parametrize(
+    ("done", "names", "meant"),
+    [
+        (SEVERAL, [], ["a", "b", "c"]),
+        (SEVERAL, ["b"], ["b"]),
+        (SEVERAL, ["c", "[ab]"], ["a", "b", "c"]),
+        # One of a renamed pair alone would leave its offsets under both names, or under none.
+        (RENAME, ["old"], ["new", "old"]),
+        (RENAME, ["new"], ["new", "old"]),
+        (plan(), ["a"], []),
+    ],
+)
+def test_some_groups_of_a_run_are_undone(done: Plan, names: list[str], meant: list[str]) -> None:
+    """They are named, or match a pattern, and are undone together with what they depend on."""
+    assert meant == [*of_groups(done, names).group_ids]
+
+
+def test_a_group_that_is_not_of_the_run_is_an_error() -> None:
+    """Nothing would be undone for a name that is misspelt, and it would look like success."""
+    with pytest.raises(UsageError, match=r"^the run changed no group d e\*\.") as caught:
+        of_groups(SEVERAL, ["a", "d", "e*"])
+
+    assert "it changed a b c" == caught.value.hint
+
+
+def test_what_blocks_an_undo_can_be_left_out() -> None:
+    """It is said how, and the other groups are undone then."""
+    now = facts_of({name: {ORDERS: AT_30 if name == "b" else AT_20} for name in "abc"})
+    undo, others = plan_undo(SEVERAL, now), plan_undo(of_groups(SEVERAL, ["a", "c"]), now)
+
+    assert [("moved-since", "block"), ("undo-others", "note")] == rules(undo)
+    way = "To undo only the others, name them with --group, or groups in a notebook: a c"
+    assert f"blocked for b. {way}" == undo.findings[-1].why
+    assert (("c", "a"), ()) == (others.group_ids, others.findings)
+
+
 def test_an_undo_is_for_the_cluster_of_its_plan() -> None:
     """Facts of another cluster do not make it a plan for that one; no topic is the same there."""
     other = cluster(cluster="us", cluster_id="other", topic_ids={"orders": "id2"})
@@ -308,6 +348,21 @@ def test_a_rename_is_undone_in_order_where_a_topic_was_recreated() -> None:
 
     assert [("old", None), ("new", "old")] == [(one.group_id, one.needs) for one in undo.steps]
     assert ["comes-back-simple", "topic-recreated"] == sorted(f.rule for f in undo.findings)
+
+
+@pytest.mark.parametrize(
+    ("by", "found"), [(ALICE, []), (("bob", "desk"), [("foreign-hold", "block")])]
+)
+def test_the_undo_of_a_pause_does_not_resume_what_somebody_else_holds(
+    by: tuple[str, str], found: list[tuple[str, str]]
+) -> None:
+    """The pause that is undone may have ended, and another one begun."""
+    done = plan_pause(paused_groups.facts(group()), group="g", topics=["orders:0"])
+    now = paused_groups.facts(group(reader("a", 1), reader("b", 2, 3), holder(0)))
+    undo = plan_undo(done, now, by=by)
+
+    assert (Intent.RESUME, found) == (undo.intent, rules(undo))
+    assert [Action.RELEASE] == [one.action for one in undo.steps]
 
 
 def test_what_was_committed_before_a_pause_is_deleted_once_the_group_has_stopped() -> None:

@@ -354,7 +354,8 @@ def test_no_rule_is_given_another_force_unseen() -> None:
 
 def test_no_rule_is_there_twice() -> None:
     """A second rule of a name would replace the first."""
-    tables = (*registry.EVALUATED_RULES, *registry.HOLD_RULES, *registry.PLANNED)
+    hold_rules = (*registry.HOLD_RULES, *registry.RESUME_RULES)
+    tables = (*registry.EVALUATED_RULES, *hold_rules, *registry.PLANNED)
 
     assert len(tables) == len(RULES)
     assert not RULES.keys() & NOTES.keys()

@@ -150,9 +150,9 @@ def _print_background_pause(planned: CheckedPlan) -> int:
 
 def _resume(planned: CheckedPlan, command: CommandTarget) -> int:
     """Give back what was paused, as a change of its own that is recorded."""
-    from toolkit.journeys.resume import resume_own
+    from toolkit.journeys.resume import resume_paused
 
-    back = resume_own(planned)
+    back = resume_paused(planned)
     if not back.plan.steps:
         click.echo("nothing is paused any more", err=True)
         return 0

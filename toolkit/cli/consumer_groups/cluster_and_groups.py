@@ -80,5 +80,5 @@ def _configured(cluster: Cluster, servers: str, path: Path) -> Cluster:
     settings = read_client_properties(path)
     settings.pop("bootstrap.servers", None)
     timeout_s = int(settings.pop(REQUEST_TIMEOUT, 0)) / MS or cluster.timeout_s
-    origin = Origin(str(path), TIMEOUT)
+    origin = Origin(str(path), TIMEOUT, cluster.origin.fleet_file)
     return Cluster(cluster.name, servers, settings, cluster.policy, timeout_s, origin)

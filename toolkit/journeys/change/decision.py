@@ -220,7 +220,9 @@ class Decision:
         change = self.change
         apply = partial(move, change.live) if change.live else partial(apply_plan, change.plan)
         try:
-            applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
+            # The policy may have become stricter since the plan was made.
+            cluster = change.access.under_policy(change.facts.cluster_id)
+            applied = apply(cluster, approval, state=change.access.state, on_step=on_step)
         except BaseException as exc:  # an interrupted change is not one that did not begin
             self._outcome.fail(exc if isinstance(exc, ToolkitError) else _cut_off(exc))
             raise

@@ -177,7 +177,7 @@ def plan_resume(
             yield note("not-paused", f"{in_short(idle)} is not paused", group)
         elif not scopes and not held and not hidden:
             yield note("not-paused", "no partition of this group is paused", group)
-        yield from _of_others(known, held, by)
+        yield from of_others(known, held, by)
         if held:
             changes = [
                 Change(p, None, None, f"held by {holder_in_words(known.paused[p])}") for p in held
@@ -246,7 +246,7 @@ def _names_paused(finding: Finding, group: Group) -> bool:
     )
 
 
-def _of_others(
+def of_others(
     group: Group, held: set[TopicPartition], by: tuple[str, str] | None
 ) -> Iterator[Finding]:
     """Yield what another user holds; in a classic group one member holds all paused partitions."""

@@ -8,11 +8,13 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
+from toolkit.errors import UsageError
 from toolkit.model import Group, GroupType, Snapshot
+from toolkit.model.groups import names_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
 from toolkit.planning.changes import topic_recreated
@@ -25,6 +27,7 @@ from toolkit.planning.selection.plan_parts import (
     Part,
     block,
     commit_step,
+    list_names,
     note,
     plan_of,
     shown,
@@ -38,8 +41,41 @@ class IfMoved(StrEnum):
     RESTORE = "restore"  # restore it as well
 
 
+def of_groups(done: Plan, names: Sequence[str]) -> Plan:
+    """
+    Return the part of a run about the groups that are meant, and about those they depend on.
+
+    No names mean all groups. Raises UsageError for a name that means none of the run.
+    """
+    if not names or not done.steps:
+        return done
+    known = frozenset(done.group_ids)
+    meant = {name: names_meant(name, known) for name in names}
+    if missing := [name for name, matches in meant.items() if not matches]:
+        raise UsageError(
+            f"the run changed no group {' '.join(map(shown_name, missing))}",
+            hint=f"it changed {list_names(done.group_ids)}",
+        )
+    chosen = _with_partners(done, {one for matches in meant.values() for one in matches})
+    return replace(done, steps=tuple(step for step in done.steps if step.group_id in chosen))
+
+
+def _with_partners(done: Plan, groups: Collection[str]) -> set[str]:
+    """Add to groups those that they were renamed from, or to: they are undone together."""
+    found = set(groups)
+    for step in done.steps:
+        if step.needs is not None and not found.isdisjoint(pair := {step.group_id, step.needs}):
+            found |= pair
+    return found
+
+
 def plan_undo(
-    done: Plan, snapshot: Snapshot, *, moved: IfMoved = IfMoved.LEAVE, request: str = ""
+    done: Plan,
+    snapshot: Snapshot,
+    *,
+    moved: IfMoved = IfMoved.LEAVE,
+    request: str = "",
+    by: tuple[str, str] | None = None,
 ) -> Plan:
     """
     Plan to restore what a plan changed: offset, leader epoch and metadata, in reverse order.
@@ -47,10 +83,11 @@ def plan_undo(
     `snapshot` must have the groups and topics of `done`. A deleted group is restored with its
     offsets, as a simple group; one that `done` created is deleted, unless it is in use. The plan is
     for the cluster of `done`, so that a guard rail detects a snapshot of another one. Offsets of a
-    topic that was re-created since block. Paused partitions are resumed, and vice versa.
+    topic that was re-created since block. Paused partitions are resumed, and vice versa; what
+    another user than `by` holds by now blocks.
     """
     if done.steps and done.intent in {Intent.PAUSE, Intent.RESUME}:
-        return _undo_hold(done, snapshot, request)
+        return _undo_hold(done, snapshot, request, by)
     facts = Facts(snapshot)
     origin = topic_recreated.OffsetsOrigin(done.cluster_id, done.topic_ids)
     undone = {step.needs: step.group_id for step in done.steps if step.needs is not None}
@@ -68,8 +105,7 @@ def plan_undo(
                 _undo(step, facts, moved), origin, snapshot
             )
         ]
-    if not parts:
-        parts.append(_nothing(done))
+    parts += _without_blocked(done, parts) if parts else [_nothing(done)]
     plan = plan_of(
         snapshot,
         parts,
@@ -80,7 +116,7 @@ def plan_undo(
     return replace(plan, cluster=done.cluster, cluster_id=done.cluster_id)
 
 
-def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
+def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str] | None) -> Plan:
     """Plan to resume what a run paused, or to pause what it resumed."""
     (group,) = done.group_ids
     firsts = [step for step in done.steps if step.action is Action.FIRST_COMMIT]
@@ -91,7 +127,7 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
     if done.intent is Intent.RESUME:
         plan = plan_pause(snapshot, group=group, topics=topics)
     else:
-        plan = plan_resume(snapshot, group=group, topics=topics)
+        plan = plan_resume(snapshot, group=group, topics=topics, by=by)
         parts = [part for step in firsts for part in _undo_first_commits(step, Facts(snapshot))]
         plan = replace(
             plan,
@@ -133,6 +169,18 @@ def _stops(part: Part, group_id: str) -> bool:
         and part.rule != topic_recreated.RULE  # the changes stay in the plan
         and part.group_id == group_id
     )
+
+
+def _without_blocked(done: Plan, parts: Sequence[Part]) -> Iterator[Finding]:
+    """Say how the other groups are undone where some block."""
+    blocked = {part.group_id for part in parts if isinstance(part, Finding) and part.blocks}
+    stopped = _with_partners(done, [name for name in done.group_ids if name in blocked])
+    if stopped and (others := [name for name in done.group_ids if name not in stopped]):
+        why = (
+            f"blocked for {list_names(sorted(stopped))}. To undo only the others, name them with "
+            f"--group, or groups in a notebook: {list_names(others)}"
+        )
+        yield Finding("undo-others", Severity.NOTE, why)
 
 
 def _nothing(done: Plan) -> Finding:

@@ -104,7 +104,8 @@ class CheckContext:
     it may be done already. `watch` is the minimum time between two reads of an idle group. `limits`
     are those of a standing approval, and `seen` are the sightings that they are judged by.
     `hold_facts` are by group, for groups with partitions to hold; they are read again only when a
-    plan is applied, because planning a hold has judged the same facts already.
+    plan is applied, because planning a hold has judged the same facts already. `by` is who applies
+    it, the user and the host.
     """
 
     plan: Plan
@@ -118,6 +119,7 @@ class CheckContext:
     limits: Limits | None = None
     seen: EarlierSightings = EarlierSightings()
     hold_facts: Mapping[str, HoldFacts] = field(default_factory=dict)
+    by: tuple[str, str] | None = None
 
     @cached_property
     def groups(self) -> dict[str, Group]:

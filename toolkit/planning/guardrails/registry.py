@@ -19,11 +19,14 @@ from toolkit.planning.guardrails.rule_table import (
     EVALUATED_RULES,
     HOLD_RULES,
     PLANNED,
+    RESUME_RULES,
     Override,
     Rule,
 )
 
-RULES: Mapping[str, Rule] = {rule.name: rule for rule in (*EVALUATED_RULES, *HOLD_RULES, *PLANNED)}
+RULES: Mapping[str, Rule] = {
+    rule.name: rule for rule in (*EVALUATED_RULES, *HOLD_RULES, *RESUME_RULES, *PLANNED)
+}
 
 
 def overridable(intent: Intent | None = None) -> frozenset[str]:

@@ -4,8 +4,8 @@ The table of guard rails: what each rule judges, by which function, and where it
 First the rules that judge a plan by the facts: who may change what, what is lost, how much at once.
 Then those that judge whether partitions of a live group can be held: planning a pause judges them,
 and so does planning a move, which holds its partitions; they are judged again when a pause is
-applied, by the facts of then. Last what only planning can find: rules without a function of their
-own, and notes.
+applied, by the facts of then. So are the rules about a resume. Last what only planning can find:
+rules without a function of their own, and notes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from toolkit.model import Group
 from toolkit.plan import Action, Finding, Intent
+from toolkit.planning.changes.pause import of_others
 from toolkit.planning.guardrails import group_rules, policy_rules
 from toolkit.planning.guardrails.check_context import (
     AIMED,
@@ -372,6 +373,37 @@ HOLD_RULES = (
     ),
 )
 
+
+def _by_resume(rule: str) -> Judge:
+    """Return what judges by a rule what others hold now of the partitions to be resumed."""
+
+    def judge(case: CheckContext) -> Iterator[Objection]:
+        for step in case.plan.steps:
+            group = case.groups.get(step.group_id)
+            if step.action is Action.RELEASE and group:
+                released = {change.partition for change in step.changes}
+                for found in of_others(group, released, case.by):
+                    if found.rule == rule:
+                        yield Objection(found.why, found.group_id)
+
+    return judge
+
+
+RESUME_RULES = (
+    Rule(
+        "foreign-hold",
+        "Nobody else holds what is resumed.",
+        _by_resume("foreign-hold"),
+        intents=RESUME,
+    ),
+    Rule(
+        "releases-more",
+        "Resuming releases no partition that was not named.",
+        _by_resume("releases-more"),
+        intents=RESUME,
+    ),
+)
+
 PLANNED = (
     Rule(
         "no-such-partition",
@@ -412,8 +444,6 @@ PLANNED = (
         "No earlier run that changed these groups ended early.",
         intents=OF_OFFSETS - UNDO,
     ),
-    Rule("foreign-hold", "Nobody else holds what is resumed.", intents=RESUME),
-    Rule("releases-more", "Resuming releases no partition that was not named.", intents=RESUME),
     Rule(
         "in-the-future",
         "The timestamp is in the past.",
@@ -474,4 +504,5 @@ NOTES = {
     "stops": "Which partitions stop, and for how long.",
     "survives": "When the hold ends, and what happens if the process that holds dies.",
     "too-young": "A group or a topic has not been left alone for as long as was asked for.",
+    "undo-others": "The groups of the run that nothing blocks can be undone without the others.",
 }

@@ -154,6 +154,23 @@ def test_runs_side_by_side_do_not_disturb_each_other(root: str) -> None:
     assert sorted(expected) == rows(History(root, TABLES).read("partitions"))
 
 
+def test_files_that_only_a_worker_sees_are_not_published(history: History, tmp_path: Path) -> None:
+    """A worker without the folder is told; of one with another disk no table gets a file."""
+    history.write("before", DAY, found("a"))
+    run, some = history.begin("r", DAY), found("b")["partitions"]
+    with pytest.raises(StateFileError, match=r"writing .*/nowhere/partitions"):
+        RunFiles(str(tmp_path / "nowhere"), run).add("partitions", some)
+    elsewhere = History(str(tmp_path / "elsewhere"), TABLES)
+    elsewhere.begin("r", DAY)
+    files = RunFiles(elsewhere.root, run)
+    files.add("partitions", some)
+    with pytest.raises(StateFileError, match="does not see the same folder"):
+        history.publish(run, files.close())
+
+    assert [("before", "a", 1)] == rows(history.read("partitions"))
+    assert ["before"] == [one.run_id for one in history.runs()]
+
+
 class Died(BaseException):
     """The process is gone."""
 

@@ -140,17 +140,25 @@ def test_a_cluster_that_is_lost_between_the_stages_keeps_its_rows(
     assert re.search("cannot read (partition )?[0-9]+ .*of the offsets topic", said)
 
 
+@pytest.mark.parametrize("how", ["damaged", "no folder", "no package"])
 def test_a_history_that_cannot_be_used_costs_no_result(
-    apps: Applications, place: TopicPartition, tmp_path: Path
+    apps: Applications,
+    place: TopicPartition,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
 ) -> None:
-    """Its files may be damaged, or not be writable for a task: both are told."""
+    """Files may be damaged or in the way, or a worker lacks what the driver has: it is told."""
     group = apps.name("kept")
     apps.commit(group, {place: 3})
     history = History(str(tmp_path))
     run = history.begin("", NOW)
-    (tmp_path / "partitions" / f"day={run.day}").write_text("in the way")
+    in_the_way = tmp_path / "partitions" / f"day={run.day}"
+    in_the_way.write_text("no folder")
     next(tmp_path.glob("runs/_delta_log/*.json")).write_text("damaged")
-    rules = replace(RULES, store=(history.root, run))
+    monkeypatch.setattr("toolkit.spark.history.HAS_DELTALAKE", how != "no package")
+    root = str(in_the_way) if how == "no folder" else history.root
+    rules = replace(RULES, store=(root, run))
     found = judged(apps.cluster, blocks_of(tasks_of(apps.cluster)), rules)
 
     assert [7] == list(found["partitions"].set_index("group").loc[[group], "lag"])

@@ -216,11 +216,12 @@ def load_state(history: History, clusters: Collection[str]) -> ReadState:
     delta = history.open(STATE_TABLE)
     if delta is None:
         return NO_STATE
-    files = files_of(history.root, STATE_TABLE)
+    with naming(f"opening {history.root}/{STATE_TABLE}"):
+        files, paths = files_of(history.root, STATE_TABLE), paths_in(delta, of_clusters(clusters))
     problems: dict[str, str] = {}
     over: list[str] = []
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    for path in paths_in(delta, of_clusters(clusters)):
+    for path in paths:
         try:
             with (
                 naming("the stored state of earlier reads cannot be read"),

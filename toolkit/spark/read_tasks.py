@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from toolkit.errors import StateFileError, ToolkitError
+from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.client.shared_connections import SharedConnections
@@ -112,7 +112,7 @@ class LogTask:
         if self.stored and not why_full:
             try:
                 older = self.stored.latest(start)
-            except StateFileError as exc:
+            except ToolkitError as exc:
                 start, why_full = self.log.log_start or 0, str(exc)
                 yield {**place, "problem": why_full}
         try:

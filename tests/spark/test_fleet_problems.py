@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pandas as pd
+import pyarrow as pa
 import pytest
 from fleet_tasks import tasks_of
 
 from toolkit.model import Cluster
 from toolkit.model.snapshot import NO_PARTITION, NO_TOPIC
+from toolkit.spark import fleet_lag as job
+from toolkit.spark.fleet_options import FleetOptions
+from toolkit.spark.history import History
 from toolkit.spark.judge import log_problems
+from toolkit.spark.schemas import JUDGED
 
 
 def test_a_topic_that_is_gone_is_no_read_error() -> None:
@@ -35,3 +45,54 @@ def test_a_surprise_with_one_cluster_is_a_problem_of_it(monkeypatch: pytest.Monk
     assert ["reading failed: LookupError: of one cluster"] == [
         row["problem"] for row in task.rows()
     ]
+
+
+class Judged:
+    """What is found out about a cluster, without Spark."""
+
+    def persist(self, *_: object) -> None: ...
+
+    def unpersist(self) -> None: ...
+
+    def select(self, *_: str) -> Judged:
+        return self
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - as Spark calls it
+        return pa.Table.from_pylist([{"cluster": "eu"}], schema=JUDGED)
+
+
+@contextmanager
+def following(*_: object) -> Iterator[Callable[[str], None]]:
+    """Report no step."""
+    yield lambda _: None
+
+
+@pytest.mark.parametrize(
+    ("damaged", "told"),
+    [
+        ("", "the results are not in the history: it has a run 'nightly' already"),
+        ("runs", "it is not confirmed that the results are in the history"),
+        ("state", "the results are in the history, but old state was not removed"),
+    ],
+)
+def test_a_run_that_cannot_be_stored_has_its_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: str, told: str
+) -> None:
+    """Whatever happens to the history while the fleet is read, a problem says so."""
+    if not damaged:
+        History(str(tmp_path)).write("nightly", datetime.now(UTC), {})
+
+    def judged(*_: object) -> Judged:
+        for log in tmp_path.glob(f"{damaged or None}/_delta_log/*.json"):
+            log.write_text("damaged")
+        return Judged()
+
+    monkeypatch.setattr(job, "following", following)
+    monkeypatch.setattr(job, "read_offsets", lambda *_: None)
+    monkeypatch.setattr(job, "judged", judged)
+    options = FleetOptions(history=str(tmp_path), run_id="nightly")
+    with job.fleet_lag(None, [], options) as result:
+        (problem,) = result.problem_rows(Judged().toArrow()).to_pylist()
+
+    assert problem["cluster"] == ""
+    assert told in problem["problem"]

@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from toolkit.errors import ClusterUnreachable, ToolkitError
+from toolkit.errors import ClusterUnreachable, StateFileError, ToolkitError
 from toolkit.model import Cluster
 from toolkit.planning.lag.group_summary import FleetFrames
 from toolkit.planning.lag.lag import most_behind_first
@@ -49,13 +49,13 @@ class FleetLag:
     for each group (`schemas.GROUP_SUMMARY`), the most behind first. `activity`: what each group
     wrote lately (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs
     (`schemas.LEFTOVERS`). `problems`: cluster, problem. All are unpacked from `packed`
-    (`schemas.JUDGED`). `earlier_problems` says why something of earlier runs is not used.
+    (`schemas.JUDGED`). `history_problems` says what of the history is not used or not written.
     """
 
     clusters: tuple[str, ...]
     taken_at: datetime
     packed: DataFrame
-    earlier_problems: Sequence[tuple[str, str]] = ()
+    history_problems: Sequence[tuple[str, str]] = ()
 
     @property
     def partitions(self) -> DataFrame:
@@ -109,7 +109,7 @@ class FleetLag:
     def problem_rows(self, packed: pa.Table) -> pa.Table:
         """Return each problem of collected rows once: several tasks may have seen it."""
         rows = unpack_all(packed, "problems", PROBLEMS).to_pylist()
-        once = dict.fromkeys([*self.earlier_problems, *(tuple(row.values()) for row in rows)])
+        once = dict.fromkeys([*self.history_problems, *(tuple(row.values()) for row in rows)])
         unique = [dict(zip(PROBLEMS.names, row, strict=True)) for row in once]
         return pa.Table.from_pylist(unique, schema=PROBLEMS)
 
@@ -143,8 +143,8 @@ def fleet_lag(
         packed.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             result = FleetLag(tuple(by_name), taken_at, packed, sorted(state.not_used.items()))
-            if history and run:
-                _store(history, run, result, state.over)
+            if history and run and (why := _store(history, run, result, state.over)):
+                result = replace(result, history_problems=[*result.history_problems, ("", why)])
             yield result
         finally:
             packed.unpersist()
@@ -157,14 +157,26 @@ def _rules(
     return EvaluationRules(options.rules, taken_at, options.unused_group_days, _hour(since), store)
 
 
-def _store(history: History, run: HistoryRun, result: FleetLag, over: Sequence[str]) -> None:
-    """Commit what tasks have written, with the problems, and clean up after runs before."""
+def _store(history: History, run: HistoryRun, result: FleetLag, over: Sequence[str]) -> str:
+    """
+    Commit what tasks have written, with the problems, and clean up after runs before.
+
+    Returns what of this failed, "" if nothing: the results are there all the same.
+    """
     rows = result.packed.select("files", "problems").toArrow()
     new = [NewFile(**one) for files in rows["files"].to_pylist() for one in files or ()]
     problems = RunFiles(history.root, run)
-    problems.add("problems", result.problem_rows(rows))
-    history.publish(run, [*new, *problems.close()], over)
-    history.vacuum(STATE_TABLE)
+    try:
+        problems.add("problems", result.problem_rows(rows))
+        if not history.publish(run, [*new, *problems.close()], over):
+            return f"the results are not in the history: it has a run {run.run_id!r} already"
+    except StateFileError as exc:
+        return f"it is not confirmed that the results are in the history: {exc}"
+    try:
+        history.vacuum(STATE_TABLE)
+    except StateFileError as exc:
+        return f"the results are in the history, but old state was not removed: {exc}"
+    return ""
 
 
 def _hour(at: datetime) -> datetime:

@@ -103,7 +103,8 @@ def command(  # noqa: PLR0913 - one a flag
     shown = frame[SHOWN[show]] if output == "table" and show in SHOWN else frame
     write_frame(shown, output, important=FIRST)
     for problem in unread:
-        click.echo(f"cluster {problem['cluster']}: {printable(problem['problem'])}", err=True)
+        subject = f"cluster {problem['cluster']}: " if problem["cluster"] else ""
+        click.echo(f"{subject}{printable(problem['problem'])}", err=True)
     for error in errors:
         echo_error(error)
     sys.exit(4 if unread or errors else 0)

@@ -99,9 +99,10 @@ def _require_deltalake() -> None:
 
 def read_lag_history(root: str, groups: pd.DataFrame, *, until: datetime) -> pd.DataFrame:
     """
-    Return cluster, group, lag and taken_at of some groups, of the runs of `LAG_DAYS` up to a time.
+    Return the lag of some groups in the runs of `LAG_DAYS` up to a time.
 
-    `groups` has cluster and group. Only their rows are kept in memory, however long the history is.
+    Columns: cluster, group, lag, unknown_lag_partitions, taken_at. `groups` has cluster and group.
+    Only their rows are kept in memory, however long the history is.
     """
     return as_frame(History(root).lags(groups, since=until - LAG_DAYS, until=until))
 
@@ -294,8 +295,8 @@ class History:
 
     def lags(self, groups: pd.DataFrame, *, since: datetime, until: datetime) -> pa.Table:
         """Return the lag of some groups, given by cluster and group, in the runs of a time."""
-        of_groups = [RESULTS["groups"].field(name) for name in ("cluster", "group", "lag")]
-        columns = pa.schema([*of_groups, TAKEN_AT])
+        names = ("cluster", "group", "lag", "unknown_lag_partitions")
+        columns = pa.schema([*(RESULTS["groups"].field(name) for name in names), TAKEN_AT])
         until += timedelta(microseconds=1)
         runs, delta = self._runs_of(since, until), self.open("groups")
         if delta is None or not runs or groups.empty:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = {
-    "groups": ["cluster", "group", "status", "worst_status", "trend", "lag", "time_lag_s", "lost"],
+    "groups": [
+        *("cluster", "group", "status", "worst_status", "trend", "lag", "unknown_lag_partitions"),
+        *("time_lag_s", "lost"),
+    ],
     "partitions": [
         *("cluster", "group", "topic", "partition", "status", "member_state", "lag"),
         *("time_lag_s", "expires_at", "status_why"),
@@ -28,7 +31,7 @@ SHOWN = {
 # What gets room first on a narrow terminal.
 FIRST = (
     *("cluster", "group", "topic", "partition", "status", "lag", "time_lag_s", "trend"),
-    *("status_why", "lost"),
+    *("status_why", "lost", "unknown_lag_partitions"),
 )
 ALL = "activity", "groups", "leftovers", "partitions"
 

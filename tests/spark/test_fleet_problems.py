@@ -11,10 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from fleet_tasks import tasks_of
+from offsets_records import AT_MS, chunk_with, commit_key, commit_value, log_of, plain
 
+from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
+from toolkit.kafka_io.offsets_topic.latest_records import latest_of
 from toolkit.model import Cluster
 from toolkit.model.snapshot import NO_PARTITION, NO_TOPIC
 from toolkit.spark import fleet_lag as job
+from toolkit.spark.arrow import pack
+from toolkit.spark.catch_up import read_newest
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history import History
 from toolkit.spark.judge import log_problems
@@ -96,3 +101,20 @@ def test_a_run_that_cannot_be_stored_has_its_results(
 
     assert problem["cluster"] == ""
     assert told in problem["problem"]
+
+
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.usefixtures("lost_sockets")
+def test_what_cannot_be_parsed_is_told_by_every_run() -> None:
+    """Also where an earlier run has read it: an offset is not counted as absent."""
+    value = commit_value(3, CommitValue(5, None, "", AT_MS))
+    no_topic = b"\0\1" + plain("payments") + b"\0\x09short"
+    records = ((commit_key(CommitKey("newer", "t", 0)), b"\0\x09"), (no_topic, value), (b"", value))
+    latest = pack(latest_of(chunk_with(log_of(*records))))
+    stored = {"offsets_partition": 7, "partitions": 50, "latest": latest, "read_to": None}
+    nowhere = Cluster("eu", "127.0.0.1:1", timeout_s=1)
+    newest = read_newest(nowhere, [{**stored, "by_admin": None}])
+
+    told = [why for why in newest.problems if "could not be parsed" in why]
+    assert 3 == len(told), newest.problems
+    assert {"1 record of partition 7 of the offsets topic"} == {one[:44] for one in told}

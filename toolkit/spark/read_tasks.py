@@ -102,7 +102,7 @@ class LogTask:
 
     def rows(self) -> Iterator[Row]:
         """
-        Yield what the partition holds, and a problem for each kind of record not understood.
+        Yield what the partition holds.
 
         If it may not be read, its commits must come through Admin. If its stored state cannot be
         read, a problem says so, and the partition is read from its start.
@@ -128,7 +128,6 @@ class LogTask:
             "removals": pack(found.removals),
             "read_to": self._read_to(found, start, why_full),
         }
-        yield from ({**place, "problem": why} for why in not_parsed(self.number, found))
 
     def _read_to(self, found: OffsetsRead, start: int, why_full: str) -> dict[str, Any]:
         return {
@@ -146,13 +145,6 @@ class LogTask:
 
 
 ReadTask = LogTask | NothingToRead
-
-
-def not_parsed(number: int, found: OffsetsRead) -> Iterator[str]:
-    """Say how many records of an offsets partition could not be parsed, and why."""
-    for why, count in found.malformed.items():
-        where = f"partition {number} of the offsets topic"
-        yield f"{count} records of {where} could not be parsed: {why}"
 
 
 class AssignedTask(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +16,7 @@ from applications import Applications
 from fleet_tasks import blocks_of, tasks_of
 
 from toolkit.errors import ClusterUnreachable
+from toolkit.kafka_io import cluster_facts
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.spark import ask, judge
@@ -84,6 +85,22 @@ def test_groups_are_listed_after_their_commits_are_read(
     found = judged(apps.cluster, blocks)["partitions"]
 
     assert "Dead" not in set(found[found["group"] == late]["state"])
+
+
+def test_a_clock_that_is_wrong_is_told(apps: Applications, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group is healthy by the cluster's clock, and has stopped by one that is ahead."""
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return super().now(tz) + timedelta(minutes=4)
+
+    right = ask.ask_groups(apps.cluster).problems
+    monkeypatch.setattr(cluster_facts, "datetime", Ahead)
+    (told,) = {*ask.ask_groups(apps.cluster).problems} - {*right}
+
+    assert "ahead of the cluster's: ages, time lag, status" in told
+    assert "clock" not in str(right)
 
 
 def test_an_earlier_topic_may_be_meant_where_ids_are_unread(

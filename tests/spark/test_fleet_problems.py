@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 from fleet_tasks import tasks_of
 from offsets_records import AT_MS, chunk_with, commit_key, commit_value, log_of, plain
+from py4j.protocol import Py4JNetworkError
 
+from toolkit.errors import ToolkitError
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
 from toolkit.kafka_io.offsets_topic.latest_records import latest_of
 from toolkit.model import Cluster
@@ -72,6 +74,21 @@ def following(*_: object) -> Iterator[Callable[[str], None]]:
     yield lambda _: None
 
 
+def without_spark(patch: pytest.MonkeyPatch, judged: Callable[..., Judged]) -> None:
+    """Have the job judge without Spark."""
+    patch.setattr(job, "following", following)
+    patch.setattr(job, "read_offsets", lambda *_: None)
+    patch.setattr(job, "judged", judged)
+
+
+def test_a_job_that_fails_is_an_error_of_the_toolkit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it fails only when its caller looks at a result."""
+    without_spark(monkeypatch, lambda *_: Judged())
+    failed = pytest.raises(ToolkitError, match="the Spark job failed: Answer from Java")
+    with failed, job.fleet_lag(None, []):
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+
 @pytest.mark.parametrize(
     ("damaged", "told"),
     [
@@ -92,9 +109,7 @@ def test_a_run_that_cannot_be_stored_has_its_results(
             log.write_text("damaged")
         return Judged()
 
-    monkeypatch.setattr(job, "following", following)
-    monkeypatch.setattr(job, "read_offsets", lambda *_: None)
-    monkeypatch.setattr(job, "judged", judged)
+    without_spark(monkeypatch, judged)
     options = FleetOptions(history=str(tmp_path), run_id="nightly")
     with job.fleet_lag(None, [], options) as result:
         (problem,) = result.problem_rows(Judged().toArrow()).to_pylist()

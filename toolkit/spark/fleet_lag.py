@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
@@ -34,7 +33,7 @@ from toolkit.spark.progress import OnStep, following
 from toolkit.spark.read_state import NO_STATE, load_state
 from toolkit.spark.read_tasks import read_offsets
 from toolkit.spark.schemas import PROBLEMS, RESULTS
-from toolkit.spark.spark_session import start_session
+from toolkit.spark.spark_session import job_errors, start_session
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 OPTIONS = FleetOptions()
@@ -131,7 +130,7 @@ def fleet_lag(
     the current step as text.
     """
     by_name = {cluster.name: cluster for cluster in clusters}
-    with following(session, on_step) as step:
+    with job_errors(), following(session, on_step) as step:
         history = History(options.history) if options.history else None
         state = load_state(history, by_name) if history and not options.full else NO_STATE
         taken_at = datetime.now(UTC)
@@ -214,9 +213,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ToolkitError as exc:
         sys.stderr.write(f"{exc}\n")
         return exc.exit_code
-    except PySparkException as exc:
-        sys.stderr.write(f"the Spark job failed: {exc}\n")
-        return 1
 
 
 def _say(words: str) -> None:

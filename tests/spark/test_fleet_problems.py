@@ -16,15 +16,17 @@ from py4j.protocol import Py4JNetworkError
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
-from toolkit.kafka_io.offsets_topic.latest_records import latest_of
-from toolkit.model import Cluster
+from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of
+from toolkit.model import Cluster, LogOffsets
 from toolkit.model.snapshot import NO_PARTITION, NO_TOPIC
 from toolkit.spark import fleet_lag as job
 from toolkit.spark.arrow import pack
-from toolkit.spark.catch_up import read_newest
+from toolkit.spark.catch_up import _LogNow, _up_to, read_newest
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history import History
 from toolkit.spark.judge import log_problems
+from toolkit.spark.read_state import ReadPlan
+from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo
 from toolkit.spark.schemas import JUDGED
 
 
@@ -52,6 +54,23 @@ def test_a_surprise_with_one_cluster_is_a_problem_of_it(monkeypatch: pytest.Monk
     assert ["reading failed: LookupError: of one cluster"] == [
         row["problem"] for row in task.rows()
     ]
+
+
+def test_a_surprise_with_one_partition_is_left_to_admin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In both stages; the other partitions of the cluster are read."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise LookupError("of one partition")
+
+    for module in ("read_tasks", "catch_up"):
+        monkeypatch.setattr(f"toolkit.spark.{module}.read_offsets_log", fail)
+    eu, log = Cluster("eu", "127.0.0.1:1"), LogOffsets(0, 9, 9)
+    topic = OffsetsTopicInfo(eu, "id", 50, 1, datetime.now(UTC))
+    (row,) = LogTask(topic, 7, log, 0, ReadPlan(0, "")).rows()
+    later = _up_to(log, eu, _LogNow(7, 50, empty_latest(), None), 0)
+
+    why = "reading failed: LookupError: of one partition"
+    assert (7, why) == (row["offsets_partition"], row["by_admin"]) == (later.number, later.unread)
 
 
 class Judged:

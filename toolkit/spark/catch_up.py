@@ -31,6 +31,7 @@ from toolkit.model import Cluster, Commit, Group, LogOffsets, Policy, Problem
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.spark.arrow import Row, as_columns, unpack
+from toolkit.spark.read_tasks import why_failed
 from toolkit.spark.schemas import COMMITS, GROUPS, TIME, WHOLE, schema
 
 FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
@@ -123,8 +124,8 @@ def _up_to(end: LogOffsets, cluster: Cluster, log: _LogNow, start: int | None) -
         tail = None
         if found.unstable_tail:
             found, tail = with_unstable_tail(cluster, log.number, end, found)
-    except ToolkitError as exc:
-        return log._replace(unread=str(exc))
+    except Exception as exc:  # noqa: BLE001 - Admin may have what this partition does not give
+        return log._replace(unread=why_failed(exc))
     latest = merge_latest(log.latest, found.latest) if found.latest.num_rows else log.latest
     return log._replace(latest=latest, tail=tail)
 

@@ -118,12 +118,13 @@ class LogTask:
         try:
             with CONNECTIONS.in_use():
                 found = read_offsets_log(self.cluster, self.number, self.log, start=start)
-        except ToolkitError as exc:
-            yield {**place, "by_admin": str(exc)}
+            latest = merge_latest(older, found.latest) if older else found.latest
+        except Exception as exc:  # noqa: BLE001 - Admin may have what this partition does not give
+            yield {**place, "by_admin": why_failed(exc)}
             return
         yield {
             **place,
-            "latest": pack(merge_latest(older, found.latest) if older else found.latest),
+            "latest": pack(latest),
             "activity": pack(found.activity),
             "removals": pack(found.removals),
             "read_to": self._read_to(found, start, why_full),
@@ -215,7 +216,7 @@ def tasks_of(cluster: Cluster, stored: StoredPartitions) -> Sequence[ReadTask]:
             except ToolkitError as exc:
                 return [NothingToRead(cluster, by_admin=str(exc))]
     except Exception as exc:  # noqa: BLE001 - as below
-        return [NothingToRead(cluster, problem=_why(exc))]
+        return [NothingToRead(cluster, problem=why_failed(exc))]
 
 
 def guarded(work: Callable[[], Iterator[Row]], as_row: Callable[[str], Row]) -> Iterator[Row]:
@@ -224,10 +225,10 @@ def guarded(work: Callable[[], Iterator[Row]], as_row: Callable[[str], Row]) -> 
         # All of it first: of what fails half-way nothing must be counted.
         yield from list(work())
     except Exception as exc:  # noqa: BLE001 - one cluster's surprise must not end the fleet's job
-        yield as_row(_why(exc))
+        yield as_row(why_failed(exc))
 
 
-def _why(exc: Exception) -> str:
+def why_failed(exc: Exception) -> str:
     if isinstance(exc, ToolkitError):
         return str(exc)
     return f"reading failed: {type(exc).__name__}: {exc}"

@@ -121,7 +121,9 @@ def why_full(point: ResumePoint | None, log: OffsetsLog, topic: OffsetsTopicNow)
             f"the offsets topic had {point.partitions} partitions and has {topic.partitions}: "
             "groups have moved"
         )
-    return _why_log_is_other(point, log) or _why_too_late(point, topic)
+    return _why_log_is_other(point, log) or why_too_late(
+        point, topic.delete_retention_ms, topic.requested_at
+    )
 
 
 def _why_log_is_other(point: ResumePoint, log: OffsetsLog) -> str:
@@ -138,15 +140,15 @@ def _why_log_is_other(point: ResumePoint, log: OffsetsLog) -> str:
     return ""
 
 
-def _why_too_late(point: ResumePoint, topic: OffsetsTopicNow) -> str:
-    """Say why a tombstone that was written since may be gone again."""
-    if topic.delete_retention_ms is None:
+def why_too_late(point: ResumePoint, delete_retention_ms: int | None, now: datetime) -> str:
+    """Say why a tombstone that was written since may be gone again; "" where it must be there."""
+    if delete_retention_ms is None:
         return "delete.retention.ms could not be read"
-    if topic.requested_at < point.read_at:
+    if now < point.read_at:
         return f"it was read at {point.read_at:%Y-%m-%d %H:%M:%S} UTC, which is in the future"
     # The cleaner sets a tombstone's last hour by what is set when it comes by.
-    retention_ms = min(point.delete_retention_ms, topic.delete_retention_ms)
-    gap, longest = topic.requested_at - point.read_at, longest_gap(retention_ms)
+    retention_ms = min(point.delete_retention_ms, delete_retention_ms)
+    gap, longest = now - point.read_at, longest_gap(retention_ms)
     if gap < longest:
         return ""
     return (

@@ -35,6 +35,7 @@ from toolkit.spark.read_state import (
     ReadPlan,
     StoredPartition,
     plan_reads,
+    why_too_late,
 )
 from toolkit.spark.schemas import READ_BLOCKS, WHOLE, as_spark
 
@@ -110,11 +111,15 @@ class LogTask:
         place = {"offsets_partition": self.number, "partitions": self.topic.partitions}
         start, older, why_full = self.plan.start, None, self.plan.why_full
         if self.stored and not why_full:
+            # The task may have waited since the work was divided.
+            retention_ms, now = self.topic.delete_retention_ms, datetime.now(UTC)
+            why_full = why_too_late(self.stored.point, retention_ms, now)
             try:
-                older = self.stored.latest(start)
+                older = None if why_full else self.stored.latest(start)
             except ToolkitError as exc:
-                start, why_full = self.log.log_start or 0, str(exc)
+                why_full = str(exc)
                 yield {**place, "problem": why_full}
+            start = self.log.log_start or 0 if why_full else start
         try:
             with CONNECTIONS.in_use():
                 found = read_offsets_log(self.cluster, self.number, self.log, start=start)

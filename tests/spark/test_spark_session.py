@@ -11,8 +11,8 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import _convert_exception
 from pyspark.sql import SparkSession
 
-from toolkit.errors import ToolkitError
-from toolkit.spark.spark_session import job_errors
+from toolkit.errors import ToolkitError, UsageError
+from toolkit.spark.spark_session import job_errors, start_session
 
 
 def test_workers_import_nothing_from_the_working_directory(session: SparkSession) -> None:
@@ -24,6 +24,13 @@ def test_workers_import_nothing_from_the_working_directory(session: SparkSession
         return bool(sys.flags.safe_path), "" in sys.path
 
     assert [(True, False)] == session.sparkContext.parallelize([0], 1).map(import_path).collect()
+
+
+def test_another_master_is_refused_while_spark_runs(session: SparkSession) -> None:
+    """Spark would stay where it is; the same master, and none, are no other."""
+    with pytest.raises(UsageError, match=r"running with master local.* not with spark://h:7077"):
+        start_session("spark://h:7077")
+    assert start_session(session.sparkContext.master) is start_session() is session
 
 
 def in_workers(session: SparkSession, *, die: bool) -> None:

@@ -44,13 +44,19 @@ def start_session(
 
     Under spark-submit its session is used. Without a master an embedded one is started, which
     listens on loopback only; its JVM starts from an archive of its classes if `offsetbook warm-up`
-    has made one, or takes `jvm_options` instead. Raises UsageError for what is no master, and
-    PrerequisiteMissing where there is no Java or no start.
+    has made one, or takes `jvm_options` instead. Raises UsageError for what is no master or another
+    one than that of this process, and PrerequisiteMissing where there is no Java or no start.
     """
     if master and not MASTER.fullmatch(master):
         raise UsageError(
             f"{master!r} is not a Spark master",
             hint="use local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT",
+        )
+    running = SparkContext._active_spark_context  # noqa: SLF001 - it would be used as it is
+    if master and running and running.master != master:
+        raise UsageError(
+            f"Spark is running with master {running.master} in this process, not with {master}",
+            hint="restart the kernel",
         )
     builder = SparkSession.builder.appName("offsetbook fleet")
     builder = builder.config("spark.sql.session.timeZone", "UTC")

@@ -116,6 +116,7 @@ def _shown(name: str) -> str:
 
 
 def _by_group(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a group; of no known lag is nothing, not 0."""
-    known = rows.dropna(subset=["lag"])
-    return known.groupby(["cluster", "group"], sort=False)[["lag"]].sum().reset_index()
+    """Return one row a group; of no known lag it is null, not 0."""
+    lags = rows.groupby(["cluster", "group"], sort=False)["lag"]
+    table = lags.sum(min_count=1).to_frame()
+    return table.assign(unknown_lag_partitions=lags.size() - lags.count()).reset_index()

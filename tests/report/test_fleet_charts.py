@@ -1,11 +1,13 @@
 """The pictures of a fleet, and what its report concludes."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from toolkit.errors import StateFileError
 from toolkit.journeys.open_next_step import open_or_show
 from toolkit.planning.lag.group_summary import FleetFrames
 from toolkit.report.display import HEADLESS_VARIABLE, ROLE_KEY, TONE_KEY
@@ -26,6 +28,11 @@ from toolkit.report.lag_report import (
 MIME = "application/vnd.plotly.v1+json"
 HOSTILE = "<a href='http://evil.invalid'>x</a>"
 T0, HOUR = datetime(2026, 3, 1, tzinfo=UTC), timedelta(hours=1)
+
+
+def title_of(figure: dict[str, Any]) -> str:
+    """Return the title of a figure."""
+    return str(figure["layout"]["title"]["text"])
 
 
 def test_groups_are_counted_by_cluster_and_word(shown: Any) -> None:
@@ -52,6 +59,7 @@ def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Any) -> Non
     show_lag_heat_map(rows, top_n=3)
 
     (trace,) = shown.figure["data"]
+    assert "Lag by group and topic; 1 partition unknown" == title_of(shown.figure)
     assert ["late · eu", "slow · eu"] == trace["y"][:2]
     assert trace["x"][:2] == ["u", "t"]
     assert [[100.0, None, None], [None, 12.0, None]] == trace["customdata"][:2]
@@ -63,7 +71,7 @@ def test_every_group_has_a_name_to_see(shown: Any) -> None:
     """The empty name is in quotes, and what is invisible is spelt out, in every chart of lag."""
     names = ["", "pay\u200fments"]
     rows = pd.DataFrame({"cluster": "eu", "group": names, "topic": "t"})
-    rows["lag"] = pd.array([7, 5], "Int64")
+    rows["lag"], rows["unknown_lag_partitions"] = pd.array([7, 5], "Int64"), 0
     show_lag_heat_map(rows)
     show_lag_chart(rows)
     show_unsubscribed_lag_chart(rows.assign(subscribed_lag=rows["lag"], unsubscribed_lag=1))
@@ -76,6 +84,7 @@ def test_lag_is_not_called_records(shown: Any) -> None:
     """Markers and what was compacted away have offsets, and lag counts these."""
     rows = pd.DataFrame({"cluster": "eu", "group": ["a"], "topic": "t", "partition": 0})
     rows["lag"], rows["owner"] = pd.array([7], "Int64"), ""
+    rows["unknown_lag_partitions"] = 1
     show_lag_heat_map(rows)
     show_lag_chart(rows)
     show_partition_lag_chart(rows)
@@ -98,10 +107,15 @@ def test_ages_are_counted_up_to_their_ends(shown: Any) -> None:
 
 
 def test_the_history_shows_the_groups_that_are_asked_for(shown: Any) -> None:
-    """A line for each, broken where a run has no lag, or not the group; one run makes no line."""
+    """
+    A line for each, broken where a run has no lag, or not the group; one run makes no line.
+
+    Where it is the lag of some partitions only, the mark is open, and the title says so.
+    """
     first, second, third = T0, T0 + HOUR, T0 + 2 * HOUR
     rows = pd.DataFrame({"cluster": "eu", "group": [*"aaabb"]})
     rows["lag"] = pd.array([1, None, 9, 50, 3], "Int64")
+    rows["unknown_lag_partitions"] = pd.array([None, None, 2, 0, 0], "Int64")
     rows["taken_at"] = [first, second, third, first, third]
     worst = rows.iloc[:1][["cluster", "group"]]
     show_lag_history(rows[rows["taken_at"] == first], worst)
@@ -110,10 +124,13 @@ def test_the_history_shows_the_groups_that_are_asked_for(shown: Any) -> None:
 
     (trace,) = shown.figure["data"]
     assert ("a · eu", [1, None, 9]) == (trace["name"], trace["y"])
+    assert ["circle", "circle", "circle-open"] == trace["marker"]["symbol"]
+    assert "open marks: unknown for some partitions" in title_of(shown.figure)
     shown.clear()
     show_lag_history(rows, rows.iloc[3:4][["cluster", "group"]])
     (trace,) = shown.figure["data"]
     assert ("b · eu", [50, None, 3]) == (trace["name"], trace["y"])
+    assert "open" not in title_of(shown.figure)
 
 
 def test_nothing_is_drawn_of_nothing(shown: Any) -> None:
@@ -121,6 +138,7 @@ def test_nothing_is_drawn_of_nothing(shown: Any) -> None:
     lag = pd.DataFrame({"cluster": ["eu"], "group": ["g"], "topic": ["t"], "lag": [7]})
     show_lag_heat_map(lag, top_n=0)
     columns = ["cluster", "group", "topic", "lag", "time_lag_s", "status", "taken_at"]
+    columns.append("unknown_lag_partitions")
     nothing = pd.DataFrame(columns=columns)
     for show in (show_status_chart, show_lag_heat_map, show_time_lag_chart):
         show(nothing)
@@ -133,6 +151,7 @@ def test_a_colour_means_one_thing_in_all_charts(shown: Any) -> None:
     """A cluster keeps its colour where others are not drawn, and has none that means a status."""
     groups = pd.DataFrame({"cluster": ["eu", "us"], "group": "g", "lag": [pd.NA, 5]})
     groups = groups.assign(status=["OK", "ERR"]).astype({"lag": "Int64"})
+    groups["unknown_lag_partitions"] = [2, 0]
     partitions = groups.assign(topic="t", time_lag_s=[None, 5.0])
     show_status_chart(groups)
     show_lag_chart(groups)
@@ -142,6 +161,7 @@ def test_a_colour_means_one_thing_in_all_charts(shown: Any) -> None:
         for one in shown
     )
 
+    assert "(top 1); 2 partitions unknown" in title_of(shown[1]["data"][MIME])
     assert ["us"] == list(lag) == list(time_lag)
     assert lag == time_lag
     assert lag["us"] != series_colours(["us"])["us"]  # which would be that of eu
@@ -181,6 +201,22 @@ def report(groups: pd.DataFrame) -> FleetReport:
     now = datetime(2026, 3, 1, tzinfo=UTC)
     where = "/etc/my fleet.yaml"
     return FleetReport(("eu", "us"), now, frames, fleet_file=where, open_steps=open_or_show)
+
+
+def test_a_history_that_cannot_be_read_costs_no_other_chart(shown: Any) -> None:
+    """The rest of the report is there, and what went wrong."""
+
+    def fail(_: pd.DataFrame) -> pd.DataFrame:
+        raise StateFileError("reading the history: damaged")
+
+    columns = ["topic", "lag", "time_lag_s"]
+    whole = report(GROUPS.assign(type="", state="", trend="", partitions=1, next_expiry_at=None))
+    frames = whole.frames._replace(partitions=pd.DataFrame(columns=columns))
+    replace(whole, frames=frames, read_history=fail).show_lag()
+
+    told, table = (output["data"]["text/plain"] for output in shown[-2:])
+    assert "reading the history: damaged" in told.lower()
+    assert "slow" in table
 
 
 def test_unhealthy_groups_are_listed_by_severity_then_by_lag() -> None:

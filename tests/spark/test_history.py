@@ -149,6 +149,23 @@ def test_runs_side_by_side_do_not_disturb_each_other(root: str) -> None:
     assert sorted(expected) == rows(History(root, TABLES).read("partitions"))
 
 
+def test_files_that_only_a_worker_sees_are_not_published(history: History, tmp_path: Path) -> None:
+    """A worker without the folder is told; of one with another disk no table gets a file."""
+    history.write("before", DAY, found("a"))
+    run, some = history.begin("r", DAY), found("b")["partitions"]
+    with pytest.raises(StateFileError, match=r"writing .*/nowhere/partitions"):
+        RunFiles(str(tmp_path / "nowhere"), run).add("partitions", some)
+    elsewhere = History(str(tmp_path / "elsewhere"), TABLES)
+    elsewhere.begin("r", DAY)
+    files = RunFiles(elsewhere.root, run)
+    files.add("partitions", some)
+    with pytest.raises(StateFileError, match="does not see the same folder"):
+        history.publish(run, files.close())
+
+    assert [("before", "a", 1)] == rows(history.read("partitions"))
+    assert ["before"] == [one.run_id for one in history.runs()]
+
+
 class Died(BaseException):
     """The process is gone."""
 
@@ -389,19 +406,23 @@ def test_reading_from_a_time_on(history: History, five_runs: list[Any]) -> None:
 
 def test_the_lag_of_groups_is_of_their_own_runs(root: str) -> None:
     """Of the groups that are asked for, up to a run, whatever was stored of others and later."""
-    history = History(root, {"groups": LAG})
+    today = LAG.append(pa.field("unknown_lag_partitions", pa.int64()))
     for number, clusters in enumerate(("eu", "eu us", "us", "eu")):
-        some = [{"cluster": c, "group": g, "lag": number} for c in clusters.split() for g in "gh"]
+        of, lag = today if number else LAG, {"lag": number, "unknown_lag_partitions": number}
+        some = [{"cluster": c, "group": g, **lag} for c in clusters.split() for g in "gh"]
+        stored = {"groups": pa.Table.from_pylist(some, schema=of)}
         at = DAY + number * 8 * HOUR
-        assert history.write(f"r{number}", at, {"groups": pa.Table.from_pylist(some, schema=LAG)})
+        assert History(root, {"groups": of}).write(f"r{number}", at, stored)
 
     groups = pd.DataFrame({"cluster": ["eu"], "group": ["g"]})
     lags = read_lag_history(root, groups, until=DAY + 16 * HOUR)
 
+    unknown = lags.pop("unknown_lag_partitions")
     assert ["cluster", "group", "lag", "taken_at"] == list(lags.columns)
     assert [("eu", "g", 0, DAY), ("eu", "g", 1, DAY + 8 * HOUR)] == sorted(
         lags.itertuples(index=False, name=None)
     )
+    assert [1] == list(unknown.dropna())
     late = DAY + LAG_DAYS + 4 * HOUR
     assert [1, 3] == sorted(read_lag_history(root, groups, until=late)["lag"])
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 import pyarrow as pa
@@ -14,6 +14,7 @@ from applications import Applications
 from fleet_tasks import blocks_of, tasks_of
 
 from toolkit.errors import ClusterUnreachable
+from toolkit.kafka_io import cluster_facts
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.spark import ask, judge
@@ -82,6 +83,22 @@ def test_groups_are_listed_after_their_commits_are_read(
     assert "Dead" not in set(found[found["group"] == late]["state"])
 
 
+def test_a_clock_that_is_wrong_is_told(apps: Applications, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group is healthy by the cluster's clock, and has stopped by one that is ahead."""
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return super().now(tz) + timedelta(minutes=4)
+
+    right = ask.ask_groups(apps.cluster).problems
+    monkeypatch.setattr(cluster_facts, "datetime", Ahead)
+    (told,) = {*ask.ask_groups(apps.cluster).problems} - {*right}
+
+    assert "ahead of the cluster's: ages, time lag, status" in told
+    assert "clock" not in str(right)
+
+
 def test_an_earlier_topic_may_be_meant_where_ids_are_unread(
     apps: Applications, place: TopicPartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,17 +153,25 @@ def test_a_cluster_that_is_lost_between_the_stages_keeps_its_rows(
     assert re.search("cannot read (partition )?[0-9]+ .*of the offsets topic", said)
 
 
+@pytest.mark.parametrize("how", ["damaged", "no folder", "no package"])
 def test_a_history_that_cannot_be_used_costs_no_result(
-    apps: Applications, place: TopicPartition, tmp_path: Path
+    apps: Applications,
+    place: TopicPartition,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
 ) -> None:
-    """Its files may be damaged, or not be writable for a task: both are told."""
+    """Files may be damaged or in the way, or a worker lacks what the driver has: it is told."""
     group = apps.name("kept")
     apps.commit(group, {place: 3})
     history = History(str(tmp_path))
     run = history.begin("", NOW)
-    (tmp_path / "partitions" / f"day={run.day}").write_text("in the way")
+    in_the_way = tmp_path / "partitions" / f"day={run.day}"
+    in_the_way.write_text("no folder")
     next(tmp_path.glob("runs/_delta_log/*.json")).write_text("damaged")
-    rules = replace(RULES, store=(history.root, run))
+    monkeypatch.setattr("toolkit.spark.history.HAS_DELTALAKE", how != "no package")
+    root = str(in_the_way) if how == "no folder" else history.root
+    rules = replace(RULES, store=(root, run))
     found = judged(apps.cluster, blocks_of(tasks_of(apps.cluster)), rules)
 
     assert [7] == list(found["partitions"].set_index("group").loc[[group], "lag"])

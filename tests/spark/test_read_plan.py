@@ -2,20 +2,24 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model import LogOffsets
+from toolkit.errors import BrokerRefused
+from toolkit.model import Cluster, LogOffsets
 from toolkit.spark.read_state import (
     OffsetsTopicNow,
     ReadPlan,
     ResumePoint,
+    StoredPartition,
     longest_gap,
     plan_read,
 )
+from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo
 
 THEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR_MS = 3_600_000
@@ -44,6 +48,26 @@ def planned(
     **topic: Any,
 ) -> ReadPlan:
     return plan_read(point, log, leader_epoch, replace(TOPIC, **topic))
+
+
+def test_a_task_that_has_waited_too_long_reads_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is divided while every tombstone must be there, and done when one may be gone."""
+    starts = []
+
+    def read(*_: object, start: int) -> None:
+        starts.append(start)
+        raise BrokerRefused("not now")
+
+    monkeypatch.setattr("toolkit.spark.read_tasks.read_offsets_log", read)
+    point = replace(POINT, read_at=datetime.now(UTC) - timedelta(hours=24))
+    retention_ms, requested_at = TOPIC.delete_retention_ms, point.read_at + timedelta(hours=1)
+    topic = OffsetsTopicInfo(Cluster("eu", ""), "abc", 50, retention_ms, requested_at)
+    stored = StoredPartition(str(tmp_path), "of it nothing is read", "eu", 7, point)
+    (row,) = LogTask(topic, 7, LogOffsets(10, 90, 90), 3, ReadPlan(70, ""), stored).rows()
+
+    assert ([10], "not now") == (starts, row["by_admin"])
 
 
 def test_reading_goes_on_where_it_ended() -> None:

@@ -571,9 +571,12 @@ def test_old_files_and_old_tombstones_go(
 
 
 def test_parts_that_do_not_meet_are_never_put_together(
-    tmp_path: Path, moving: Cluster, kept: tuple[Looked, Reading]
+    tmp_path: Path,
+    moving: Cluster,
+    kept: tuple[Looked, Reading],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A state that ends elsewhere than the reading begins is not used, and a problem says so."""
+    """A state that ends elsewhere, or that a worker cannot read, is not used, and that is told."""
     looked, reading = kept
     saved(tmp_path, reading)
     state = load_state(History(str(tmp_path)), [NAME]).stored[NAME]
@@ -583,6 +586,10 @@ def test_parts_that_do_not_meet_are_never_put_together(
     (row, block) = tasks_of(moving, looked, moved)[0].rows()
 
     assert "does not end at" in row["problem"]
+    assert looked.logs[0].log_start == block["read_to"]["start"]
+    monkeypatch.setattr(history_module, "HAS_DELTALAKE", False)
+    (row, block) = tasks_of(moving, looked, state)[0].rows()
+    assert "deltalake, which is not installed" in row["problem"]
     assert looked.logs[0].log_start == block["read_to"]["start"]
 
 

@@ -72,7 +72,7 @@ NOTHING_EXPIRES = "No committed offset expires within the forecast period."
 @pytest.mark.parametrize(
     ("chart", "figures", "says"),
     [
-        (lag_chart(LAGS), {PLOTLY}, "Groups with the largest lag (top 1)"),
+        (lag_chart(LAGS), {PLOTLY}, "largest lag (top 1); 1 partition unknown"),
         (expiry_timeline(LEFT, now=NOW), {PLOTLY}, "Expiry timeline"),
         # Where nothing expires no empty figure is drawn.
         (expiry_timeline(KEPT, now=NOW), set(), NOTHING_EXPIRES),

@@ -58,6 +58,7 @@ RELEASES = {
 NEWEST = max(RELEASES)
 
 QUORUM_TOPIC = "__cluster_metadata"
+LARGEST_DIFFERENCE = timedelta(seconds=5)
 MILLISECOND = timedelta(milliseconds=1)  # the unit in which the time is reported
 MAX_NAMES = 500  # groups, and topics: a broker evaluates its ACLs for each
 Operations = frozenset[int] | None  # None: not reported
@@ -116,6 +117,11 @@ class ClockDifference(NamedTuple):
     controller_id: int
     ahead: timedelta
     error: timedelta
+
+    @property
+    def is_large(self) -> bool:
+        """Whether ages, time lag and expiry, which compare the two, are wrong by it."""
+        return abs(self.ahead) > LARGEST_DIFFERENCE + self.error
 
 
 def read_clock_difference(connection: Connection) -> ClockDifference:

@@ -19,11 +19,13 @@ from toolkit.planning.expiry.expiry_rules import Confidence
 from toolkit.planning.lag.status_rules import ERR, HELD, OK, UNSUBSCRIBED, WARN
 from toolkit.report.figures import BAD, CAUTION, SERIES, series_colours, show_figure, status_colour
 from toolkit.report.figures import UNKNOWN as GREY
+from toolkit.report.lag_report import unknown_in_words
 from toolkit.report.safe_names import group_label, plain
 
 BAR_PX, FRAME_PX = 26, 150
 UNKNOWN = "unknown"
 WORDS = {word: status_colour(word) for word in (OK, UNSUBSCRIBED, HELD, WARN, ERR, UNKNOWN)}
+PARTLY_KNOWN = "circle-open"
 DASHES = ("solid", "dash", "dot")  # where there are more lines than colours
 # Upper ends in seconds, and their labels; what is read to the end comes before.
 AGES = {
@@ -113,7 +115,7 @@ def show_lag_heat_map(partitions: pd.DataFrame, *, top_n: int = 20) -> None:
         )
     )
     figure.update_layout(
-        title="Lag by group and topic",
+        title=f"Lag by group and topic{unknown_in_words(int(partitions['lag'].isna().sum()))}",
         height=FRAME_PX + BAR_PX * len(table),
         xaxis={"type": "category"},
         yaxis={"type": "category", "autorange": "reversed"},
@@ -161,15 +163,19 @@ def show_lag_history(history: pd.DataFrame, groups: pd.DataFrame) -> None:
     """
     Show how the lag of some groups went, of which `groups` has cluster and group.
 
-    Takes cluster, group, lag and taken_at, a row for each group and run; draws nothing for one run.
+    Takes cluster, group, lag, unknown_lag_partitions and taken_at, a row for each group and run;
+    draws nothing for one run. An open mark is the lag of some partitions of a group only.
     """
     if history["taken_at"].nunique() < 2:
         return
     pairs = zip(groups["cluster"], groups["group"], strict=True)
     lines = [_line(history, *pair, place) for place, pair in enumerate(pairs)]
     figure = go.Figure(lines)
+    title = f"Lag over time (the {counted(len(lines), 'group')} with the most lag)"
+    if any(PARTLY_KNOWN in line.marker.symbol for line in lines):
+        title += "; open marks: unknown for some partitions"
     figure.update_layout(
-        title=f"Lag over time (the {counted(len(lines), 'group')} with the most lag)",
+        title=title,
         height=FRAME_PX + 260,
         xaxis={"title": "time, UTC", "type": "date"},
         yaxis={"title": "lag (offsets)", "rangemode": "tozero"},
@@ -180,12 +186,14 @@ def show_lag_history(history: pd.DataFrame, groups: pd.DataFrame) -> None:
 def _line(history: pd.DataFrame, cluster: str, group: str, place: int) -> go.Scatter:
     rows = history[(history["cluster"] == cluster) & (history["group"] == group)]
     # Where a run has no lag, or did not read the group, the line is broken.
-    lags = rows.set_index("taken_at")["lag"].reindex(sorted(history["taken_at"].unique()))
+    rows = rows.set_index("taken_at").reindex(sorted(history["taken_at"].unique()))
+    is_part = (rows["unknown_lag_partitions"] > 0).fillna(value=False)
     return go.Scatter(
         name=group_label(group, cluster),
-        x=[f"{at:%Y-%m-%d %H:%M:%S}" for at in lags.index],
-        y=[None if pd.isna(lag) else int(lag) for lag in lags],
+        x=[f"{at:%Y-%m-%d %H:%M:%S}" for at in rows.index],
+        y=[None if pd.isna(lag) else int(lag) for lag in rows["lag"]],
         mode="lines+markers",
+        marker={"symbol": [PARTLY_KNOWN if part else "circle" for part in is_part]},
         line={"dash": DASHES[place // len(SERIES) % len(DASHES)]},
         hovertemplate="lag %{y:,}",
     )

@@ -13,6 +13,7 @@ from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from toolkit.errors import ToolkitError
 from toolkit.model.names import ExactName, shown_name
 from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group
@@ -32,7 +33,7 @@ from toolkit.report.fleet_charts import (
 from toolkit.report.headline import show_headline
 from toolkit.report.lag_report import show_lag_chart
 from toolkit.report.next_step_list import OpenSteps, ShownStep, show_steps, shown_step
-from toolkit.report.notices import NoticeTone
+from toolkit.report.notices import NoticeTone, show_error
 from toolkit.report.run_command import NotebookCall
 from toolkit.report.safe_names import visible
 from toolkit.report.tables import show_problems, show_table
@@ -50,8 +51,8 @@ class FleetReport:
     """
     One reading of a fleet: `frames` as pandas, taken at one instant.
 
-    `read_history` reads cluster, group, lag and taken_at of groups in this and earlier stored runs;
-    `fleet_file` is as it was given.
+    `read_history` reads the lag of groups in this and earlier stored runs, as `show_lag_history`
+    takes it; `fleet_file` is as it was given.
     """
 
     clusters: tuple[str, ...]
@@ -142,7 +143,10 @@ class FleetReport:
         if self.read_history:
             behind = self.frames.groups.dropna(subset=["lag"])
             worst = behind.nlargest(HISTORY_LINES, "lag")[NAMES]
-            show_lag_history(self.read_history(worst), worst)
+            try:
+                show_lag_history(self.read_history(worst), worst)
+            except ToolkitError as exc:  # the rest of the report is there
+                show_error(exc)
         columns = ["type", "state", "status", "trend", "lag", "time_lag_s", "lost"]
         show_table(
             self.frames.groups[

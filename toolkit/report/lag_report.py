@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.model import GroupType, Snapshot
 from toolkit.model.commit_columns import columns_of
+from toolkit.model.plurals import counted
 from toolkit.model.rows import Rows
 from toolkit.planning.frames.snapshot_frames import group_list, offsets_frame
 from toolkit.planning.lag.lag import lag_by_group
@@ -32,7 +33,8 @@ def show_lag_chart(groups: pd.DataFrame, *, top_n: int = 20) -> None:
     """
     Show the groups that are most behind as bars, one colour a cluster.
 
-    Takes cluster, group and lag; groups without a known lag are not drawn.
+    Takes cluster, group, lag and unknown_lag_partitions. Groups without a known lag are not drawn,
+    and the title says of how many partitions it is unknown.
     """
     worst = groups.dropna(subset=["lag"]).nlargest(top_n, "lag")
     colours = series_colours(groups["cluster"])
@@ -47,6 +49,7 @@ def show_lag_chart(groups: pd.DataFrame, *, top_n: int = 20) -> None:
         for cluster, rows in worst.groupby("cluster")
     ]
     title = f"Groups with the largest lag (top {len(worst)})"
+    title += unknown_in_words(int(groups["unknown_lag_partitions"].sum()))
     _show_bars(bars, title=title, rows=len(worst))
 
 
@@ -91,6 +94,11 @@ def _of_partitions(partitions: pd.DataFrame, shown: pd.DataFrame) -> str:
     if len(shown) < behind:
         title += f" (top {len(shown)} of {behind:,})"
     return title + (f"; {unknown:,} unknown" if unknown else "")
+
+
+def unknown_in_words(partitions: int) -> str:
+    """Return the end of a title where a chart lacks the lag of some partitions."""
+    return f"; {counted(partitions, 'partition')} unknown" if partitions else ""
 
 
 def show_unsubscribed_lag_chart(by_group: pd.DataFrame, *, top_n: int = 20) -> None:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from socket import gethostname
 from typing import NamedTuple
 
 import pandas as pd
@@ -18,6 +19,7 @@ import pandas as pd
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.cluster_facts import read_clock_difference
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER_TOPIC
 from toolkit.kafka_io.groups.earlier_topics import is_of_earlier_topic, read_topic_ids
@@ -74,6 +76,7 @@ def ask_groups(cluster: Cluster) -> ClusterGroups:
             hidden = [
                 one for one in find_hidden(connection) if one.what is not Unread.HIDDEN_COMMITS
             ]
+            wrong_clock = _wrong_clock(connection)
     except ToolkitError as exc:
         return ClusterGroups(_listed([]), False, None, None, [str(exc)])
     return ClusterGroups(
@@ -81,8 +84,22 @@ def ask_groups(cluster: Cluster) -> ClusterGroups:
         not problems and not hidden,
         settings.retention_s,
         settings.check_interval_s,
-        [f"{problem.what}: {problem.why}" for problem in (*problems, *hidden)],
+        [*(f"{problem.what}: {problem.why}" for problem in (*problems, *hidden)), *wrong_clock],
     )
+
+
+def _wrong_clock(connection: Connection) -> list[str]:
+    """Say that the clock of this machine differs much from the cluster's, if it does."""
+    try:
+        clock = read_clock_difference(connection)
+    except ToolkitError:  # not every cluster reports its time, nor to everybody
+        return []
+    if not clock.is_large:
+        return []
+    way = "behind" if clock.ahead > timedelta(0) else "ahead of"
+    by = f"{abs(clock.ahead).total_seconds():.0f} s {way} the cluster's"
+    wrong = "ages, time lag, status and expiry are wrong by that much"
+    return [f"the clock of this worker ({gethostname()}) is {by}: {wrong}"]
 
 
 def _listed(groups: Iterable[Group]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ since is read here, which is little, together with what counts behind an open tr
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from toolkit.model import Cluster, Commit, Group, LogOffsets, Policy, Problem
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.spark.arrow import Row, as_columns, unpack
-from toolkit.spark.read_tasks import not_parsed
+from toolkit.spark.read_tasks import why_failed
 from toolkit.spark.schemas import COMMITS, GROUPS, TIME, WHOLE
 
 FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
@@ -57,7 +57,7 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
     """
     read_at = datetime.now(UTC)
     logs = [*_read_logs(cluster, blocks, read_at)]
-    problems = [why for log in logs for why in log.not_parsed]
+    problems: list[str] = []
     tables = [(COMMITS.empty_table(), GROUPS.empty_table())]
     unread = [log for log in logs if log.unread]
     if unread:
@@ -68,7 +68,10 @@ def read_newest(cluster: Cluster, blocks: Sequence[Row]) -> CommitsRead:
         except ToolkitError as exc:
             problems += [f"cannot read {what}: {why}" for what, why in _whys(unread)]
             problems.append(f"committed offsets: {exc}")
-    tables += [_decoded(log) for log in logs]
+    for log in logs:
+        found, malformed = _decoded(log)
+        tables.append(found)
+        problems += _not_parsed(log.number, malformed)
     commits, groups = (pa.concat_tables(each) for each in zip(*tables, strict=True))
     policy = cluster.policy
     return CommitsRead(
@@ -85,7 +88,6 @@ class _LogNow(NamedTuple):
     read_at: datetime | None  # up to when that is known
     tail: UnstableTail | None = None
     unread: str = ""  # why newer commits could not be read
-    not_parsed: Sequence[str] = ()
 
 
 def _read_logs(cluster: Cluster, blocks: Sequence[Row], read_at: datetime) -> Iterator[_LogNow]:
@@ -122,15 +124,15 @@ def _up_to(end: LogOffsets, cluster: Cluster, log: _LogNow, start: int | None) -
         tail = None
         if found.unstable_tail:
             found, tail = with_unstable_tail(cluster, log.number, end, found)
-    except ToolkitError as exc:
-        return log._replace(unread=str(exc))
+    except Exception as exc:  # noqa: BLE001 - Admin may have what this partition does not give
+        return log._replace(unread=why_failed(exc))
     latest = merge_latest(log.latest, found.latest) if found.latest.num_rows else log.latest
-    return log._replace(latest=latest, tail=tail, not_parsed=[*not_parsed(log.number, found)])
+    return log._replace(latest=latest, tail=tail)
 
 
-def _decoded(log: _LogNow) -> tuple[pa.Table, pa.Table]:
-    """Return the commits and groups of a partition."""
-    commits, _ = decode_commits(log.latest)
+def _decoded(log: _LogNow) -> tuple[tuple[pa.Table, pa.Table], Counter[str]]:
+    """Return the commits and groups of a partition, and how many records are malformed by why."""
+    commits, malformed = decode_commits(log.latest)
     count = commits.num_rows
     # Before the last stable offset all is settled.
     pending, source = pa.repeat(False, count), pa.repeat(FROM_LOG, count)
@@ -143,8 +145,16 @@ def _decoded(log: _LogNow) -> tuple[pa.Table, pa.Table]:
     read_at = pa.repeat(pa.scalar(log.read_at, TIME), count)
     for name, column in (("pending", pending), ("source", source), ("read_at", read_at)):
         commits = commits.append_column(name, column)
-    groups, _ = decode_groups(log.latest)
-    return as_columns(commits, COMMITS), as_columns(groups, GROUPS)
+    groups, malformed_too = decode_groups(log.latest)
+    tables = as_columns(commits, COMMITS), as_columns(groups, GROUPS)
+    return tables, malformed + malformed_too
+
+
+def _not_parsed(number: int, malformed: Counter[str]) -> Iterator[str]:
+    """Say of how many keys of an offsets partition the newest record cannot be parsed, and why."""
+    for why, count in malformed.items():
+        where = f"partition {number} of the offsets topic"
+        yield f"{counted(count, 'record')} of {where} could not be parsed: {why}"
 
 
 def _by_admin(

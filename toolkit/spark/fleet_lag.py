@@ -11,18 +11,17 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from toolkit.errors import ClusterUnreachable, ToolkitError
+from toolkit.errors import ClusterUnreachable, StateFileError, ToolkitError
 from toolkit.model import Cluster
 from toolkit.planning.lag.group_summary import FleetFrames
 from toolkit.planning.lag.lag import most_behind_first
@@ -34,7 +33,7 @@ from toolkit.spark.progress import OnStep, following
 from toolkit.spark.read_state import NO_STATE, load_state
 from toolkit.spark.read_tasks import read_offsets
 from toolkit.spark.schemas import PROBLEMS, RESULTS
-from toolkit.spark.spark_session import start_session
+from toolkit.spark.spark_session import job_errors, start_session
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 OPTIONS = FleetOptions()
@@ -49,13 +48,13 @@ class FleetLag:
     for each group (`schemas.GROUP_SUMMARY`), the most behind first. `activity`: what each group
     wrote lately (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs
     (`schemas.LEFTOVERS`). `problems`: cluster, problem. All are unpacked from `packed`
-    (`schemas.JUDGED`). `earlier_problems` says why something of earlier runs is not used.
+    (`schemas.JUDGED`). `history_problems` says what of the history is not used or not written.
     """
 
     clusters: tuple[str, ...]
     taken_at: datetime
     packed: DataFrame
-    earlier_problems: Sequence[tuple[str, str]] = ()
+    history_problems: Sequence[tuple[str, str]] = ()
 
     @property
     def partitions(self) -> DataFrame:
@@ -106,7 +105,7 @@ class FleetLag:
     def problem_rows(self, packed: pa.Table) -> pa.Table:
         """Return each problem of collected rows once: several tasks may have seen it."""
         rows = unpack_all(packed, "problems", PROBLEMS).to_pylist()
-        once = dict.fromkeys([*self.earlier_problems, *(tuple(row.values()) for row in rows)])
+        once = dict.fromkeys([*self.history_problems, *(tuple(row.values()) for row in rows)])
         unique = [dict(zip(PROBLEMS.names, row, strict=True)) for row in once]
         return pa.Table.from_pylist(unique, schema=PROBLEMS)
 
@@ -128,7 +127,7 @@ def fleet_lag(
     the current step as text.
     """
     by_name = {cluster.name: cluster for cluster in clusters}
-    with following(session, on_step) as step:
+    with job_errors(), following(session, on_step) as step:
         history = History(options.history) if options.history else None
         state = load_state(history, by_name) if history and not options.full else NO_STATE
         taken_at = datetime.now(UTC)
@@ -143,21 +142,33 @@ def fleet_lag(
         packed.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             result = FleetLag(tuple(by_name), taken_at, packed, sorted(state.not_used.items()))
-            if history and run:
-                _store(history, run, result, state.over)
+            if history and run and (why := _store(history, run, result, state.over)):
+                result = replace(result, history_problems=[*result.history_problems, ("", why)])
             yield result
         finally:
             packed.unpersist()
 
 
-def _store(history: History, run: HistoryRun, result: FleetLag, over: Sequence[str]) -> None:
-    """Commit what tasks have written, with the problems, and clean up after runs before."""
+def _store(history: History, run: HistoryRun, result: FleetLag, over: Sequence[str]) -> str:
+    """
+    Commit what tasks have written, with the problems, and clean up after runs before.
+
+    Returns what of this failed, "" if nothing: the results are there all the same.
+    """
     rows = result.packed.select("files", "problems").toArrow()
     new = [NewFile(**one) for files in rows["files"].to_pylist() for one in files or ()]
     problems = RunFiles(history.root, run)
-    problems.add("problems", result.problem_rows(rows))
-    history.publish(run, [*new, *problems.close()], over)
-    history.vacuum(STATE_TABLE)
+    try:
+        problems.add("problems", result.problem_rows(rows))
+        if not history.publish(run, [*new, *problems.close()], over):
+            return f"the results are not in the history: it has a run {run.run_id!r} already"
+    except StateFileError as exc:
+        return f"it is not confirmed that the results are in the history: {exc}"
+    try:
+        history.vacuum(STATE_TABLE)
+    except StateFileError as exc:
+        return f"the results are in the history, but old state was not removed: {exc}"
+    return ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -190,9 +201,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ToolkitError as exc:
         sys.stderr.write(f"{exc}\n")
         return exc.exit_code
-    except PySparkException as exc:
-        sys.stderr.write(f"the Spark job failed: {exc}\n")
-        return 1
 
 
 def _say(words: str) -> None:

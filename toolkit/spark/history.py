@@ -20,6 +20,7 @@ import json
 import os
 import re
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -69,11 +70,7 @@ def check_root(root: str) -> None:
 
     Raises UsageError, and PrerequisiteMissing where the package that writes it is not installed.
     """
-    if not HAS_DELTALAKE:
-        raise PrerequisiteMissing(
-            "a history needs the Python package deltalake, which is not installed",
-            hint="pip install 'offsetbook[history]'",
-        )
+    _require_deltalake()
     url = urlsplit(root)
     if url.scheme not in SCHEMES:
         raise UsageError(
@@ -92,11 +89,20 @@ def check_root(root: str) -> None:
         raise UsageError(f"the history {root} cannot be written: no permission for {there}")
 
 
+def _require_deltalake() -> None:
+    if not HAS_DELTALAKE:
+        raise PrerequisiteMissing(
+            "a history needs the Python package deltalake, which is not installed",
+            hint="pip install 'offsetbook[history]'",
+        )
+
+
 def read_lag_history(root: str, groups: pd.DataFrame, *, until: datetime) -> pd.DataFrame:
     """
-    Return cluster, group, lag and taken_at of some groups, of the runs of `LAG_DAYS` up to a time.
+    Return the lag of some groups in the runs of `LAG_DAYS` up to a time.
 
-    `groups` has cluster and group. Only their rows are kept in memory, however long the history is.
+    Columns: cluster, group, lag, unknown_lag_partitions, taken_at. `groups` has cluster and group.
+    Only their rows are kept in memory, however long the history is.
     """
     return as_frame(History(root).lags(groups, since=until - LAG_DAYS, until=until))
 
@@ -130,7 +136,8 @@ class TableFile:
         """Take the day, "" in a table that is not divided."""
         self._name, self._table = f"{root}/{table}", table
         self._path = f"{DAY.name}={day}/" * bool(day) + f"{uuid.uuid4().hex}.parquet"
-        self._files = files_of(root, table)
+        with naming(f"writing {self._name}"):  # on a worker the folder may be missing
+            self._files = files_of(root, table)
         self._writer: pq.ParquetWriter | None = None
         self._clusters: set[str] = set()
         self._rows = 0
@@ -233,14 +240,19 @@ class History:
         """
         Make the files of a run visible, all at once; return whether it was not there before.
 
-        `over` are files of the state that no run needs any more.
+        `over` are files of the state that no run needs any more. Raises StateFileError where a file
+        is not there: nobody could read the table any more.
         """
         if any(one.run_id == run.run_id for one in self.runs()):
             return False
-        for table in sorted({one.table for one in new}):
+        by_table: dict[str, list[NewFile]] = defaultdict(list)
+        for one in new:
+            by_table[one.table].append(one)
+        for table, files in by_table.items():
+            self._check_written(table, files)
+        for table, files in sorted(by_table.items()):
             gone = over if table == STATE_TABLE else ()
-            mine = [one for one in new if one.table == table]
-            self._again(partial(self._append, table, mine, gone))
+            self._again(partial(self._append, table, files, gone))
         row = pa.Table.from_pylist([{**run._asdict(), "day": run.day}], schema=self._stored[RUNS])
         self._again(partial(self._insert, row))
         return any(one.attempt == run.attempt for one in self.runs())
@@ -283,8 +295,8 @@ class History:
 
     def lags(self, groups: pd.DataFrame, *, since: datetime, until: datetime) -> pa.Table:
         """Return the lag of some groups, given by cluster and group, in the runs of a time."""
-        of_groups = [RESULTS["groups"].field(name) for name in ("cluster", "group", "lag")]
-        columns = pa.schema([*of_groups, TAKEN_AT])
+        names = ("cluster", "group", "lag", "unknown_lag_partitions")
+        columns = pa.schema([*(RESULTS["groups"].field(name) for name in names), TAKEN_AT])
         until += timedelta(microseconds=1)
         runs, delta = self._runs_of(since, until), self.open("groups")
         if delta is None or not runs or groups.empty:
@@ -425,6 +437,18 @@ class History:
             if new:
                 delta.alter.add_columns(Schema.from_arrow(pa.schema(new)).fields)
 
+    def _check_written(self, table: str, files: Sequence[NewFile]) -> None:
+        name = f"{self.root}/{table}"
+        with naming(f"reading {name}"):
+            found = files_of(self.root, table).get_file_info([one.path for one in files])
+        for info in found:
+            if not info.is_file:
+                raise StateFileError(
+                    f"{name} lacks {info.path}, which a worker has written: it does not see the "
+                    "same folder as this machine",
+                    hint="a folder or URL that Spark's workers and this machine share",
+                )
+
     def _append(self, table: str, new: Sequence[NewFile], over: Collection[str]) -> None:
         with naming(f"writing {self.root}/{table}"):
             delta = DeltaTable(_url(self.root, table))
@@ -492,7 +516,12 @@ def opened(files: PyFileSystem, path: str) -> Iterator[pq.ParquetFile]:
 
 @contextmanager
 def naming(doing: str) -> Iterator[None]:
-    """Turn what delta-rs and Arrow raise into StateFileError; a lost race stays what it is."""
+    """
+    Turn what delta-rs and Arrow raise into StateFileError; a lost race stays what it is.
+
+    Raises PrerequisiteMissing where there is no delta-rs, as on a worker.
+    """
+    _require_deltalake()
     try:
         yield
     except CommitFailedError:

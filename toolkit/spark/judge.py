@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import from_arrow_schema as as_spark
 
-from toolkit.errors import StateFileError
+from toolkit.errors import ToolkitError
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS
 from toolkit.model import Cluster, Unread
@@ -183,7 +183,7 @@ def _stored(
     why = why or _why_not_added(files, more)
     try:
         new = [one._asdict() for one in files.close()]
-    except StateFileError as exc:
+    except ToolkitError as exc:
         why = why or str(exc)
     if why:
         yield _problem_row(cluster, [f"the results are not in the history: {why}"])
@@ -195,7 +195,7 @@ def _why_not_added(files: RunFiles, tables: Iterable[tuple[str, pa.Table]]) -> s
     try:
         for name, table in tables:
             files.add(name, table)
-    except StateFileError as exc:
+    except ToolkitError as exc:
         return str(exc)
     return ""
 
@@ -214,7 +214,7 @@ def _past_ends(cluster: str, judging: EvaluationRules, problems: list[str]) -> p
     ends: list[pa.Table] = []
     try:
         ends += History(root).past_ends(cluster, now - LOOK_BACK, now)
-    except StateFileError as exc:
+    except ToolkitError as exc:
         problems.append(f"log ends of earlier runs: {exc}")
     if not ends:
         return PAST_ENDS.empty_table()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pyspark.sql import SparkSession
+
+from toolkit.spark.spark_session import OF_SPARK
 
 LOOK_EVERY_S = 0.5
 
@@ -28,13 +30,14 @@ def following(session: SparkSession, on_step: OnStep) -> Iterator[OnStep]:
         on_step(words)
 
     def watch() -> None:
-        tracker = session.sparkContext.statusTracker()
-        while not ended.wait(LOOK_EVERY_S):
-            stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-            done = sum(stage.numCompletedTasks for stage in stages if stage)
-            total = sum(stage.numTasks for stage in stages if stage)
-            if total and doing[0] and not ended.is_set():
-                on_step(f"{doing[0]}: {done} of {total} tasks")
+        with suppress(*OF_SPARK, OSError):  # where Spark is gone, the job itself fails, too
+            tracker = session.sparkContext.statusTracker()
+            while not ended.wait(LOOK_EVERY_S):
+                stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+                done = sum(stage.numCompletedTasks for stage in stages if stage)
+                total = sum(stage.numTasks for stage in stages if stage)
+                if total and doing[0] and not ended.is_set():
+                    on_step(f"{doing[0]}: {done} of {total} tasks")
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

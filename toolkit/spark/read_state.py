@@ -96,7 +96,7 @@ def plan_read(
     why = (
         _why_topic_is_other(point, topic)
         or _why_log_is_other(point, log, leader_epoch)
-        or _why_too_late(point, topic)
+        or why_too_late(point, topic.delete_retention_ms, topic.requested_at)
     )
     return ReadPlan((log.log_start or 0) if why else point.next_offset, why)
 
@@ -127,15 +127,15 @@ def _why_log_is_other(point: ResumePoint, log: LogOffsets, leader_epoch: int | N
     return "its leader has changed" if point.leader_epoch != leader_epoch else ""
 
 
-def _why_too_late(point: ResumePoint, topic: OffsetsTopicNow) -> str:
-    """Say why a tombstone that was written since may be gone again."""
-    if topic.delete_retention_ms is None:
+def why_too_late(point: ResumePoint, delete_retention_ms: int | None, now: datetime) -> str:
+    """Say why a tombstone that was written since may be gone again; "" where it must be there."""
+    if delete_retention_ms is None:
         return "delete.retention.ms could not be read"
-    if topic.requested_at < point.read_at:
+    if now < point.read_at:
         return f"it was read at {point.read_at:%Y-%m-%d %H:%M:%S} UTC, which is in the future"
     # The cleaner sets a tombstone's last hour by what is set when it comes by.
-    retention_ms = min(point.delete_retention_ms, topic.delete_retention_ms)
-    gap, longest = topic.requested_at - point.read_at, longest_gap(retention_ms)
+    retention_ms = min(point.delete_retention_ms, delete_retention_ms)
+    gap, longest = now - point.read_at, longest_gap(retention_ms)
     if gap < longest:
         return ""
     return (
@@ -205,11 +205,12 @@ def load_state(history: History, clusters: Collection[str]) -> ReadState:
     delta = history.open(STATE_TABLE)
     if delta is None:
         return NO_STATE
-    files = files_of(history.root, STATE_TABLE)
+    with naming(f"opening {history.root}/{STATE_TABLE}"):
+        files, paths = files_of(history.root, STATE_TABLE), paths_in(delta, of_clusters(clusters))
     problems: dict[str, str] = {}
     over: list[str] = []
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    for path in paths_in(delta, of_clusters(clusters)):
+    for path in paths:
         try:
             with (
                 naming("the stored state of earlier reads cannot be read"),

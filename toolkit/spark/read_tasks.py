@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema as as_spark
 
-from toolkit.errors import StateFileError, ToolkitError
+from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.client.shared_connections import SharedConnections
@@ -35,6 +35,7 @@ from toolkit.spark.read_state import (
     ReadPlan,
     StoredPartition,
     plan_read,
+    why_too_late,
 )
 from toolkit.spark.schemas import READ_BLOCKS, WHOLE
 
@@ -92,7 +93,7 @@ class LogTask:
 
     def rows(self) -> Iterator[Row]:
         """
-        Yield what the partition holds, and a problem for each kind of record not understood.
+        Yield what the partition holds.
 
         If it may not be read, its commits must come through Admin. If its stored state cannot be
         read, a problem says so, and the partition is read from its start.
@@ -100,25 +101,29 @@ class LogTask:
         place = {"offsets_partition": self.number, "partitions": self.topic.partitions}
         older, (start, why_full) = None, self.plan
         if self.stored and not why_full:
+            # The task may have waited since the work was divided.
+            retention_ms, now = self.topic.delete_retention_ms, datetime.now(UTC)
+            why_full = why_too_late(self.stored.point, retention_ms, now)
             try:
-                older = self.stored.latest(start)
-            except StateFileError as exc:
-                start, why_full = self.log.log_start or 0, str(exc)
+                older = None if why_full else self.stored.latest(start)
+            except ToolkitError as exc:
+                why_full = str(exc)
                 yield {**place, "problem": why_full}
+            start = self.log.log_start or 0 if why_full else start
         try:
             with CONNECTIONS.in_use():
                 found = read_offsets_log(self.cluster, self.number, self.log, start=start)
-        except ToolkitError as exc:
-            yield {**place, "by_admin": str(exc)}
+            latest = merge_latest(older, found.latest) if older else found.latest
+        except Exception as exc:  # noqa: BLE001 - Admin may have what this partition does not give
+            yield {**place, "by_admin": why_failed(exc)}
             return
         yield {
             **place,
-            "latest": pack(merge_latest(older, found.latest) if older else found.latest),
+            "latest": pack(latest),
             "activity": pack(found.activity),
             "removals": pack(found.removals),
             "read_to": self._read_to(found, start, why_full),
         }
-        yield from ({**place, "problem": why} for why in not_parsed(self.number, found))
 
     def _read_to(self, found: OffsetsRead, start: int, why_full: str) -> dict[str, Any]:
         return {
@@ -136,13 +141,6 @@ class LogTask:
 
 
 ReadTask = LogTask | NothingToRead
-
-
-def not_parsed(number: int, found: OffsetsRead) -> Iterator[str]:
-    """Say how many records of an offsets partition could not be parsed, and why."""
-    for why, count in found.malformed.items():
-        where = f"partition {number} of the offsets topic"
-        yield f"{count} records of {where} could not be parsed: {why}"
 
 
 class AssignedTask(NamedTuple):
@@ -214,7 +212,7 @@ def tasks_of(cluster: Cluster, stored: StoredPartitions) -> Sequence[ReadTask]:
             except ToolkitError as exc:
                 return [NothingToRead(cluster, by_admin=str(exc))]
     except Exception as exc:  # noqa: BLE001 - as below
-        return [NothingToRead(cluster, problem=_why(exc))]
+        return [NothingToRead(cluster, problem=why_failed(exc))]
 
 
 def guarded(work: Callable[[], Iterator[Row]], as_row: Callable[[str], Row]) -> Iterator[Row]:
@@ -223,10 +221,10 @@ def guarded(work: Callable[[], Iterator[Row]], as_row: Callable[[str], Row]) -> 
         # All of it first: of what fails half-way nothing must be counted.
         yield from list(work())
     except Exception as exc:  # noqa: BLE001 - one cluster's surprise must not end the fleet's job
-        yield as_row(_why(exc))
+        yield as_row(why_failed(exc))
 
 
-def _why(exc: Exception) -> str:
+def why_failed(exc: Exception) -> str:
     if isinstance(exc, ToolkitError):
         return str(exc)
     return f"reading failed: {type(exc).__name__}: {exc}"

@@ -13,16 +13,26 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from traceback import walk_tb
 
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
-from toolkit.errors import PrerequisiteMissing, UsageError
+from toolkit.errors import PrerequisiteMissing, ToolkitError, UsageError
 from toolkit.spark.class_archive import archive_options
 from toolkit.spark.java import java_home, quick_jvm
 
 # A task whose worker dies is tried again, as on a cluster; tasks only read.
 EMBEDDED = "local[*,4]"
+# Py4JError: of the JVM, and of losing it.
+OF_SPARK = PySparkException, Py4JError
+WITHOUT_CAUSE = (
+    "An error occurred while calling",
+    "org.apache.spark.SparkException: Exception thrown in awaitResult",
+    "\tat ",
+)
 MASTER = re.compile(r"local(-cluster)?(\[[^]]+\])?|yarn|(spark|k8s)://\S+")
 
 
@@ -34,13 +44,19 @@ def start_session(
 
     Under spark-submit its session is used. Without a master an embedded one is started, which
     listens on loopback only; its JVM starts from an archive of its classes if `offsetbook warm-up`
-    has made one, or takes `jvm_options` instead. Raises UsageError for what is no master, and
-    PrerequisiteMissing where there is no Java or no start.
+    has made one, or takes `jvm_options` instead. Raises UsageError for what is no master or another
+    one than that of this process, and PrerequisiteMissing where there is no Java or no start.
     """
     if master and not MASTER.fullmatch(master):
         raise UsageError(
             f"{master!r} is not a Spark master",
             hint="use local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT",
+        )
+    running = SparkContext._active_spark_context  # noqa: SLF001 - it would be used as it is
+    if master and running and running.master != master:
+        raise UsageError(
+            f"Spark is running with master {running.master} in this process, not with {master}",
+            hint="restart the kernel",
         )
     builder = SparkSession.builder.appName("offsetbook fleet")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
@@ -49,7 +65,8 @@ def start_session(
     # Workers must run this interpreter, whichever python is first on their path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return builder.getOrCreate()
+        with job_errors():
+            return builder.getOrCreate()
     _check_user()
     os.environ["JAVA_HOME"] = str(java_home())
     if master:
@@ -69,12 +86,43 @@ def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
     try:
         with _stderr_to(log):
             session = builder.getOrCreate()
-    except PySparkException as exc:
+    except (*OF_SPARK, OSError) as exc:  # OSError: of the JVM of an earlier session, which is gone
         raise PrerequisiteMissing(
-            f"Spark did not start: {exc}; its log is {log}", hint="check Java: java -version"
+            f"Spark did not start: {_in_a_line(exc)}; its log is {log}",
+            hint="check Java: java -version; where Spark ran before, restart the kernel",
         ) from exc
     atexit.register(shutil.rmtree, log.parent, ignore_errors=True)
     return session
+
+
+@contextmanager
+def job_errors() -> Iterator[None]:
+    """Turn what Spark raises for a job that fails, or when its JVM is gone, into ToolkitError."""
+    try:
+        yield
+    except OF_SPARK as exc:
+        raise _job_error(exc) from exc
+    except (AssertionError, OSError, EOFError) as exc:
+        # PySpark asserts that what ended a job has a cause, and lets the errors of sockets through.
+        modules = {frame.f_globals.get("__name__", "") for frame, _ in walk_tb(exc.__traceback__)}
+        if not any(name.startswith(("pyspark.", "py4j.")) for name in modules):
+            raise
+        cause = exc.__context__
+        raise _job_error(cause if isinstance(cause, OF_SPARK) else exc) from exc
+
+
+def _job_error(exc: BaseException) -> ToolkitError:
+    hint = "" if isinstance(exc, PySparkException) else "see whether Spark ran out of memory"
+    return ToolkitError(f"the Spark job failed: {_in_a_line(exc)}", hint=hint)
+
+
+def _in_a_line(exc: BaseException) -> str:
+    """Return what an error says without stack traces: of a Python worker, the worker's error."""
+    if isinstance(exc, OSError):
+        return f"its Java process does not answer: {exc}"
+    lines = [line.strip(" :").removeprefix("Caused by: ") for line in str(exc).splitlines()]
+    lines = [one for one in lines if one and not one.startswith(WITHOUT_CAUSE)]
+    return lines[-1 if isinstance(exc, PythonException) else 0] if lines else repr(exc)
 
 
 def _check_user() -> None:

@@ -97,13 +97,18 @@ def test_what_cannot_be_decoded_is_counted() -> None:
     """Malformed keys and values are left out and counted by why; other records are passed over."""
     negative = commit_key(KEY._replace(partition=2))[:-4] + b"\xff" * 4
     rows, malformed = decoded(
-        (NEWER, value(4)), (negative, value(4)), (b"\0\2\0\1g", classic_value(3)), (OLDER, b"\0\7")
+        (NEWER, value(4)),
+        (negative, value(4)),
+        (b"\0\2\0\1g", classic_value(3)),
+        (OLDER, b"\0\7"),
+        (b"\0", value(4)),
     )
 
     assert [row["committed"] for row in rows] == []
     assert malformed == {
         "malformed offset commit key: a negative partition": 1,
         "offset commit value too new for its key": 1,
+        "key too short": 1,
     }
 
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = {
-    "groups": ["cluster", "group", "status", "worst_status", "trend", "lag", "time_lag_s", "lost"],
+    "groups": [
+        *("cluster", "group", "status", "worst_status", "trend", "lag", "unknown_lag_partitions"),
+        *("time_lag_s", "lost"),
+    ],
     "partitions": [
         *("cluster", "group", "topic", "partition", "status", "member_state", "lag"),
         *("time_lag_s", "expires_at", "status_why"),
@@ -29,7 +32,7 @@ SHOWN = {
 # What gets room first on a narrow terminal.
 FIRST = (
     *("cluster", "group", "topic", "partition", "status", "lag", "time_lag_s", "trend"),
-    *("status_why", "lost"),
+    *("status_why", "lost", "unknown_lag_partitions"),
 )
 ALL = "activity", "groups", "leftovers", "partitions"
 
@@ -98,7 +101,8 @@ def command(  # noqa: PLR0913 - one a flag
     shown = frame[SHOWN[show]] if output == "table" and show in SHOWN else frame
     write_frame(shown, output, important=FIRST)
     for problem in unread:
-        click.echo(f"cluster {problem['cluster']}: {printable(problem['problem'])}", err=True)
+        subject = f"cluster {problem['cluster']}: " if problem["cluster"] else ""
+        click.echo(f"{subject}{printable(problem['problem'])}", err=True)
     for error in errors:
         echo_error(error)
     sys.exit(PARTLY if unread or errors else 0)

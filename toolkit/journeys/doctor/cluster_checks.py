@@ -11,7 +11,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -41,8 +40,6 @@ from toolkit.model.side_by_side import side_by_side
 
 OLDEST_TESTED = 20  # metadata.version of 3.8, the last before 3.9
 REPORTS_GROUP_CONFIGS = 22  # metadata.version from which brokers report them: 4.0
-# Ages and time lag compare broker time with this machine's.
-LARGEST_DIFFERENCE = timedelta(seconds=5)
 LISTS_PAUSED = (
     "'offsetbook paused-partitions' shows who paused them until when; 'offsetbook resume' ends it"
 )
@@ -191,7 +188,7 @@ def _clock_row(cluster: Cluster, connection: Connection, describe_error: Describ
         f"controller {clock.controller_id} is {ahead_s:+.3f} s from this machine "
         f"(± {error_s:.3f} s); other brokers do not report their time"
     )
-    if abs(clock.ahead) > LARGEST_DIFFERENCE + clock.error:
+    if clock.is_large:
         hint = "synchronise the clocks: ages, time lag and expiry are wrong by that much"
         return warn(cluster.name, check, finding, hint)
     return ok(cluster.name, check, finding)

@@ -36,7 +36,6 @@ class Chunk(NamedTuple):
     is_commit: Any  # of each record, whether its key is that of a commit
     commits: CommitScan
     unknown: Counter[int]  # records of types that are not known
-    malformed: Counter[str]
 
     def is_of(self, *kinds: int) -> Any:
         """Return which records are of some types."""
@@ -64,10 +63,6 @@ def chunk_of(records: Records) -> Chunk:
     grouped = names.dictionary_encode()
     groups = grouped.indices.to_numpy(zero_copy_only=False)
     unknown = {int(kind): int(counts[kinds == kind].sum()) for kind in {*kinds[whole & ~known]}}
-    malformed = {
-        "key too short": int(counts[~whole].sum()),
-        "malformed key: no group": int(counts[known & ~fits].sum()),
-    }
     kinds = np.where(known, kinds, NO_TYPE)
     is_commit = np.isin(kinds, [*OFFSET_COMMIT_TYPES])[codes]
     is_legacy = (kinds == LEGACY_COMMIT)[codes]
@@ -82,5 +77,4 @@ def chunk_of(records: Records) -> Chunk:
         is_commit,
         commits,
         Counter(unknown),
-        +Counter(malformed) + commits.malformed,
     )

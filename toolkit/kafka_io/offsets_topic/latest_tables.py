@@ -116,7 +116,7 @@ def decode_commits(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
     """
     Return the offsets that LATEST holds, columns `COMMITS`, and how many are malformed by why.
 
-    Tombstones and records of other types are passed over.
+    Tombstones and records of other types are passed over; keys too short for a type are malformed.
     """
     kinds = record_types(latest)
     rows = np.isin(kinds, [*OFFSET_COMMIT_TYPES])
@@ -142,7 +142,9 @@ def decode_commits(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
         **{name: commits[name] for name in CARRIED},
     }
     table = pa.table([columns[name] for name in COMMITS.names], schema=COMMITS)
-    return table.filter(pa.array(keys.decoded & scan.decoded)), keys.malformed + scan.malformed
+    short = Counter({"key too short": int((column(latest["key"]).lengths < 2).sum())})
+    malformed = keys.malformed + scan.malformed + short
+    return table.filter(pa.array(keys.decoded & scan.decoded)), malformed
 
 
 def _superseded(latest: pa.Table, commits: Any) -> Any:

@@ -33,7 +33,6 @@ class OffsetsRead(NamedTuple):
     activity: pa.Table  # columns: offsets_activity.ACTIVITY
     removals: pa.Table  # columns: offsets_removals.REMOVALS
     unknown: Counter[int]  # records of types that are not known, by type
-    malformed: Counter[str]  # of all records: those that should be understood and cannot be
     next_offset: int  # where the next read has to start
     unstable_tail: int  # records that an open transaction keeps out of sight
     records: int
@@ -64,7 +63,6 @@ class _Condensed:
         self._latest = empty_latest()
         self._activity, self._removals = Activity(), Removals()
         self._unknown: Counter[int] = Counter()
-        self._malformed: Counter[str] = Counter()
         self._records = 0
         self._waiting: list[Records] = []
 
@@ -80,7 +78,6 @@ class _Condensed:
         self._activity.add(chunk)
         self._removals.add(chunk, self._latest)
         self._unknown += chunk.unknown
-        self._malformed += chunk.malformed
         latest = latest_of(chunk)
         del chunk  # both parts of what follows are large
         self._latest = merge_latest(self._latest, latest) if self._latest.num_rows else latest
@@ -93,7 +90,6 @@ class _Condensed:
             self._activity.table(),
             self._removals.table(),
             self._unknown,
-            self._malformed,
             next_offset,
             unstable_tail,
             self._records,

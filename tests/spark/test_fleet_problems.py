@@ -25,8 +25,8 @@ from toolkit.spark.catch_up import _LogNow, _up_to, read_newest
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history import History
 from toolkit.spark.judge import log_problems
-from toolkit.spark.read_state import ReadPlan
-from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo
+from toolkit.spark.read_state import OffsetsTopicNow
+from toolkit.spark.read_tasks import LogTask
 from toolkit.spark.schemas import JUDGED
 
 
@@ -65,8 +65,8 @@ def test_a_surprise_with_one_partition_is_left_to_admin(monkeypatch: pytest.Monk
     for module in ("read_tasks", "catch_up"):
         monkeypatch.setattr(f"toolkit.spark.{module}.read_offsets_log", fail)
     eu, log = Cluster("eu", "127.0.0.1:1"), LogOffsets(0, 9, 9)
-    topic = OffsetsTopicInfo(eu, "id", 50, 1, datetime.now(UTC))
-    (row,) = LogTask(topic, 7, log, 0, ReadPlan(0, "")).rows()
+    topic = OffsetsTopicNow(datetime.now(UTC), "id", 50, 1)
+    (row,) = LogTask(eu, topic, 7, log, 0).rows()
     later = _up_to(log, eu, _LogNow(7, 50, empty_latest(), None), 0)
 
     why = "reading failed: LookupError: of one partition"

@@ -19,7 +19,7 @@ from toolkit.spark.read_state import (
     longest_gap,
     plan_read,
 )
-from toolkit.spark.read_tasks import LogTask, OffsetsTopicInfo
+from toolkit.spark.read_tasks import LogTask
 
 THEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR_MS = 3_600_000
@@ -62,10 +62,9 @@ def test_a_task_that_has_waited_too_long_reads_in_full(
 
     monkeypatch.setattr("toolkit.spark.read_tasks.read_offsets_log", read)
     point = replace(POINT, read_at=datetime.now(UTC) - timedelta(hours=24))
-    retention_ms, requested_at = TOPIC.delete_retention_ms, point.read_at + timedelta(hours=1)
-    topic = OffsetsTopicInfo(Cluster("eu", ""), "abc", 50, retention_ms, requested_at)
+    topic = replace(TOPIC, requested_at=point.read_at + timedelta(hours=1))
     stored = StoredPartition(str(tmp_path), "of it nothing is read", "eu", 7, point)
-    (row,) = LogTask(topic, 7, LogOffsets(10, 90, 90), 3, ReadPlan(70, ""), stored).rows()
+    (row,) = LogTask(Cluster("eu", ""), topic, 7, LOG, 3, stored).rows()
 
     assert ([10], "not now") == (starts, row["by_admin"])
 

@@ -42,6 +42,7 @@ from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import (
     InterruptedRun,
     is_finishing,
+    last_runs,
     reconcile_under_lock,
     refuse_after_a_cut_off_run,
     refuse_over_unseen_runs,
@@ -117,7 +118,7 @@ def apply_plan(
     with locked(state, plan.cluster_id, operator.who):
         reconciled = reconcile_under_lock(cluster, plan.cluster_id, state)
         refuse_over_unseen_runs(plan, reconciled.unseen)
-        runs = audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
+        runs = last_runs(plan, state)
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
         case = reread_facts(plan, cluster, approval, state=state, finishing=finishing)

@@ -117,6 +117,8 @@ def _shown(name: str) -> str:
 
 def _by_group(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one row a group; of no known lag it is null, not 0."""
-    lags = rows.groupby(["cluster", "group"], sort=False)["lag"]
+    groups = rows.groupby(["cluster", "group"], sort=False)
+    lags, unknown = groups["lag"], "unknown_lag_partitions"  # rows of groups have that already
     table = lags.sum(min_count=1).to_frame()
-    return table.assign(unknown_lag_partitions=lags.size() - lags.count()).reset_index()
+    table[unknown] = groups[unknown].sum() if unknown in rows else lags.size() - lags.count()
+    return table.reset_index()

@@ -203,7 +203,7 @@ def test_a_run_that_is_cut_off(scene: Scene, breakable: Any, case: Case) -> None
     undo = scene.runs[0] if case.changed else None
     if case.status == "no result":
         assert (None, []) == (row["result"], scene.place.results)
-        assert not undo or f"undo with 'offsetbook undo {undo}'" in row["said"]
+        assert not undo or f"undo: offsetbook undo {undo}" in row["said"]
     else:
         (result,) = scene.place.results
         assert (case.code, case.status) == (result["exit_code"], result["status"])

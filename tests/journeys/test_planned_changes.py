@@ -275,6 +275,17 @@ def test_a_policy_that_is_less_strict_by_now_does_not_count(tmp_path: Path) -> N
     assert expected == access.under_policy("id").policy
 
 
+def test_a_policy_counts_that_an_address_has_by_now(tmp_path: Path) -> None:
+    """Who names a cluster by an address may have done so before the fleet file had it."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("clusters: {us: {bootstrap.servers: 'us:1'}}")
+    access = ClusterAccess.named("eu:1", fleet, tmp_path)
+    assert not access.under_policy("id").policy.read_only
+    fleet.write_text("clusters: {eu: {bootstrap.servers: 'eu:1', read_only: true}}")
+
+    assert access.under_policy("id").policy.read_only
+
+
 def test_a_cluster_counts_once(tmp_path: Path) -> None:
     """By its name, its address, or one of its addresses: it would be read, and summed, twice."""
     fleet = tmp_path / "fleet.yaml"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
@@ -75,3 +76,18 @@ def test_a_jvm_that_is_gone_is_told_and_no_error_of_a_caller() -> None:
         fail_without_cause()
     with pytest.raises(AssertionError, match="of a caller"), job_errors():
         raise AssertionError("of a caller")
+
+
+def test_a_closed_pipe_is_no_lost_jvm(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark prints the rows that it shows."""
+    out, into = os.pipe()
+    os.close(out)
+    with os.fdopen(into, "w", buffering=1) as closed:
+        monkeypatch.setattr("sys.stdout", closed)
+        with pytest.raises(BrokenPipeError), job_errors():
+            session.range(3).show()
+        monkeypatch.undo()
+        with suppress(BrokenPipeError):
+            closed.close()

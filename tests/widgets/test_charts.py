@@ -23,6 +23,14 @@ LAGS = pd.DataFrame(
         "lag": pd.array([10, 5, None], "Int64"),
     }
 )
+GROUPS = pd.DataFrame(
+    {
+        "cluster": "eu",
+        "group": ["part", "none"],
+        "lag": pd.array([5, None], "Int64"),
+        "unknown_lag_partitions": [40, 7],
+    }
+)
 PARTITIONS = pd.DataFrame(
     {
         "group": "payments",
@@ -73,11 +81,12 @@ NOTHING_EXPIRES = "No committed offset expires within the forecast period."
     ("chart", "figures", "says"),
     [
         (lag_chart(LAGS), {PLOTLY}, "largest lag (top 1); 1 partition unknown"),
+        (lag_chart(GROUPS), {PLOTLY}, "largest lag (top 1); 47 partitions unknown"),
         (expiry_timeline(LEFT, now=NOW), {PLOTLY}, "Expiry timeline"),
         # Where nothing expires no empty figure is drawn.
         (expiry_timeline(KEPT, now=NOW), set(), NOTHING_EXPIRES),
     ],
-    ids=["lag", "expiry", "nothing expires"],
+    ids=["lag", "lag of groups", "expiry", "nothing expires"],
 )
 def test_a_report_draws_the_figure_itself(
     chart: Chart, figures: set[str], says: str, monkeypatch: pytest.MonkeyPatch

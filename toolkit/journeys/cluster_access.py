@@ -125,7 +125,11 @@ class ClusterAccess:
         if cluster_id not in self._policed:
             policed = _under_fleet_policy(self.cluster, cluster_id, self.fleet_file)
             self._policed[cluster_id] = policed
-        return self._policed[cluster_id]
+        policed = self._policed[cluster_id]
+        if policed.name != policed.bootstrap_servers:
+            return policed
+        now = cluster_at(policed.name, self.fleet_file)
+        return replace(policed, policy=policed.policy.or_stricter(now.policy))
 
     def run_notices(self) -> tuple[RunNotice, ...]:
         """

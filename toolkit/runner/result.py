@@ -13,6 +13,7 @@ from typing import Any
 
 from toolkit.errors import RunFailed, StateFileError
 from toolkit.model.input_files import read_input
+from toolkit.report.run_command import offsetbook_command
 from toolkit.storage.formats.atomic_files import write_whole
 
 FILE_NAME = "result.json"
@@ -99,12 +100,17 @@ class RunResult:
             # A lone surrogate in a name from a cluster must not cost the whole result.
             write_whole(path, f"{text}\n", errors="backslashreplace")
         except StateFileError as exc:
-            undo = f"; undo with 'offsetbook undo {self.undo}'" if self.undo else ""
+            undo = f"; undo: {undo_command(self.undo, self.parameters)}" if self.undo else ""
             raise RunFailed(
                 f"the run ended ({self.status}: {self.message}){undo}, but {exc.problem}",
                 hint="free disk space; see the audit log for what was changed",
             ) from exc
         return path
+
+
+def undo_command(run_id: str, parameters: Mapping[str, Any]) -> str:
+    """Return the command that undoes a run of a notebook with these parameters."""
+    return offsetbook_command("undo", run_id, fleet_file=parameters.get("fleet_file"))
 
 
 class InvalidResultFile(ValueError):

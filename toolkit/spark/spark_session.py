@@ -104,8 +104,9 @@ def job_errors() -> Iterator[None]:
         raise _job_error(exc) from exc
     except (AssertionError, OSError, EOFError) as exc:
         # PySpark asserts that what ended a job has a cause, and lets the errors of sockets through.
-        modules = {frame.f_globals.get("__name__", "") for frame, _ in walk_tb(exc.__traceback__)}
-        if not any(name.startswith(("pyspark.", "py4j.")) for name in modules):
+        modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(exc.__traceback__)]
+        is_of_output = modules[-1].endswith(".dataframe")  # what it shows is printed there
+        if is_of_output or not any(name.startswith(("pyspark.", "py4j.")) for name in modules):
             raise
         cause = exc.__context__
         raise _job_error(cause if isinstance(cause, OF_SPARK) else exc) from exc

@@ -297,6 +297,12 @@ def test_what_blocks_an_undo_can_be_left_out() -> None:
     assert f"blocked for b. {way}" == undo.findings[-1].why
     assert (("c", "a"), ()) == (others.group_ids, others.findings)
 
+    names = [f"g{number}" for number in range(9)]
+    many = replace(SEVERAL, steps=tuple(replace(SEVERAL.steps[0], group_id=g) for g in names))
+    now = facts_of({g: {ORDERS: AT_30 if g == "g3" else AT_20} for g in names})
+    others = " ".join(g for g in names if g != "g3")
+    assert plan_undo(many, now).findings[-1].why.endswith(f": {others}")
+
 
 def test_an_undo_is_for_the_cluster_of_its_plan() -> None:
     """Facts of another cluster do not make it a plan for that one; no topic is the same there."""

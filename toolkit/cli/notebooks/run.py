@@ -36,7 +36,7 @@ def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, 
 @click.option(
     "-p",
     "--parameter",
-    "parameters",
+    "given",
     metavar="NAME=VALUE",
     multiple=True,
     callback=_split,
@@ -72,7 +72,6 @@ def command(
     /,
     *,
     help_parameters: bool,
-    parameters_file: Path | None,
     **given: Any,
 ) -> None:
     """
@@ -87,13 +86,8 @@ def command(
     """
     # Imported late: too slow for `--help`.
     from toolkit.runbooks.catalogue import find_runbook
-    from toolkit.runner.parameters import read_texts
 
     mark_child_processes()
-    if parameters_file:
-        named = {name for name, _ in given["parameters"]}
-        from_file = (pair for pair in read_texts(parameters_file) if pair[0] not in named)
-        given["parameters"] = (*from_file, *given["parameters"])
     request = RunRequest(**given)
     page = find_runbook(request.name)
     if page:
@@ -159,7 +153,9 @@ def _print_result(result: RunResult, output: str) -> None:
         echo_data(f"{text}\n", is_json=True)
         return
     click.echo(f"{result.status}: {printable(result.message)}".rstrip(": "))
+    from toolkit.runner.result import undo_command
+
     if result.error and result.undo:
-        click.echo(f"undo with 'offsetbook undo {result.undo}'")
+        click.echo(f"undo: {undo_command(result.undo, result.parameters)}")
     # Without a report, the directory still has the executed notebook.
     click.echo(result.folder / result.report if result.report else result.folder)

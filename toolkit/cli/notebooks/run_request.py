@@ -19,12 +19,24 @@ class RunRequest:
     """Notebook or runbook to run, parameters and output options."""
 
     name: str
-    parameters: tuple[tuple[str, str], ...]
+    given: tuple[tuple[str, str], ...]
+    parameters_file: Path | None
     clusters: tuple[str, ...]
     dry_run: bool
     output_dir: Path
     output: str
     quiet: bool
+
+    @property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """Names and texts; those of the file go first."""
+        from toolkit.runner.parameters import read_texts
+
+        if self.parameters_file is None:
+            return self.given
+        named = {name for name, _ in self.given}
+        from_file = (pair for pair in read_texts(self.parameters_file) if pair[0] not in named)
+        return (*from_file, *self.given)
 
 
 def refresh(output_dir: Path) -> None:

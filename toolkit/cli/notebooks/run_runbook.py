@@ -21,6 +21,7 @@ from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
 from toolkit.runbooks.run_process import RunOrder
 from toolkit.runbooks.runbook_page import Runbook, read_runbook
 from toolkit.runner.past_runs import remove_old
+from toolkit.runner.result import undo_command
 from toolkit.runner.run_log import NAME as LOG_NAME
 from toolkit.runner.run_log import run_log
 
@@ -95,7 +96,7 @@ def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> Non
         where = f"{', '.join(one.clusters)}: " if one.clusters else ""
         click.echo(printable(f"{where}{one.status}: {one.message}").rstrip(": "))
         if one.result and one.result["error"] and one.undo:
-            click.echo(f"  undo with 'offsetbook undo {one.undo}'")
+            click.echo(f"  undo: {undo_command(one.undo, one.result['parameters'])}")
         if one.result:
             folder = Path(one.result["folder"])
             report = one.result["report"]

@@ -172,7 +172,7 @@ def find_coordinators(
 
     A group that the broker's response leaves out is left out here too.
     """
-    known = {} if refresh else connection.coordinators
+    known = {} if refresh else dict(connection.coordinators)  # others may forget one meanwhile
     found = [Coordinator(name, known[name]) for name in group_ids if name in known]
     unknown = [name for name in group_ids if name not in known]
     for chunk in in_chunks(unknown, GROUPS_PER_LOOK_UP):

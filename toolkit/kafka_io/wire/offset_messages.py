@@ -54,6 +54,7 @@ class CommittedTopic(NamedTuple):
 class CommittedOffsets:
     """The whole answer."""
 
+    throttle_time_ms: int
     topics: list[CommittedTopic]
 
     @property
@@ -104,8 +105,7 @@ class OffsetCommitColumns(FieldReader):
         return cls(data.read(), "OffsetCommit response", flexible=True).offsets()
 
     def offsets(self) -> CommittedOffsets:
-        self.int32()  # throttled for
-        found = CommittedOffsets(self.list_of(self.topic))
+        found = CommittedOffsets(self.int32(), self.list_of(self.topic))
         self.tags()
         return found
 

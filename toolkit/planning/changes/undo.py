@@ -176,9 +176,10 @@ def _without_blocked(done: Plan, parts: Sequence[Part]) -> Iterator[Finding]:
     blocked = {part.group_id for part in parts if isinstance(part, Finding) and part.blocks}
     stopped = _with_partners(done, [name for name in done.group_ids if name in blocked])
     if stopped and (others := [name for name in done.group_ids if name not in stopped]):
+        named = " ".join(map(shown_name, others))
         why = (
             f"blocked for {list_names(sorted(stopped))}. To undo only the others, name them with "
-            f"--group, or groups in a notebook: {list_names(others)}"
+            f"--group, or groups in a notebook: {named}"
         )
         yield Finding("undo-others", Severity.NOTE, why)
 

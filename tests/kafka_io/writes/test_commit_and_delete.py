@@ -345,7 +345,7 @@ def test_request_is_what_the_client_writes(
 
 @given(st.lists(TOPICS, max_size=3, unique_by=lambda topic: topic.name))
 def test_answer_is_what_the_client_reads(topics: list[Any]) -> None:
-    """Every error code of every partition is the same."""
+    """Every error code of every partition is the same, and how long the client is to wait."""
     data = OffsetCommitResponse(version=9, throttle_time_ms=5, topics=topics).encode(version=9)
     found = OffsetCommitColumns.decode(io.BytesIO(data))
 
@@ -356,6 +356,7 @@ def test_answer_is_what_the_client_reads(topics: list[Any]) -> None:
     assert codes == [
         (t.name, list(zip(t.partitions, t.error_codes, strict=True))) for t in found.topics
     ]
+    assert 5 == found.throttle_time_ms
     assert found.is_accepted == all(not code for _, rows in codes for _, code in rows)
     for size in range(0, len(data), 7):
         with pytest.raises(MalformedMessage, match=r"truncated|invalid length"):

@@ -202,6 +202,11 @@ def test_a_file_that_is_too_large(tmp_path: Path) -> None:
     path.write_bytes(b"x" * (2**20 + 1))
     with pytest.raises(OSError, match="larger than 1 MiB"):
         read_input(path, most_bytes=2**20)
+    with pytest.raises(OSError, match="larger than 0 MiB"):
+        read_input(path, most_bytes=2**20 - 1)
+    assert (
+        Path("/proc/self/status").read_text()[:99] in read_input(Path("/proc/self/status")).decode()
+    )
 
 
 def test_no_file_is_written_that_is_too_large_to_be_read(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 KINDS = {
@@ -16,6 +18,7 @@ KINDS = {
     stat.S_IFBLK: "a device",
 }
 MOST_BYTES = 2**30  # JSON takes ten times its size in memory
+PART = 2**20
 
 
 def read_input(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -32,7 +35,9 @@ def read_input(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
         if not stat.S_ISREG(mode):
             kind = KINDS.get(stat.S_IFMT(mode), "no regular file")
             raise OSError(errno.EINVAL, f"it is {kind}; pass a regular file", str(path))
-        content = file.read(most_bytes + 1)
+        # In parts: what one call may read is allocated at once.
+        parts = iter(partial(file.read, PART), b"")
+        content = b"".join(islice(parts, most_bytes // PART + 1))
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {most_bytes // 2**20} MiB", str(path))
     return content

@@ -148,7 +148,8 @@ class RunIndex:
         found: set[int] = set()
         query = (
             "SELECT max(line) FROM last_changes WHERE cluster_id = ? AND group_id = ?"
-            " AND intent NOT IN (SELECT value FROM json_each(?)) HAVING max(line) >= ?"
+            " AND intent NOT IN (SELECT value FROM json_each(?))"
+            " GROUP BY group_id HAVING max(line) >= ?"  # SQLite before 3.39 wants the grouping
         )
         passed_over = json.dumps([*apart_from])
         for group in groups:

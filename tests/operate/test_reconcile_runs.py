@@ -151,8 +151,7 @@ def test_what_starts_from_offsets_is_refused_after_an_interrupted_change(
     for number, intent in enumerate((earlier, *since)):
         _run(replace(first, intent=intent), tmp_path, number, "" if number else TIME_IS_OVER)
     made = replace(first, intent=later, request="another")
-    about = made.cluster_id, made.group_ids
-    runs = audit.last_runs(tmp_path, *about, fingerprint=made.fingerprint)
+    runs = reconcile_runs.last_runs(made, tmp_path)
 
     with pytest.raises(Blocked, match="run-0") if refused else nullcontext():
         reconcile_runs.refuse_after_a_cut_off_run(made, runs, Approval("", "a reason"))

@@ -161,7 +161,7 @@ class Doubtful(Connection):
                 t._replace(error_codes=[found or code for found in t.error_codes])
                 for t in answer.topics
             ]
-            return CommittedOffsets(topics)
+            return CommittedOffsets(0, topics)
         for row in getattr(answer, "results", [answer]):
             row.error_code = code
         return answer

@@ -36,7 +36,7 @@ def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, 
 @click.option(
     "-p",
     "--parameter",
-    "given",
+    "parameters",
     metavar="NAME=VALUE",
     multiple=True,
     callback=_split,
@@ -121,7 +121,7 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
             "--cluster and --dry-run apply to runbooks only",
             hint="use -p cluster=NAME -p dry_run=true",
         )
-    parameters = parse_parameters(declared, request.parameters, notebook=path.name)
+    parameters = parse_parameters(declared, request.all_parameters, notebook=path.name)
     if unused := saved_approval(declared, parameters):
         message = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
         click.echo(f"note: {message}", err=True)

@@ -19,7 +19,7 @@ class RunRequest:
     """Notebook or runbook to run, parameters and output options."""
 
     name: str
-    given: tuple[tuple[str, str], ...]
+    parameters: tuple[tuple[str, str], ...]  # names and texts
     parameters_file: Path | None
     clusters: tuple[str, ...]
     dry_run: bool
@@ -28,15 +28,15 @@ class RunRequest:
     quiet: bool
 
     @property
-    def parameters(self) -> tuple[tuple[str, str], ...]:
-        """Names and texts; those of the file go first."""
+    def all_parameters(self) -> tuple[tuple[str, str], ...]:
+        """Also those of the file, but for what `parameters` has."""
         from toolkit.runner.parameters import read_texts
 
         if self.parameters_file is None:
-            return self.given
-        named = {name for name, _ in self.given}
+            return self.parameters
+        named = {name for name, _ in self.parameters}
         from_file = (pair for pair in read_texts(self.parameters_file) if pair[0] not in named)
-        return (*from_file, *self.given)
+        return (*from_file, *self.parameters)
 
 
 def refresh(output_dir: Path) -> None:

@@ -58,7 +58,7 @@ def run_runbook(path: Path, request: RunRequest) -> int:
 
 
 def _orders(page: Runbook, request: RunRequest) -> list[RunOrder]:
-    values = values_of(page, request.parameters, dry_run=request.dry_run)
+    values = values_of(page, request.all_parameters, dry_run=request.dry_run)
     return [
         RunOrder(
             runbook=page.name,

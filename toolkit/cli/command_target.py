@@ -79,7 +79,7 @@ def required_groups(command: CommandTarget) -> tuple[str, ...]:
 def only_group(command: CommandTarget) -> str:
     if len(set(command.groups)) != 1:
         hint = "--group NAME, one call for each group"
-        raise UsageError("a pause is of exactly one group", hint=hint)
+        raise UsageError("this command is about exactly one group", hint=hint)
     return ExactName(command.groups[0])
 
 

@@ -46,7 +46,7 @@ class StoppedBetweenCells(Exception):
 class RunningInterpreter(KernelSpecManager):
     """Kernel manager that always uses the current Python interpreter."""
 
-    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - see the docstring
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - always the running one
         # Before 9.7 IPython ignores PYTHONSAFEPATH.
         return KernelSpec(**get_kernel_dict(["--IPKernelApp.ignore_cwd=True", _KERNEL_CLASS]))
 

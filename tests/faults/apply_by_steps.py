@@ -33,10 +33,13 @@ def main(servers: str, plan_file: str, state: str) -> int:
     )
     cluster = Cluster(plan.cluster, servers)
     try:
-        outcome = apply_plan(plan, cluster, approval, state=Path(state), on_step=on_step).outcome
+        applied = apply_plan(plan, cluster, approval, state=Path(state), on_step=on_step)
     except ToolkitError as exc:
         sys.stdout.write(f"{type(exc).__name__}: {exc}\n")
         return exc.exit_code
+    for handle in applied.handles:
+        handle.detach()
+    outcome = applied.outcome
     sys.stdout.write(f"{outcome.summary}; {outcome.interrupted}\n")
     return 0 if outcome.is_done else 4
 

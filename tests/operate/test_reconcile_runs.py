@@ -173,6 +173,28 @@ def test_a_plan_is_finished_whatever_changed_some_of_its_groups_since(
     assert reconcile_runs.is_finishing(made, runs)
 
 
+@pytest.mark.parametrize("intent", [Intent.RESET, Intent.UNDO])
+@pytest.mark.parametrize("undone_before", [True, False])
+def test_an_undo_is_finished_too_and_an_older_one_hinders_none(
+    tmp_path: Path, *, intent: Intent, undone_before: bool
+) -> None:
+    """Only what was undone since the plan was applied is not to be changed again."""
+    change = step(Change(ORDERS, Position(9), Position(1)))
+    made = plan(*(replace(change, group_id=name) for name in ("a", "b")), intent=intent)
+    if undone_before:
+        _run(replace(made, intent=Intent.RESET, request="old"), tmp_path, 0, TIME_IS_OVER, done="b")
+        _run(replace(made, intent=Intent.UNDO, request="old undo"), tmp_path, 1, "", done="b")
+    _run(made, tmp_path, 2, TIME_IS_OVER, done="a")
+    runs = reconcile_runs.last_runs(made, tmp_path)
+
+    assert (2 if undone_before else 1) == len(runs)
+    assert reconcile_runs.is_finishing(made, runs)
+    another = replace(made, intent=Intent.RESET, request="another")
+    with pytest.raises(Blocked, match="run-2") as caught:
+        reconcile_runs.refuse_after_a_cut_off_run(another, runs, Approval("", "a reason"))
+    assert "finish it" in caught.value.hint
+
+
 def test_what_was_undone_in_part_is_not_finished(tmp_path: Path) -> None:
     """That would change again what was taken back on purpose."""
     change = step(Change(ORDERS, Position(9), Position(1)))

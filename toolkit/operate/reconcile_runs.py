@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -223,11 +224,13 @@ def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
     was undone since is not done again.
     """
     applied = (run.head.fingerprint == plan.fingerprint and run.is_partly_done for run in runs)
-    return any(applied) and not _is_undone(runs)
+    return any(applied) and not _is_undone(plan.fingerprint, runs)
 
 
-def _is_undone(runs: Sequence[audit.EarlierRun]) -> bool:
-    return any(run.intent is Intent.UNDO for run in runs)
+def _is_undone(fingerprint: str, runs: Sequence[audit.EarlierRun]) -> bool:
+    """Whether something was undone since a plan was applied, other than by this plan."""
+    since = dropwhile(lambda run: run.head.fingerprint != fingerprint, runs)
+    return any(run.intent is Intent.UNDO and run.head.fingerprint != fingerprint for run in since)
 
 
 def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
@@ -277,7 +280,7 @@ def refuse_after_a_cut_off_run(
             # The offsets of a live group advance: its plan cannot be applied a second time.
             finish = (
                 ""
-                if run.intent is Intent.MOVE or not run.is_partly_done or _is_undone(runs)
+                if run.intent is Intent.MOVE or not run.is_partly_done or _is_undone(approved, runs)
                 else f"finish it with 'offsetbook apply --run {name} --approve {approved} "
                 "--reason TEXT', "
             )

@@ -286,6 +286,24 @@ def test_a_policy_counts_that_an_address_has_by_now(tmp_path: Path) -> None:
     assert access.under_policy("id").policy.read_only
 
 
+def test_a_policy_counts_that_a_cluster_of_the_same_id_has_by_now(
+    operator: Operator, tmp_path: Path
+) -> None:
+    """Another address of it is in the fleet file; each time the file is read as it is."""
+    servers, fleet = operator.cluster.bootstrap_servers, tmp_path / "fleet.yaml"
+    entry = (
+        f"clusters:\n  eu:\n    bootstrap.servers: {servers.replace('127.0.0.1', 'localhost')}\n"
+    )
+    fleet.write_text(entry)
+    access = ClusterAccess.named(servers, fleet, tmp_path)
+    cluster_id = operator.look("none").cluster_id
+    assert Policy() == access.under_policy(cluster_id).policy
+    for policy in (Policy(max_groups=7), Policy(max_groups=3)):
+        fleet.write_text(f"{entry}    limits: {{max_groups: {policy.max_groups}}}\n")
+
+        assert policy == access.under_policy(cluster_id).policy
+
+
 def test_a_cluster_counts_once(tmp_path: Path) -> None:
     """By its name, its address, or one of its addresses: it would be read, and summed, twice."""
     fleet = tmp_path / "fleet.yaml"

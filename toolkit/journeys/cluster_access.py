@@ -67,7 +67,7 @@ class ClusterAccess:
         self.notebook_parameters: NotebookParameters | None = None  # of the notebook that opened it
         self.connections = SharedConnections()
         self.tell_changed: Callable[[], object] = lambda: None  # called after every change
-        self._policed: dict[str, Cluster] = {}
+        self._ids: dict[str, str] = {}  # of restricted clusters of the fleet, by name
 
     @classmethod
     def named(
@@ -120,16 +120,36 @@ class ClusterAccess:
         counts. Raises Blocked where it does not have the cluster any more, or a restricted cluster
         of the fleet does not answer: it may be this one.
         """
-        if self.cluster.origin.fleet_file:
-            return _under_policy_of_now(self.cluster)
-        if cluster_id not in self._policed:
-            policed = _under_fleet_policy(self.cluster, cluster_id, self.fleet_file)
-            self._policed[cluster_id] = policed
-        policed = self._policed[cluster_id]
-        if policed.name != policed.bootstrap_servers:
-            return policed
-        now = cluster_at(policed.name, self.fleet_file)
-        return replace(policed, policy=policed.policy.or_stricter(now.policy))
+        cluster = self.cluster
+        if cluster.origin.fleet_file:
+            now = _entry_of_now(cluster)
+        elif cluster.name == cluster.bootstrap_servers:
+            now = cluster_at(cluster.name, self.fleet_file)
+            if not now.origin.fleet_file:
+                now = self._entry_with_id(cluster_id) or cluster
+        else:  # a program has made it
+            now = cluster
+        return replace(cluster, policy=cluster.policy.or_stricter(now.policy))
+
+    def _entry_with_id(self, cluster_id: str) -> Cluster | None:
+        """One cluster has many addresses, but one id: ask each restricted cluster for its own."""
+        path = fleet_file_in_use(self.fleet_file)
+        for known in load_fleet(path).values() if path else ():
+            if known.policy == Policy():
+                continue
+            try:
+                if known.name not in self._ids:
+                    with connected(known) as connection:
+                        self._ids[known.name] = connection.cluster_id
+            except ToolkitError as exc:
+                raise Blocked(
+                    f"cannot verify whether {self.cluster.name} is cluster {known.name}, which has "
+                    f"limits in the fleet file: {exc.problem}",
+                    hint=f"name the cluster {known.name} if it is",
+                ) from exc
+            if self._ids[known.name] == cluster_id:
+                return known
+        return None
 
     def run_notices(self) -> tuple[RunNotice, ...]:
         """
@@ -195,36 +215,14 @@ def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
     return bare
 
 
-def _under_policy_of_now(cluster: Cluster) -> Cluster:
+def _entry_of_now(cluster: Cluster) -> Cluster:
     try:
         fleet = load_fleet(Path(cluster.origin.fleet_file))
         (now,) = choose_clusters(fleet, [cluster.name])
     except ToolkitError as exc:
         why = f"what may be changed on {cluster.name} is not known: {exc.problem}"
         raise Blocked(why, hint=exc.hint) from exc
-    return replace(cluster, policy=cluster.policy.or_stricter(now.policy))
-
-
-def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | None) -> Cluster:
-    """One cluster has many addresses, but one id: ask each restricted cluster for its own."""
-    if cluster.name != cluster.bootstrap_servers:
-        return cluster
-    path = fleet_file_in_use(fleet_file)
-    for known in load_fleet(path).values() if path else ():
-        if known.policy == Policy():
-            continue
-        try:
-            with connected(known) as connection:
-                is_this = connection.cluster_id == cluster_id
-        except ToolkitError as exc:
-            raise Blocked(
-                f"cannot verify whether {cluster.name} is cluster {known.name}, which has limits "
-                f"in the fleet file: {exc.problem}",
-                hint=f"name the cluster {known.name} if it is",
-            ) from exc
-        if is_this:
-            return replace(cluster, policy=known.policy)
-    return cluster
+    return now
 
 
 def _servers(text: str) -> set[Server | str]:

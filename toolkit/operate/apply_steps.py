@@ -131,10 +131,9 @@ class _StepExecutor:
             group = self.case.groups.get(step.group_id)
             if step.action is not Action.MOVE or not group or self.stopped():
                 continue
-            held = {change.partition for change in step.changes} & group.paused.keys()
-            with suppress(ToolkitError):  # reading what is committed fails next
-                commits = GroupCommits(self.connection, group.group_id) if held else None
-                if commits:
+            if held := {change.partition for change in step.changes} & group.paused.keys():
+                with suppress(ToolkitError):  # reading what is committed fails next
+                    commits = GroupCommits(self.connection, group.group_id)
                     wait_until_still(commits, held, stopped=self.stopped)
 
     def _commit_together(

@@ -21,6 +21,7 @@ from typing import Any
 
 from toolkit.errors import UsageError
 from toolkit.runbooks.run_process import RunOrder
+from toolkit.runner.result import message_of
 
 # What matters most to the operator on call comes first.
 _WORST_FIRST = (1, 2, 4, 3, 0)
@@ -64,15 +65,7 @@ class ClusterRunResult:
 
     @property
     def message(self) -> str:
-        """What it did, or why it stopped and where, in one line."""
-        if self.result is None:
-            return self.why
-        error = self.result["error"]
-        if error is None:
-            return str(self.result["summary"])
-        where = f"at {error['step']!r}: " if error["step"] else ""
-        changed = f"; changed: {self.changed}" if self.changed else ""
-        return f"{where}{error['reason']}{changed}"
+        return self.why if self.result is None else message_of(self.result)
 
     @property
     def undo(self) -> str:

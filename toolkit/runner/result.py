@@ -85,12 +85,7 @@ class RunResult:
 
     @property
     def message(self) -> str:
-        """What it did, and why it stopped and where, in one line."""
-        if self.error is None:
-            return self.summary
-        where = f"at {self.error.step!r}: " if self.error.step else ""
-        changed = f"; changed: {n}" if (n := self.counts.get("changed")) else ""
-        return f"{where}{self.error.reason}{changed}"
+        return message_of(self.as_dict())
 
     def write(self) -> Path:
         """Write `result.json` into the run's folder: whole or not at all; raises RunFailed."""
@@ -106,6 +101,15 @@ class RunResult:
                 hint="free disk space; see the audit log for what was changed",
             ) from exc
         return path
+
+
+def message_of(result: Mapping[str, Any]) -> str:
+    """Return what a run did, and why it stopped and where, in one line; see `read_result`."""
+    error, changed = result["error"], result["counts"].get("changed", 0)
+    if error is None:
+        return str(result["summary"])
+    where = f"at {error['step']!r}: " if error["step"] else ""
+    return f"{where}{error['reason']}" + (f"; changed: {changed}" if changed else "")
 
 
 def undo_command(run_id: str, parameters: Mapping[str, Any]) -> str:

@@ -148,13 +148,13 @@ def _print_step(step: CellStep) -> None:
 
 
 def _print_result(result: RunResult, output: str) -> None:
+    from toolkit.runner.result import undo_command
+
     if output == "json":
         text = json.dumps(result.as_dict(), indent=2, ensure_ascii=False)
         echo_data(f"{text}\n", is_json=True)
         return
     click.echo(f"{result.status}: {printable(result.message)}".rstrip(": "))
-    from toolkit.runner.result import undo_command
-
     if result.error and result.undo:
         click.echo(f"undo: {undo_command(result.undo, result.parameters)}")
     # Without a report, the directory still has the executed notebook.

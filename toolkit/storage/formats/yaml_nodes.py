@@ -81,7 +81,7 @@ class YamlFile:
 
     def text_of(self, node: yaml.Node, what: str) -> str:
         """Return the one value that a node holds; raises the error for anything else."""
-        if not isinstance(node, yaml.ScalarNode) or not node.value or node.tag.endswith(":null"):
+        if not isinstance(node, yaml.ScalarNode) or not node.value or is_blank(node):
             raise self.wrong_at(node, f"{what} must be one value")
         return str(node.value)
 
@@ -101,7 +101,7 @@ class YamlFile:
         for item in nodes:
             if not isinstance(item, yaml.ScalarNode):
                 raise self.wrong_at(item, f"{what} must be one value, or a list of values")
-        return ["" if item.tag.endswith(":null") else str(item.value) for item in nodes]
+        return ["" if is_blank(item) else str(item.value) for item in nodes]
 
     def wrong_at(self, node: yaml.Node, problem: str) -> UsageError:
         return self._at(node.start_mark, problem)

@@ -67,7 +67,7 @@ class ClusterAccess:
         self.notebook_parameters: NotebookParameters | None = None  # of the notebook that opened it
         self.connections = SharedConnections()
         self.tell_changed: Callable[[], object] = lambda: None  # called after every change
-        self._ids: dict[str, str] = {}  # of restricted clusters of the fleet, by name
+        self._ids: dict[str, str] = {}  # of restricted clusters of the fleet, by address
 
     @classmethod
     def named(
@@ -116,20 +116,19 @@ class ClusterAccess:
         """
         Return the cluster with the policy that the fleet file has for it, also under its address.
 
-        The file is read again for that; where it was stricter when the cluster was opened, that
-        counts. Raises Blocked where it does not have the cluster any more, or a restricted cluster
-        of the fleet does not answer: it may be this one.
+        The file is read again for that; where its entry was stricter when the cluster was opened,
+        that counts. Raises Blocked where it does not have the cluster any more, or a restricted
+        cluster of the fleet does not answer: it may be this one.
         """
         cluster = self.cluster
         if cluster.origin.fleet_file:
             now = _entry_of_now(cluster)
-        elif cluster.name == cluster.bootstrap_servers:
-            now = cluster_at(cluster.name, self.fleet_file)
-            if not now.origin.fleet_file:
-                now = self._entry_with_id(cluster_id) or cluster
-        else:  # a program has made it
-            now = cluster
-        return replace(cluster, policy=cluster.policy.or_stricter(now.policy))
+            return replace(cluster, policy=cluster.policy.or_stricter(now.policy))
+        if cluster.name != cluster.bootstrap_servers:
+            return cluster  # a program has made it
+        now = cluster_at(cluster.name, self.fleet_file)
+        entry = now if now.origin.fleet_file else self._entry_with_id(cluster_id)
+        return replace(cluster, policy=entry.policy) if entry else cluster
 
     def _entry_with_id(self, cluster_id: str) -> Cluster | None:
         """One cluster has many addresses, but one id: ask each restricted cluster for its own."""
@@ -138,16 +137,16 @@ class ClusterAccess:
             if known.policy == Policy():
                 continue
             try:
-                if known.name not in self._ids:
+                if known.bootstrap_servers not in self._ids:
                     with connected(known) as connection:
-                        self._ids[known.name] = connection.cluster_id
+                        self._ids[known.bootstrap_servers] = connection.cluster_id
             except ToolkitError as exc:
                 raise Blocked(
                     f"cannot verify whether {self.cluster.name} is cluster {known.name}, which has "
                     f"limits in the fleet file: {exc.problem}",
                     hint=f"name the cluster {known.name} if it is",
                 ) from exc
-            if self._ids[known.name] == cluster_id:
+            if self._ids[known.bootstrap_servers] == cluster_id:
                 return known
         return None
 

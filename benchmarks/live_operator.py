@@ -71,8 +71,10 @@ class Operator:
     def pause(self, partitions: Collection[TopicPartition]) -> Done:
         self.when_stable()
         began = time.time()
-        outcome = self._apply(self.session.pause(self.group, _words(partitions)))
-        return self._done(outcome, began, {})
+        return self._done(self._apply(self.planned_pause(partitions)), began, {})
+
+    def planned_pause(self, partitions: Collection[TopicPartition]) -> PlannedChange:
+        return self.session.pause(self.group, _words(partitions))
 
     def resume(self, partitions: Collection[TopicPartition]) -> Done:
         """Resume partitions; `offsets` are where they stood while they were paused."""

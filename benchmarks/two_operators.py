@@ -75,13 +75,13 @@ class Found:
     delivered: int = 0  # records of paused partitions
     repeated: list[int] = field(default_factory=list)
     lost: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)  # of what was neither done nor refused
+    reasons: Counter[str] = field(default_factory=Counter)  # that do not say who paused since when
 
     @property
     def is_as_said(self) -> bool:
         """Whether one was always refused of the same partition, and both paused different ones."""
         wanted = {"same": "done + refused", "different": "done + done"}[self.choice]
-        return not self.lost and not self.delivered and not self.outcomes.keys() - {wanted}
+        return not (self.lost or self.delivered or self.reasons or self.outcomes.keys() - {wanted})
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ def _try(
             found.delivered += len(delivered_during(log, one.places, held_since, resumed_at))
         elif one.status == ChangeStatus.REFUSED:
             found.refused_s.append(seconds)
-        if one.status != ChangeStatus.DONE and "has already paused" not in one.why:
+        is_told = one.status == ChangeStatus.REFUSED and " since " in one.why
+        if one.status != ChangeStatus.DONE and not is_told:
             found.reasons[one.why] += 1
     live.until_at_rest()
     found.repeated.append(len(repeats(live.applications.deliveries(), start=began)))
@@ -195,7 +196,7 @@ def _apply(change: PlannedChange, places: frozenset[TopicPartition], delay: floa
     except Blocked as exc:
         return Applied(places, began, time.time(), "blocked", str(exc))
     if done.outcome is None:
-        return Applied(places, began, time.time(), str(done.failed or done.decided), str(done.failed))
+        return Applied(places, began, time.time(), "not applied", str(done.failed or done.decided))
     (step,) = done.outcome.steps
     return Applied(places, began, time.time(), step.status, step.why)
 

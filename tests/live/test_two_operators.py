@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 from applications import eventually
 from consumer_processes.analysis import delivered_during, repeats
-from holding import Holding, MakeHolding
+from holding import Holding, MakeHolding, is_rebalancing
 from live_groups import LiveGroup, together
 from recipe_holds import NOTE, RecipeHold
 
@@ -71,6 +71,31 @@ def test_of_two_pauses_of_a_partition_at_once_one_wins(shared_holding: MakeHoldi
         assert f"{who} has already paused {one.live.topics[0]}:1" in lost.why
         assert not has_live_keeper(both[1 - first].path)
         both[first].resume()
+        one.live.applications.until_delivered(one.live.places)
+
+    together(is_so, (*CLASSIC, "librdkafka-consumer"))
+
+
+def test_a_plan_that_somebody_else_is_faster_than(shared_holding: MakeHolding) -> None:
+    """Whether the other pause has begun or is done, the plan is refused, with whose pause it is."""
+
+    def is_so(kind: str) -> None:
+        one = shared_holding(kind)
+        other = one.elsewhere()
+        plan, late = one.plan(1), other.plan(1)
+
+        with ThreadPoolExecutor() as pool, one.describing() as describe:
+            first = pool.submit(one.operator.apply, plan)
+            eventually(lambda: first.done() or is_rebalancing(describe()))
+            outcomes = [other.operator.apply(late)]
+            assert first.result().is_done
+        outcomes.append(other.operator.apply(late))
+
+        steps = [step for outcome in outcomes for step in outcome.steps]
+        assert [ChangeStatus.REFUSED] * 2 == [step.status for step in steps]
+        assert all(" since " in step.why for step in steps)
+        assert f"has already paused {one.live.topics[0]}:1" in steps[1].why
+        one.resume()
         one.live.applications.until_delivered(one.live.places)
 
     together(is_so, (*CLASSIC, "librdkafka-consumer"))

@@ -132,6 +132,7 @@ class HoldExecutor:
         if why and holds:  # what another operator holds now was not done here
             record = read_hold(self.path_of(step))
             own_note = record.note if record else HoldNote()
+            before = _without_others(before, own_note)
         try:
             after = self.wait_for(
                 step.group_id, partitions, held=holds and not why, own_note=own_note
@@ -290,7 +291,7 @@ class HoldExecutor:
                         raise BrokerRefused(f"{about}: {shown.why}")
                 else:
                     if own_note:
-                        shown = {p: m for p, m in shown.items() if not _is_of_another(m, own_note)}
+                        shown = _without_others(shown, own_note)
                     if is_last or all((partition in shown) == held for partition in partitions):
                         return shown
                 time.sleep(LOOK_EVERY_S)
@@ -314,6 +315,10 @@ def release_by_keeper(
     if not answer["ok"]:
         raise BrokerRefused(answer["words"])
     return own_partitions
+
+
+def _without_others(paused: Paused, own_note: HoldNote) -> Paused:
+    return {place: one for place, one in paused.items() if not _is_of_another(one, own_note)}
 
 
 def _is_of_another(member: Member, own_note: HoldNote) -> bool:

@@ -11,14 +11,13 @@ do nothing but use the processors meanwhile.
 import argparse
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +36,7 @@ from toolkit.sandbox.jars import VERSION
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))  # the applications that the tests start
+sys.path.insert(0, str(ROOT / "scripts"))
 
 from consumer_processes.analysis import (  # noqa: E402 - see above
     delivered_during,
@@ -46,6 +46,7 @@ from consumer_processes.analysis import (  # noqa: E402 - see above
 )
 from consumer_processes.kinds import KINDS  # noqa: E402
 from live_groups import LiveGroup, start_live_group  # noqa: E402
+from repeat_test import busy  # noqa: E402
 
 DEFAULT_KINDS = (
     "librdkafka-range",
@@ -59,7 +60,6 @@ PAUSED = {"same": (1, 1), "different": (1, 4)}
 PER_SECOND = 4  # records of each partition: what silence is measured with
 LOOK_FOR_S = 8.0  # after both have returned
 LATE_S = 1.0  # cooperative members that were evicted may not know it yet
-USE_A_PROCESSOR = "while True: pass"
 
 
 @dataclass
@@ -100,14 +100,14 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name,
         ProcessPoolExecutor(options.together) as together,
-        _busy(options.busy),
+        busy(options.busy),
     ):
         folder = Path(name)
         broker = start_broker(folder / "live", properties=DEFAULTS)
         try:
             trials = [
-                together.submit(_measure, kind, broker.address, folder / kind, options)
-                for kind in options.kinds
+                together.submit(_measure, kind, broker.address, folder / f"{number}", options)
+                for number, kind in enumerate(options.kinds)
             ]
             found = [one for trial in trials for one in trial.result()]
         finally:
@@ -117,23 +117,16 @@ def main() -> None:
         sys.exit(1)
 
 
-@contextmanager
-def _busy(count: int) -> Iterator[None]:
-    command = [sys.executable, "-c", USE_A_PROCESSOR]
-    processes = [subprocess.Popen(command) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for one in processes:
-            one.kill()
-            one.wait()
-
-
 def _measure(kind: str, address: str, folder: Path, options: argparse.Namespace) -> list[Found]:
     found = {choice: Found(kind, choice) for choice in PAUSED}
     with ExitStack() as ending:
         live = start_live_group(
-            Cluster("live", address), kind, kind, folder / "log", ending, per_second=PER_SECOND
+            Cluster("live", address),
+            kind,
+            folder.name,
+            folder / "log",
+            ending,
+            per_second=PER_SECOND,
         )
         operators = []
         for name in ("ann", "bob"):
@@ -236,7 +229,12 @@ def _table(found: Sequence[Found]) -> Iterator[str]:
 
 def _options() -> argparse.Namespace:
     parser = new_parser(__doc__)
-    parser.add_argument("kinds", nargs="*", default=DEFAULT_KINDS, help=f"of {', '.join(KINDS)}")
+    parser.add_argument(
+        "kinds",
+        nargs="*",
+        default=DEFAULT_KINDS,
+        help=f"of {', '.join(KINDS)}, one or more groups of each",
+    )
     parser.add_argument("--tries", type=int, default=25, help="of each choice of partitions")
     parser.add_argument("--apart", type=float, default=0.5, help="seconds at most")
     parser.add_argument("--together", type=int, default=3, help="groups at a time")

@@ -41,6 +41,7 @@ from toolkit.storage.undo_records import read_undo_record
 
 pytestmark = pytest.mark.live("consumers and keepers run")
 
+FILES_ON_MACOS = 256  # that a process started from a shell may have open
 OF_EACH_PROTOCOL = [
     pytest.param(
         kind,
@@ -211,6 +212,25 @@ def test_a_pause_that_is_done_goes_on_though_it_cannot_be_recorded(
     eventually(lambda: "detached from the starter" in one.evidence)
     assert has_live_keeper(one.path)
     assert one.live.places_of(1) == one.paused
+    one.resume()
+
+
+def test_a_pause_from_where_few_files_may_be_open(
+    operator: Operator, new_holding: MakeHolding
+) -> None:
+    """A capture that needs a connection for each partition does not depend on a shell's limit."""
+    one = new_holding(operator.cluster, "librdkafka-cooperative-sticky", partitions=80)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    plan = one.plan(1)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_ON_MACOS, limits[1]))
+        outcome = one.operator.apply(plan)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    assert outcome.is_done, outcome
+    assert one.live.places_of(1) == one.paused
+    assert [] == repeats(one.live.applications.deliveries(), start=one.began)
     one.resume()
 
 

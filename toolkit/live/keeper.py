@@ -14,6 +14,7 @@ import fcntl
 import logging
 import math
 import os
+import resource
 import select
 import signal
 import socket
@@ -62,6 +63,7 @@ log = logging.getLogger("keeper")
 OPTION = "--standby"
 LOOKED_AT_FOR_S = 10.0  # another process may be looking whether there is a keeper
 STANDBY_AGAIN_S = 5.0  # one that ends at once is not started again at once
+OPEN_FILES = 4_096  # at most
 
 
 # `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
@@ -421,9 +423,23 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def allow_open_files() -> None:
+    """
+    Have as many files open as captures need, where this process may: shells often allow fewer.
+
+    A capture by claims has a connection for each partition, of four files each.
+    """
+    unlimited = resource.RLIM_INFINITY  # may be -1
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != unlimited and allowed < OPEN_FILES:
+        wanted = OPEN_FILES if most == unlimited else min(OPEN_FILES, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
 def main() -> None:
     """Daemonize and run the keeper."""
     path, *options = sys.argv[1:]
+    allow_open_files()
     standby = OPTION in options
     if not standby and os.fork():
         os._exit(0)

@@ -58,6 +58,9 @@ def test_nonsense_is_refused_and_does_no_harm(control: KeeperSocket) -> None:
             connection.sendall(nonsense)
             connection.shutdown(socket.SHUT_WR)
             assert b"invalid request" in connection.recv(1000)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(control.path))
+            connection.sendall(nonsense)
 
     assert ask_keeper(str(control.path), {"do": "status"})["ok"]
 

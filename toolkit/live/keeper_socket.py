@@ -93,6 +93,7 @@ class KeeperSocket:
         """
         with suppress(OSError), self._listener.accept()[0] as connection:
             line = _line(connection)
+            request: KeeperRequest | None = None
             try:
                 request = _request(line)
             except (ValueError, RecursionError) as exc:
@@ -103,7 +104,8 @@ class KeeperSocket:
                 connection.settimeout(PATIENCE_S)
                 connection.sendall(json.dumps(heard).encode() + b"\n")
             except OSError:
-                unheard(request)
+                if request:
+                    unheard(request)
 
 
 def ask_keeper(

@@ -713,6 +713,29 @@ def test_a_release_that_nobody_hears_of_is_made_up_for(mode: Mode) -> None:
 
 
 @each
+def test_a_keeper_that_takes_over_tells_what_the_group_was_not_told(mode: Mode) -> None:
+    """Another note, as where the pause is to last longer; or less that is held; else nothing."""
+    hold, group = captured(mode, 1, 4)
+
+    def taken_over(**about: str) -> list[Any]:
+        state, before = json.loads(json.dumps(hold.state())), len(group.requests)
+        other = ClassicHold.from_state(state, note=replace(hold.note, **about))
+        other.keep(group)
+        return [one for one in group.requests[before:] if isinstance(one, Join)]
+
+    assert [] == taken_over()
+    assert [] != taken_over(reason="longer")
+    note = read_note(user_data_from_bytes(group.given[group.holders[0]])).note
+    assert ("ann", "longer") == (note.who, note.reason)
+
+    group.fail(ClusterUnreachable("gone"), at=0, is_heard=False)
+    with pytest.raises(ClusterUnreachable):
+        hold.release(group, orders(4))
+    assert [] != taken_over()
+    assert orders(4) <= group.given_out
+
+
+@each
 def test_a_release_says_that_the_hold_was_lost_before(mode: Mode) -> None:
     """Of all or of some of it; what a broker refuses to release is still held."""
     for some in (orders(1, 4), orders(4)):

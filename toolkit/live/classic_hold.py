@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 from toolkit.errors import HoldLost, NotCaptured
-from toolkit.kafka_io.groups.hold_notes import read_note, write_note
+from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import user_data_from_bytes
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
@@ -101,7 +100,7 @@ class ClassicHold(LeaderHold):
             self._until_released(channel, former)
         except BaseException as exc:
             self.held = before if self._member else frozenset()
-            self._changed = True
+            self._told = ""
             is_new = bool(own.ids)
             if is_new:
                 self._member = None
@@ -132,6 +131,7 @@ class ClassicHold(LeaderHold):
             "session_timeout_s": self.survives_s,
             "held": sorted(self.held),
             "follows": self._follows,
+            "told": self._told,
             **self._assignment.state(),
         }
 
@@ -145,7 +145,7 @@ class ClassicHold(LeaderHold):
             state["generation"],
             frozenset(state["topics"]),
         )
-        hold.held = as_partitions(state["held"])
+        hold.held, hold._told = as_partitions(state["held"]), state.get("told", "")
         hold._follows, hold._granted = state.get("follows", False), hold.held
         hold._assignment = ClassicAssignment.from_state(state)
         return hold
@@ -301,9 +301,6 @@ class ClassicHold(LeaderHold):
     def _forget_member(self) -> None:
         self._member = None
         self.held = frozenset()
-
-    def _note_text(self) -> str:
-        return write_note(replace(self.note, survives_s=self.survives_s), self.held)
 
 
 def _patience_s(assigned: Assignments) -> float:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from dataclasses import replace
 from typing import NoReturn
 
 from toolkit.errors import BrokerRefused, HoldLost, ToolkitError
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
+from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, JoinResult, Leave
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import HoldNote, TopicPartition
@@ -37,7 +39,7 @@ class LeaderHold(ABC):
         self.survives_s = session_timeout_s
         self.held: frozenset[TopicPartition] = frozenset()
         self._unreleased: frozenset[TopicPartition] = frozenset()  # held, and still with a member
-        self._changed = False  # what is held has changed, and the members do not know it yet
+        self._told = ""  # the note, with what is held, of the last rebalance; "" if that failed
 
     def keep(self, channel: RecipeChannel) -> None:
         """Stay the leader, and say who has what again when members come and go, or topics grow."""
@@ -48,7 +50,8 @@ class LeaderHold(ABC):
             raise BrokerRefused(
                 f"the coordinator rejected the heartbeat of a hold: {reason(answer.error, 'Read')}"
             )
-        if self._changed or answer.error in COME_AGAIN or self._is_due(channel):
+        is_told = self._told == self._note_text()
+        if not is_told or answer.error in COME_AGAIN or self._is_due(channel):
             self._rebalance(channel)
 
     def _rebalance(self, channel: RecipeChannel, joined: JoinResult | None = None) -> None:
@@ -63,18 +66,17 @@ class LeaderHold(ABC):
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             raise self._lost(FORGOTTEN)
         if code in ASK_AGAIN:  # the coordinator moves, and the new one is not ready yet
-            self._changed = True
+            self._told = ""
             raise BrokerRefused(f"a rebalance of a hold goes on later: {reason(code, 'Read')}")
         if code != ErrorCode.NONE:
             self._leave(channel, f"no longer group leader: {reason(code, 'Read')}")
-        self._changed = False
+        self._told = self._note_text()
 
     def _keep_only(self, channel: RecipeChannel, left: frozenset[TopicPartition]) -> None:
         """Give all but these back; if none is left, our member leaves."""
         heartbeat = self._heartbeat()
         if left:
-            self.held = left
-            self._changed = True  # should the broker not hear of it now, `keep` tells it
+            self.held = left  # should the broker not hear of it now, `keep` tells it
             self._rebalance(channel)
             return
         answer = channel.ask(Leave((heartbeat.member_id,)))
@@ -84,6 +86,9 @@ class LeaderHold(ABC):
         if code != ErrorCode.NONE:  # one that could not leave still holds everything
             raise BrokerRefused(f"releasing the hold: {reason(code, 'Read')}")
         self._forget_member()
+
+    def _note_text(self) -> str:
+        return write_note(replace(self.note, survives_s=self.survives_s), self.held)
 
     def _lost(self, why: str) -> HoldLost:
         """Forget our member, and return the error to raise."""

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Self
 
 from toolkit.errors import Blocked, HoldLost, NotCaptured
 from toolkit.kafka_io.client.error_codes import reason
-from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     ClassicHeartbeat,
@@ -243,7 +242,7 @@ class StreamsHold(LeaderHold):
         except BaseException as exc:
             self.held = before if self._member_id else frozenset()
             self._comes_back = False
-            self._changed = True
+            self._told = ""
             if is_new:
                 self._member_id = ""
                 own.leave_after(exc)
@@ -265,6 +264,7 @@ class StreamsHold(LeaderHold):
             "subscription": self._subscription.hex(),
             "session_timeout_s": self.survives_s,
             "held": sorted(self.held),
+            "told": self._told,
             "tasks": self._tasks.as_state() if self._tasks else None,
         }
 
@@ -272,6 +272,7 @@ class StreamsHold(LeaderHold):
     def from_state(cls, state: Mapping[str, Any], *, note: HoldNote) -> Self:
         hold = cls(note=note, session_timeout_s=state["session_timeout_s"])
         hold.held = frozenset(TopicPartition(topic, number) for topic, number in state["held"])
+        hold._told = state.get("told", "")
         hold._member_id, hold._generation = state["member_id"], state["generation"]
         hold._subscription = bytes.fromhex(state["subscription"])
         hold._tasks = StreamsTasks.from_state(state["tasks"]) if state["tasks"] else None
@@ -340,7 +341,7 @@ class StreamsHold(LeaderHold):
             channel.ask(Leave((self._member_id,)))
             raise self._lost(f"the hold was given up, the application continues: {exc}") from exc
         # Where a thread has its tasks, the sentinel has its note.
-        shares[self._member_id] = assignment_with_note(write_note(self.note, self.held))
+        shares[self._member_id] = assignment_with_note(self._note_text())
         sync = Sync(self._member_id, self._generation, STREAMS_PROTOCOL, shares)
         return channel.ask(sync).error
 
@@ -363,7 +364,8 @@ class StreamsHold(LeaderHold):
         if late := self._unreleased | (tasks.has(tasks.absent) & self.held):
             words = ", ".join(f"{topic}:{number}" for topic, number in sorted(late))
             raise NotCaptured(f"a thread does not revoke {words} within {BACK_WITHIN_S:g} s")
-        self._changed = bool(tasks.absent)  # then what they had goes to others
+        if tasks.absent:  # what they had goes to others
+            self._told = ""
         self._comes_back = False
 
     def _forget_member(self) -> None:

@@ -276,6 +276,19 @@ def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
     one.live.applications.until_delivered(one.live.places)
 
 
+def test_a_damaged_hold_file_refuses_a_pause(shared_holding: MakeHolding) -> None:
+    """It is said which file that is, and the run is recorded as refused."""
+    one = shared_holding("librdkafka-consumer")
+    one.path.parent.mkdir(parents=True)
+    one.path.write_text("{")
+
+    (step,) = one.try_to_pause(1).steps
+
+    assert ChangeStatus.REFUSED is step.status
+    assert f"hold file {one.path} is damaged" in step.why
+    assert [Event.INTENT, Event.OUTCOME] == [entry.event for entry in one.operator.log]
+
+
 def test_a_group_may_change_its_assignor_while_it_is_held(
     operator: Operator, live_group: Callable[..., LiveGroup]
 ) -> None:

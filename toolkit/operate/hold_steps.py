@@ -130,8 +130,7 @@ class HoldExecutor:
         holds = step.action is Action.HOLD
         own_note = None
         if why and holds:  # what another operator holds now was not done here
-            record = read_hold(self.path_of(step))
-            own_note = record.note if record else HoldNote()
+            own_note = self.own_note(step)
             before = _without_others(before, own_note)
         try:
             after = self.wait_for(
@@ -189,6 +188,13 @@ class HoldExecutor:
             answer = ask_keeper(record.socket, request)
             if not answer["ok"]:
                 raise NotCaptured(answer["words"])
+
+    def own_note(self, step: Step) -> HoldNote:
+        """Return the note of the hold file; one of nobody where there is none, or a damaged one."""
+        with suppress(StateFileError):
+            if record := read_hold(self.path_of(step)):
+                return record.note
+        return HoldNote()
 
     def path_of(self, step: Step) -> Path:
         return hold_path(self.state, self.case.plan.cluster_id, step.group_id)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from recipe_runs import ScriptedChannel, orders
 
-from toolkit.errors import BrokerRefused, HoldLost
+from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, NotCaptured
 from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
@@ -38,6 +38,7 @@ class Coordinator(ScriptedChannel):
     holders: list[str] = field(default_factory=list)
     own: dict[str, str] = field(default_factory=dict)  # what is set for the group
     leave_error: int = 0
+    is_away: bool = False  # whether it does not answer who leaves
     stops_s: float = 0.0  # how long our process is stopped in its next sleep
     evicted: list[str] = field(default_factory=list)
 
@@ -70,6 +71,8 @@ class Coordinator(ScriptedChannel):
         return StreamsFacts(0, "", "Stable", (*ours, *theirs), topology)
 
     def leave(self, member_id: str) -> StreamsHeartbeatResult:
+        if self.is_away:
+            raise ClusterUnreachable("not allowed to go")
         if self.leave_error:
             return StreamsHeartbeatResult(self.leave_error, "not allowed")
         if member_id in self.readers:
@@ -158,8 +161,34 @@ def test_a_release_says_that_the_application_went_on_before() -> None:
         assert (orders(), others) == (hold.held, group.holders)
         assert ({STREAMS_DELAY_MS: OWN} if others else {}) == group.own
 
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_what_could_not_be_released_goes_on(*, is_refused: bool) -> None:
+    """With its delay: that of the cluster would give the application its tasks every 3 s."""
     hold, group = captured()
-    group.leave_error = 30
-    with pytest.raises(BrokerRefused, match="not allowed"):
+    group.leave_error, group.is_away = 30, not is_refused
+    with pytest.raises((BrokerRefused, ClusterUnreachable), match="not allowed"):
         hold.release(group, ALL)
-    assert ALL == hold.held
+    assert (ALL, {STREAMS_DELAY_MS: OWN}) == (hold.held, group.own)
+
+
+def test_a_release_whose_setting_cannot_be_restored_says_so() -> None:
+    """The application goes on all the same."""
+    hold, group = captured()
+    group.fail(ClusterUnreachable("gone"), at=2, is_heard=False)
+
+    with pytest.raises(BrokerRefused, match=f"{STREAMS_DELAY_MS} was not restored: gone"):
+        hold.release(group, ALL)
+
+    assert (orders(), []) == (hold.held, group.holders)
+
+
+def test_a_capture_says_what_it_could_not_undo() -> None:
+    """The reason comes first, then the setting, and the member that may still be there."""
+    hold, group = ApplicationHold(note=HoldNote()), Coordinator()
+    for at in (4, 5, 6):
+        group.fail(ClusterUnreachable("gone"), at=at, is_heard=False)
+
+    words = f"^gone; {STREAMS_DELAY_MS} was not restored: gone; 1 offsetbook member may stay"
+    with pytest.raises(NotCaptured, match=words):
+        hold.capture(group, ALL)

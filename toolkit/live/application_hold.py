@@ -39,7 +39,7 @@ from toolkit.kafka_io.membership.streams import (
     StreamsHeartbeatResult,
     possible_topologies,
 )
-from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.recipe_steps import RecipeChannel, may_stay
 from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
@@ -103,10 +103,16 @@ class ApplicationHold:
             self._refuse_another(described(channel))
             self._evict_all(channel)
             self._until_back(channel, evicted)
-        except BaseException:
+        except BaseException as exc:
             self.held = frozenset()
-            with suppress(ToolkitError):
+            problems = [self._restore(channel)]
+            try:
                 self._leave(channel)
+            except ToolkitError:
+                problems.append(may_stay(1))
+            if any(problems) and isinstance(exc, ToolkitError):
+                words = "; ".join(filter(None, [exc.problem, *problems]))
+                raise NotCaptured(words, hint=exc.hint) from exc
             raise
 
     def keep(self, channel: RecipeChannel) -> None:
@@ -148,13 +154,12 @@ class ApplicationHold:
             )
         if self._others(channel.ask(DescribeStreams())):
             self._is_set = False  # the operator who holds it now restores it
-        not_restored, left = self._leave(channel)
+        left = self._leave(channel)
         if left.error and left.error not in MEMBER_GONE:
-            if self._is_set:  # it goes on
-                channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._delay_ms))
             raise BrokerRefused(f"releasing the hold: {left.why}")
+        # Not before: a hold that could not leave goes on, and needs its delay.
         self.held = frozenset()
-        if not_restored:
+        if not_restored := self._restore(channel):
             raise BrokerRefused(not_restored)
         if left.error:
             raise HoldLost(LOST)
@@ -285,7 +290,8 @@ class ApplicationHold:
         if not is_late or (is_there and not is_read(group)):
             return
         self._check_resumed(channel, group)
-        not_restored, _ = self._leave(channel)
+        not_restored = self._restore(channel)
+        self._leave(channel)
         self.held = frozenset()
         raise HoldLost("; ".join(filter(None, [WENT_ON, not_restored])))
 
@@ -303,13 +309,18 @@ class ApplicationHold:
         self._check_resumed(channel, group)
         self._evict_all(channel)
 
-    def _leave(self, channel: RecipeChannel) -> tuple[str, StreamsHeartbeatResult]:
-        """Restore the setting, and leave, in this order; return why not, and the last answer."""
-        why = ""
-        if self._is_set:
-            changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._setting))
-            why = f"{STREAMS_DELAY_MS} was not restored: {changed.why}" if changed.error else ""
-        return why, channel.ask(StreamsHeartbeat(self._member_id, LEAVE_EPOCH))
+    def _restore(self, channel: RecipeChannel) -> str:
+        """Restore the setting of the group; return why that was not seen to be done."""
+        if not self._is_set:
+            return ""
+        try:
+            why = channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._setting)).why
+        except ToolkitError as exc:
+            why = exc.problem
+        return f"{STREAMS_DELAY_MS} was not restored: {why}" if why else ""
+
+    def _leave(self, channel: RecipeChannel) -> StreamsHeartbeatResult:
+        return channel.ask(StreamsHeartbeat(self._member_id, LEAVE_EPOCH))
 
     def _others(self, group: StreamsFacts) -> set[str]:
         """Return the ids of members of other holds."""

@@ -50,6 +50,9 @@ class Coordinator(ScriptedChannel):
     state: str = "Stable"
     error: int = 0
     assignor: str = "uniform"
+    defaults: dict[str, str] = field(
+        default_factory=lambda: {ASSIGNMENT_INTERVAL_MS: "1000", SESSION_TIMEOUT_MS: "45000"}
+    )
     own: dict[str, str] = field(default_factory=dict)  # what is set for the group
     holders: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of ours, and their topics
     rival: str = ""  # member of another capture, which joins as soon as one of ours
@@ -78,8 +81,7 @@ class Coordinator(ScriptedChannel):
                 found = {n: topic for n, topic in self.topics.items() if n in names}
                 answer = TopicsFound(0, found, self.unread)
             case FetchGroupConfig():
-                defaults = {ASSIGNMENT_INTERVAL_MS: "1000", SESSION_TIMEOUT_MS: "45000"}
-                answer = ConfigFound(0, values=defaults | self.own, own=dict(self.own))
+                answer = ConfigFound(0, values=self.defaults | self.own, own=dict(self.own))
             case ChangeConfig(name, value):
                 self.own.pop(name, None)
                 self.own |= {} if value is None else {name: value}
@@ -332,7 +334,7 @@ def in_use(member: DescribedConsumerMember) -> dict[str, Any]:
     return {"readers": [reader("a", 0), member], "state": "Reconciling"}
 
 
-LOSSLESS, QUIET = CaptureMode.LOSSLESS, CaptureMode.QUIET
+LOSSLESS, QUIET, FAST = CaptureMode.LOSSLESS, CaptureMode.QUIET, CaptureMode.FAST
 GONE = frozenset({TopicPartition("gone", 0)})
 SPARE = frozenset({TopicPartition("spare", 0)})
 UNEVEN = [reader("a", 0, 1, 2, 3, 4), reader("b", 5)]
@@ -357,6 +359,7 @@ UNEVEN = [reader("a", 0, 1, 2, 3, 4), reader("b", 5)]
         ({"readers": UNEVEN}, orders(1), "with 20 part", QUIET),
         ({}, orders(1, 4), "with 12 partitions", QUIET),
         ({"assignor": "range"}, orders(1), "the group uses range", QUIET),
+        ({"defaults": {}}, orders(1), "interval.ms. Try: prefer lossless or quiet", FAST),
     ],
 )
 def test_what_is_refused_before_anybody_joins(

@@ -148,7 +148,7 @@ def _no_interval(pool: MemberPool) -> None:
     if found.error:
         raise NotCaptured(f"{name} of the group cannot be read: {found.why}")
     if name not in found.values:
-        raise NotCaptured(f"this cluster has no {name}", hint="prefer quiet or fast")
+        raise NotCaptured(f"this cluster has no {name}", hint="prefer lossless or quiet")
     if found.values[name] == "0":
         return
     pool.owed.append(ChangeConfig(name, found.own.get(name)))
@@ -240,7 +240,7 @@ def _load(
     if view.assignor != UNIFORM:
         raise NotCaptured(
             f"quiet capture needs assignor {UNIFORM}, but the group uses {view.assignor}",
-            hint="the lossless way",
+            hint="use the lossless mode",
         )
     # What counts is what members are meant to have, also of partitions that are held already.
     needed = sum(len(owner.target) for owner in view.owners(partitions))

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,7 +37,7 @@ from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.storage.audit import Event
-from toolkit.storage.hold_files import HoldStatus, PlannedEnd, has_live_keeper
+from toolkit.storage.hold_files import HoldStatus, PlannedEnd, has_live_keeper, keeper_lock
 from toolkit.storage.undo_records import read_undo_record
 
 pytestmark = pytest.mark.live("consumers and keepers run")
@@ -121,6 +122,22 @@ def test_time_that_is_over_does_not_hide_that_a_hold_was_lost(
     assert "the pause duration has ended; " in one.last_words()
     assert "missed its session timeout" in one.record.words
     assert one.record.planned_end is None
+
+
+def test_a_keeper_that_is_just_ending_is_waited_for(shared_holding: MakeHolding) -> None:
+    """Who pauses again right after a resume is not sent to a keeper that is gone."""
+    one, lock = shared_holding("librdkafka-consumer"), ExitStack()
+    one.pause(2)
+    one.resume(2)
+    one.last_words()
+    lock.enter_context(keeper_lock(one.path, within_s=PATIENCE_S))  # as a standby for a moment
+    ending = threading.Timer(3.0, lock.close)
+    ending.start()
+
+    one.pause(2)
+
+    ending.join()
+    one.resume(2)
 
 
 def test_what_somebody_else_resumed_stays_resumed(shared_holding: MakeHolding) -> None:

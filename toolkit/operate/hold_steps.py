@@ -38,7 +38,12 @@ from toolkit.model import (
 from toolkit.model.names import shown_name
 from toolkit.model.times import parse_duration
 from toolkit.operate.apply_steps import OnStep, carry_out
-from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
+from toolkit.operate.keeper_handle import (
+    KeeperHandle,
+    once_settled,
+    start_keeper,
+    wait_until_held,
+)
 from toolkit.operate.read_back import not_tried
 from toolkit.plan import HOLD_ACTIONS, Action, ChangeStatus, Result, Step, StepOutcome
 from toolkit.planning.guardrails.check_context import CheckContext
@@ -165,7 +170,7 @@ class HoldExecutor:
         held by its members: it may have lost them and not know that yet.
         """
         path = self.path_of(step)
-        goes_on, record = has_live_keeper(path), read_hold(path)
+        goes_on, record = once_settled(path)
         if not goes_on:
             start = self.record(step, partitions)
             if record and record.status is HoldStatus.HELD and record.held_in(before):

@@ -23,6 +23,7 @@ from toolkit.storage.hold_files import (
 )
 
 LOOK_EVERY_S, FOLLOW_EVERY_S = 0.05, 0.5
+ENDS_WITHIN_S = 15.0  # it records its end, and its standby looks at that
 
 
 @dataclass(slots=True)
@@ -52,6 +53,17 @@ class KeeperHandle:
         poll = select.poll()
         poll.register(self.end, 0)
         return bool(poll.poll(0))
+
+
+def once_settled(path: Path) -> tuple[bool, HoldRecord | None]:
+    """Return whether a hold has a keeper, and its record; one that is just ending is waited for."""
+    give_up_at = time.monotonic() + ENDS_WITHIN_S
+    while True:
+        has_keeper, record = has_live_keeper(path), read_hold(path)
+        is_ending = has_keeper and record and record.status is HoldStatus.ENDED
+        if not is_ending or time.monotonic() > give_up_at:
+            return has_keeper, record
+        time.sleep(LOOK_EVERY_S)
 
 
 def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:

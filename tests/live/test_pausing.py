@@ -182,6 +182,8 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(shared_holding: MakeHol
 
     assert has_live_keeper(one.path)
     assert one.record.pid not in {0, first}
+    assert one.record.run_id != left.record.run_id
+    eventually(lambda: {one.record.run_id} == {n.run_id for n in one.notes})  # not of the first
     one.live.applications.until_delivered(set(one.live.places) - held, since=time.time())
     log = one.live.applications.deliveries()
     assert [] == delivered_during(log, held, paused_at, time.time())

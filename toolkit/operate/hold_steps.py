@@ -176,7 +176,9 @@ class HoldExecutor:
             if record and record.status is HoldStatus.HELD and record.held_in(before):
                 # Without a process: the new keeper says when it is there.
                 goes_on = True
-                start = replace(record, wanted=record.held, note=start.note, pid=0)
+                start = replace(
+                    record, run_id=start.run_id, wanted=record.held, note=start.note, pid=0
+                )
             there = {member.member_id for member in self.holders(step.group_id)}
             handle = start_keeper(path, start)
             self.handles.append(handle)

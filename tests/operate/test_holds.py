@@ -1,11 +1,15 @@
 """What is known of a group before a hold is planned, and what is said of its partitions."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from guardrail_cases import ORDERS, case, plan, step
+from held import holder
 from live_groups import LiveGroup
 
+from toolkit.errors import BrokerRefused, HoldLost
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, OF_A_GROUP, read_group_settings
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
@@ -18,13 +22,15 @@ from toolkit.model import (
     HoldNote,
     TopicPartition,
 )
+from toolkit.operate import hold_steps
 from toolkit.operate.hold_facts import sample_hold_facts, settings_of
-from toolkit.operate.hold_steps import _partition_result
+from toolkit.operate.hold_steps import HoldExecutor, _partition_result
 from toolkit.operate.orphaned_holds import OrphanedHold
-from toolkit.plan import ChangeStatus
+from toolkit.plan import Action, Change, ChangeStatus
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
+from toolkit.storage.audit import RunInfo
 from toolkit.storage.hold_files import HoldRecord
 from toolkit.storage.state_folder import Operator
 
@@ -98,6 +104,23 @@ def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any)
     # At least what is written between two commits, and not more than a minute's.
     assert announced
     assert len(owner.assignment) * 20 < announced < len(owner.assignment) * 20 * 60
+
+
+def test_a_keeper_that_does_not_answer_is_told_with_what_it_holds_besides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may wait for a busy member, and resume the one partition when that has joined."""
+
+    def be_late(*_: object) -> None:
+        raise HoldLost("the keeper does not respond: timed out")
+
+    monkeypatch.setattr(hold_steps, "release_by_keeper", be_late)
+    made = plan(step(Change(ORDERS, None, None), action=Action.RELEASE))
+    run = RunInfo("a-run", "ana", "here", "a test")
+    releasing = HoldExecutor(case(made), Cluster("eu", "x:1"), run, state=tmp_path, stopped=str)
+
+    with pytest.raises(BrokerRefused, match=r"^the keeper .* timed out; its holder .* orders:1,"):
+        releasing.release(made.steps[0], {ORDERS: holder(0, 1)})
 
 
 @pytest.mark.parametrize(

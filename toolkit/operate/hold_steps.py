@@ -264,14 +264,17 @@ class HoldExecutor:
     def release(self, step: Step, held: Paused) -> None:
         """Release partitions through the keeper, and by removing members of other holds."""
         partitions = frozenset(change.partition for change in step.changes)
-        released = frozenset[TopicPartition]()
+        released, unheard = frozenset[TopicPartition](), ""
         # A keeper that hangs, or cannot be found, detects that its members are removed.
-        with suppress(HoldLost, StateFileError):
+        try:
             released = release_by_keeper(self.path_of(step), partitions)
+        except (HoldLost, StateFileError) as exc:
+            unheard = f"{exc.problem}; "
         holders = {member for partition, member in held.items() if partition not in released}
         if more := {p for member in holders for p in member.holds} - partitions:
             names = " ".join(map(str, scopes_of(more)))
-            raise BrokerRefused(f"its holder also holds {names}, and can only release all of them")
+            why = f"its holder also holds {names}, and can only be removed with all of them"
+            raise BrokerRefused(f"{unheard}{why}")
         if holders:
             remove_holders(self.cluster, step, {member.member_id for member in holders})
 

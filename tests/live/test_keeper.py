@@ -302,6 +302,8 @@ def test_a_hold_that_was_not_heard_of_for_a_session_is_most_likely_over(keeper: 
     keeper.channel.now = lambda: heard_at + 46  # type: ignore[method-assign]
 
     assert keeper.probable_state().startswith("probably no longer held")
+    assert keeper.answer(KeeperRequest("release", frozenset({ONE})))["ok"]  # which was heard
+    assert "held, as far as known" == keeper.probable_state()
 
 
 def test_what_was_resumed_is_not_paused_again(

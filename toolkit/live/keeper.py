@@ -192,6 +192,7 @@ class Keeper:
         except BaseException:
             self.note_members()
             raise
+        self.heard_at = self.channel.now()
         self.note_members()
 
     def note_members(self) -> None:
@@ -214,7 +215,6 @@ class Keeper:
         try:
             with self.recipe() as channel:
                 self.hold.keep(channel)
-            self.heard_at = self.channel.now()
             self.note_held("held")
             self.standby.ensure()  # not before: what ends this one might end it, too
         except HoldLost as exc:

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from toolkit.kafka_io.membership.channel import clock
 from toolkit.kafka_io.offsets_topic.commit_follower import NewCommit
 from toolkit.model import HOLDER_CLIENT_ID, Group, GroupState, GroupType, Member, TopicPartition
 from toolkit.model.groups import Subscription
@@ -55,6 +56,32 @@ def test_a_late_commit_is_known_where_owners_are_shown(
     monkeypatch.setattr(watch_move, "describe_groups", lambda *_: [group])
     watch = MoveWatch(None, group, {PLACE: MovedOffset(500, 1000, 90_000)})  # type: ignore[arg-type]
 
-    watch._look(time.monotonic() - 0.5)
+    watch._look(clock() - 0.5)
 
     assert (evidence, is_at_rest) == (watch.partitions[PLACE].evidence, watch.is_at_rest)
+
+
+def test_time_in_which_the_machine_sleeps_is_time_to_read_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What an application has read meanwhile is no late commit, and not moved again."""
+    asleep_s, gettime = [0.0], time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda which: gettime(which) + asleep_s[0])
+
+    class CommitsAfterSleep(Commits):
+        """A commit of far on, while the machine sleeps for a while."""
+
+        def read(self) -> list[NewCommit]:
+            asleep_s[0] += watch_move.WATCH_S / 2
+            found, self.new = self.new, []
+            return [NewCommit(PLACE, 1_000_000)] if found else []
+
+    reader = Member("a", "a", "/10.0.0.1", Subscription(), assignment=(PLACE,))
+    group = Group("payments", GroupType.CONSUMER, GroupState.STABLE, members=(reader,))
+    monkeypatch.setattr(watch_move, "GroupCommits", CommitsAfterSleep)
+    monkeypatch.setattr(watch_move, "describe_groups", lambda *_: [group])
+    monkeypatch.setattr(watch_move, "read_log_offsets", lambda *_: ({}, []))
+    watch = MoveWatch(None, group, {PLACE: MovedOffset(500, 1000, 2_000_000)})  # type: ignore[arg-type]
+
+    assert "within 35 s" == watch.run(str)
+    assert MoveEvidence.UNCLEAR is watch.partitions[PLACE].evidence

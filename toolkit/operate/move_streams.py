@@ -17,7 +17,7 @@ from toolkit.errors import BrokerRefused, Interrupted, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.commits import read_commits
-from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.channel import GroupChannel, clock
 from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH
 from toolkit.kafka_io.membership.streams import DescribeStreams, StreamsFacts, StreamsHeartbeat
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
@@ -101,7 +101,7 @@ def _commit(move: _Move) -> None:
         # Later in the log than the owners' last commit, which would win otherwise.
         transaction.add(move.after)
         _until_back(move)
-        move.committed_at = time.monotonic()
+        move.committed_at = clock()
         transaction.commit()
 
 
@@ -124,8 +124,8 @@ def _until_back(move: _Move) -> None:
 
     A former owner continues until it rejoins, so wait for all of them, too.
     """
-    give_up_at = time.monotonic() + BACK_WITHIN_S
-    while move.evicted and time.monotonic() < give_up_at:
+    give_up_at = clock() + BACK_WITHIN_S
+    while move.evicted and clock() < give_up_at:
         if why := move.stopped():
             raise Interrupted(why)
         found = _offsets(move)
@@ -146,11 +146,11 @@ def _watch(
     move: _Move, watch_s: float
 ) -> tuple[dict[TopicPartition, str], dict[TopicPartition, str]]:
     """Return which moved offsets were overwritten, and which no member continued from so far."""
-    started = move.committed_at or time.monotonic()
+    started = move.committed_at or clock()
     waiting = set(move.after)
     wrong: dict[TopicPartition, str] = {}
     why = f"within {watch_s:g} s: it committed nothing"
-    while waiting and time.monotonic() < started + watch_s:
+    while waiting and clock() < started + watch_s:
         if stopped := move.stopped():
             why = f"until it was {stopped}"
             break
@@ -166,7 +166,7 @@ def _watch(
             waiting.discard(one)
             before = move.before.get(one)
             # Without a waiting owner there is no evidence that it uses the new offset.
-            elapsed = time.monotonic() - started if move.waited else 0
+            elapsed = clock() - started if move.waited else 0
             if is_written_over(target.offset, before, offset, elapsed):
                 wrong[one] = (
                     f"moved to {target.offset}, then overwritten with {offset} by a client that "

@@ -10,6 +10,7 @@ from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.membership.channel import clock
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
 from toolkit.operate.group_commits import LOOK_EVERY_S, GroupCommits
 from toolkit.plan import Action, ChangeStatus, Result, Step, StepOutcome
@@ -47,9 +48,9 @@ class MoveWatch:
 
         `stopped` (Ctrl-C) ends it early. What cannot be read is what is not confirmed.
         """
-        released = time.monotonic()
+        released = clock()
         self._note_log_ends()
-        while time.monotonic() < released + WATCH_S:
+        while clock() < released + WATCH_S:
             if why := stopped():
                 return f"until it was {why}"
             try:
@@ -68,7 +69,7 @@ class MoveWatch:
         In this order: commits are read before the group is described, so a commit on a partition
         without an owner in the description is older than its next owner.
         """
-        began = time.monotonic()
+        began = clock()
         self.commits.mark()
         assigned = self._assigned()
         for place, offset, _ in self.commits.read():
@@ -80,11 +81,9 @@ class MoveWatch:
                 # classic group rebalances, its description does not show the owners.
                 had_s = 0
             self.partitions[place].every_commit &= self.commits.has_every_commit
-            self.partitions[place].add(
-                offset, assigned_s=had_s, released_s=time.monotonic() - released
-            )
+            self.partitions[place].add(offset, assigned_s=had_s, released_s=clock() - released)
         for place in assigned:
-            self.since.setdefault(place, time.monotonic())
+            self.since.setdefault(place, clock())
 
     def _note_log_ends(self) -> None:
         """Note how far the released partitions can be read; where that fails, no less is known."""

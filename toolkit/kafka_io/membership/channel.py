@@ -33,6 +33,11 @@ CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 REBALANCE_OVER = frozenset({"CompletingRebalance", "Stable"})
 
 
+def clock() -> float:
+    """Return a monotonic clock in seconds, which goes on while the machine is suspended."""
+    return time.clock_gettime(CLOCK)
+
+
 @dataclass(frozen=True, slots=True)
 class PendingAnswer(Generic[AnswerT]):
     """A request that was sent, what will be its response, and over which connection it went."""
@@ -142,8 +147,7 @@ class GroupChannel:
         return self.now()
 
     def now(self) -> float:
-        """Return a monotonic clock in seconds, which goes on while the machine is suspended."""
-        return time.clock_gettime(CLOCK)
+        return clock()
 
     def _ask_once(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
         waits = any(request.waits for request in requests)

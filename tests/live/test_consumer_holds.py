@@ -247,7 +247,7 @@ def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: MakeHold)
 
     members = {entry["partition"]: entry["member_id"] for entry in group.hold.state()["holders"]}
     group.channel.ask(leave(members[4]))
-    with pytest.raises(HoldLost, match=f"^{lost.topic}-4 is no longer held"):
+    with pytest.raises(HoldLost, match=f"^{lost.topic}:4 is no longer held"):
         group.hold.keep(group.channel)
 
     assert {first} == group.hold.held

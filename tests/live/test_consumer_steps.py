@@ -286,7 +286,7 @@ def test_what_a_topic_that_was_deleted_had_is_lost(found: dict[str, Topic], what
     hold, group = captured(1, 4)
     group.topics = found
     group.clock += TOPICS_EVERY_S
-    with pytest.raises(HoldLost, match=r"^orders-1, orders-4 is no longer held: the topic was del"):
+    with pytest.raises(HoldLost, match=r"^orders:1,4 is no longer held: the topic was del"):
         hold.keep(group) if what == "keep" else hold.capture(group, orders(1))
     assert (orders(), {}) == (hold.held, group.holders)
 
@@ -347,9 +347,9 @@ UNEVEN = [reader("a", 0, 1, 2, 3, 4), reader("b", 5)]
         ({"error": 30}, orders(1), "cannot be described", LOSSLESS),
         ({"readers": [], "state": "Empty"}, orders(1), "no consuming member", LOSSLESS),
         ({"readers": [held_elsewhere(5)]}, orders(1), "no consuming member", LOSSLESS),
-        ({}, orders(1, 6), "no partition orders-6", LOSSLESS),
-        ({}, orders(1, -1), "no partition orders--1", LOSSLESS),
-        ({}, GONE, "no partition gone-0", LOSSLESS),
+        ({}, orders(1, 6), "no partition orders:6", LOSSLESS),
+        ({}, orders(1, -1), "no partition orders:-1", LOSSLESS),
+        ({}, GONE, "no partition gone:0", LOSSLESS),
         ({}, SPARE, "no member of the group subscribes to", LOSSLESS),
         ({"readers": [reader("a", 0), held_elsewhere(1)]}, orders(1), "already paused", LOSSLESS),
         ({"state": "Assigning"}, orders(1), "Stable: its state is Assigning", LOSSLESS),
@@ -384,7 +384,7 @@ def test_who_does_not_let_go_in_time_is_evicted() -> None:
     moving = [replace(owner, target=orders(0, 2)), replace(other, target=orders(1, 3, 4, 5))]
     group = Coordinator(readers=moving, deaf=True)
 
-    refuse(group, "orders-1: not assigned", ConsumerHold(patience_s=10))
+    refuse(group, "orders:1: not assigned", ConsumerHold(patience_s=10))
 
     leaving = {beat.member_id for beat in group.heartbeats if beat.epoch == LEAVE_EPOCH}
     assert {"a"} == leaving & {"a", "b"}
@@ -486,7 +486,7 @@ def test_a_hold_that_lost_a_partition_says_which_and_goes_on_with_the_others() -
     members = {entry["partition"]: entry["member_id"] for entry in hold.state()["holders"]}
     del group.holders[members[4]]
 
-    with pytest.raises(HoldLost, match=r"^orders-4 is no longer held"):
+    with pytest.raises(HoldLost, match=r"^orders:4 is no longer held"):
         hold.keep(group)
 
     assert orders(1) == hold.held
@@ -498,7 +498,7 @@ def test_a_broker_that_refuses_does_not_end_a_hold() -> None:
     """What is neither lost nor accepted is said, and the hold goes on when it is accepted again."""
     hold, group = captured(1)
     group.refusing = 30
-    with pytest.raises(BrokerRefused, match="holding orders-1: not allowed"):
+    with pytest.raises(BrokerRefused, match="holding orders:1: not allowed"):
         hold.keep(group)
 
     group.refusing = 0
@@ -525,13 +525,13 @@ def test_a_release_says_what_was_lost_before(code: int) -> None:
     members = {entry["partition"]: entry["member_id"] for entry in hold.state()["holders"]}
     del group.holders[members[4]]
     group.unknown = code
-    with pytest.raises(HoldLost, match=r"^orders-4 is no longer held"):
+    with pytest.raises(HoldLost, match=r"^orders:4 is no longer held"):
         hold.release(group, orders(1, 4))
     assert (orders(), {}) == (hold.held, group.holders)
 
     hold, group = captured(1)
     group.refusing = 30
-    with pytest.raises(BrokerRefused, match="releasing orders-1: not allowed"):
+    with pytest.raises(BrokerRefused, match="releasing orders:1: not allowed"):
         hold.release(group, orders(1))
     assert orders(1) == hold.held
 

@@ -48,6 +48,7 @@ from toolkit.live.rival_captures import (
 )
 from toolkit.model import CaptureMode, GroupState, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
+from toolkit.planning.selection.member_names import in_short
 
 CONTEST_TRIES = 3
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
@@ -235,10 +236,7 @@ class ClassicHold(LeaderHold):
         give_up_at, expired_at = now + LET_GO_WITHIN_S, now + SESSION_TIMEOUT_S
         while self._unreleased or (now < expired_at and _are_missing(channel, former)):
             if self._unreleased and now > give_up_at:
-                raise NotCaptured(
-                    "members do not revoke "
-                    + ", ".join(f"{topic}:{number}" for topic, number in sorted(self._unreleased))
-                )
+                raise NotCaptured(f"members do not revoke {in_short(self._unreleased)}")
             now = channel.sleep(BEAT_S)
             self.keep(channel)
 

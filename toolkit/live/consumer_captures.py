@@ -32,6 +32,7 @@ from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, togeth
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
 from toolkit.model import TopicPartition
+from toolkit.planning.selection.member_names import in_short
 
 RANGE = "range"
 BEAT_S = 0.05
@@ -99,7 +100,7 @@ def _wait(
             if now >= begun + patience_s:
                 together(pool.channel, [leave(one) for one in late_members(facts)])
             if now >= begun + patience_s + GIVE_UP_AFTER_S:
-                names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
+                names = in_short(missing)
                 raise NotCaptured(f"{names}: not assigned to offsetbook's members in time")
             look_at = now + LOOK_EVERY_S
         pool.heartbeat(waiting.values())

@@ -32,6 +32,7 @@ from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import WAITS_FOR
+from toolkit.planning.selection.member_names import in_short
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
 # go, and meanwhile all other partitions of the topic stand still: it is evicted then.
@@ -173,7 +174,7 @@ class ConsumerHold:
                 together(channel, [leave(member_id) for member_id in lost.values()])
             raise _lost(lost)
         if refused:
-            raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")
+            raise BrokerRefused(f"holding {in_short(self._holders)}: {refused}")
         self._published = text
         if channel.now() >= self._topics_at:
             self._leave_deleted_topics(channel)
@@ -209,7 +210,7 @@ class ConsumerHold:
             with suppress(ToolkitError):
                 together(channel, [leave(member_id) for member_id in gone.values()])
             raise HoldLost(
-                f"{_names(gone)} is no longer held: the topic was deleted, and perhaps created "
+                f"{in_short(gone)} is no longer held: the topic was deleted, and perhaps created "
                 "again"
             )
 
@@ -242,7 +243,7 @@ class ConsumerHold:
             if place not in places or place in refused
         }
         if refused:
-            raise BrokerRefused(f"releasing {_names(refused)}: {errors[refused[0]].why}")
+            raise BrokerRefused(f"releasing {in_short(refused)}: {errors[refused[0]].why}")
         if lost:
             raise _lost(lost)
 
@@ -297,10 +298,6 @@ def _session_s(channel: RecipeChannel) -> float | None:
 
 def _lost(places: Iterable[TopicPartition]) -> HoldLost:
     return HoldLost(
-        f"{_names(places)} is no longer held: either it was resumed, or the keeper missed its "
+        f"{in_short(places)} is no longer held: either it was resumed, or the keeper missed its "
         "session timeout"
     )
-
-
-def _names(places: Iterable[TopicPartition]) -> str:
-    return ", ".join(f"{topic}-{number}" for topic, number in sorted(places))

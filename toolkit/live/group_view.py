@@ -24,6 +24,7 @@ from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
 from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.live.rival_captures import AnotherAnnounced, AnotherHold
 from toolkit.model import HOLDER_CLIENT_ID, GroupState, TopicPartition
+from toolkit.planning.selection.member_names import in_short
 
 SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
 LOOK_EVERY_S = 0.25
@@ -74,12 +75,12 @@ def observe(
     names = tuple(sorted({place.topic for place in partitions}))
     topics = channel.ask(FetchTopics(names)).topics
     missing = [
-        f"{place.topic}-{place.partition}"
-        for place in sorted(partitions)
+        place
+        for place in partitions
         if place.topic not in topics or not 0 <= place.partition < topics[place.topic].partitions
     ]
     if missing:
-        raise NotCaptured(f"there is no partition {', '.join(missing)}")
+        raise NotCaptured(f"there is no partition {in_short(missing)}")
     view = GroupView(facts.assignor, facts.members, topics)
     unread = [name for name in names if name not in view.read_topics]
     if unread:

@@ -60,7 +60,7 @@ class AnotherHold(NotCaptured):
         members = list(members)
         super().__init__(
             "; ".join(
-                f"{holder_in_words(one)} {self.does} {in_short(list(one.holds))}" for one in members
+                f"{holder_in_words(one)} {self.does} {in_short(one.holds)}" for one in members
             ),
             hint=self.hint,
         )

@@ -39,6 +39,7 @@ from toolkit.live.recipe_steps import RecipeChannel, ask_both
 from toolkit.live.rival_captures import holders, refuse_another_hold
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
+from toolkit.planning.selection.member_names import in_short
 
 BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
 # While it is being captured a group waits so long for us, should we be killed in the middle.
@@ -98,15 +99,14 @@ class StreamsTasks:
     def check(self, held: Collection[TopicPartition]) -> None:
         """Raise NotCaptured unless some partitions are whole tasks of the application."""
         found = {pair.partition for one in self.threads.values() for pair in one.pairs}
-        if unread := sorted(set(held) - found):
-            raise NotCaptured(f"no thread is assigned {_listed(unread)}")
+        if unread := set(held) - found:
+            raise NotCaptured(f"no thread is assigned {in_short(unread)}")
         for one in self.threads.values():
             for task in {pair.task for pair in one.pairs if pair.partition in held}:
                 whole = {pair.partition for pair in one.pairs if pair.task == task}
-                if more := sorted(whole - set(held)):
+                if more := whole - set(held):
                     raise NotCaptured(
-                        f"{_listed(sorted(whole - set(more)))} belongs to the same task as "
-                        f"{_listed(more)}",
+                        f"{in_short(whole - more)} belongs to the same task as {in_short(more)}",
                         hint="pause them together",
                     )
 
@@ -208,10 +208,6 @@ def _read(member_id: str, data: bytes) -> StreamsSubscription:
 
 def _thread(member_id: str, subscription: StreamsSubscription) -> StreamsThread:
     return StreamsThread(member_id[:CLIENT_ID_ENDS], subscription.process.hex())
-
-
-def _listed(places: Iterable[TopicPartition]) -> str:
-    return ", ".join(f"{topic}:{number}" for topic, number in places)
 
 
 class StreamsHold(LeaderHold):
@@ -362,8 +358,9 @@ class StreamsHold(LeaderHold):
                 break
             self.keep(channel)
         if late := self._unreleased | (tasks.has(tasks.absent) & self.held):
-            words = ", ".join(f"{topic}:{number}" for topic, number in sorted(late))
-            raise NotCaptured(f"a thread does not revoke {words} within {BACK_WITHIN_S:g} s")
+            raise NotCaptured(
+                f"a thread does not revoke {in_short(late)} within {BACK_WITHIN_S:g} s"
+            )
         if tasks.absent:  # what they had goes to others
             self._told = ""
         self._comes_back = False

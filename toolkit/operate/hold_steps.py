@@ -49,7 +49,7 @@ from toolkit.plan import HOLD_ACTIONS, Action, ChangeStatus, Result, Step, StepO
 from toolkit.planning.guardrails.check_context import CheckContext
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
-from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.planning.selection.member_names import in_short
 from toolkit.storage.audit import RunInfo
 from toolkit.storage.hold_files import (
     HoldRecord,
@@ -272,8 +272,7 @@ class HoldExecutor:
             unheard = f"{exc.problem}; "
         holders = {member for partition, member in held.items() if partition not in released}
         if more := {p for member in holders for p in member.holds} - partitions:
-            names = " ".join(map(str, scopes_of(more)))
-            why = f"its holder also holds {names}, and can only be removed with all of them"
+            why = f"its holder also holds {in_short(more)}, and can only be removed with that"
             raise BrokerRefused(f"{unheard}{why}")
         if holders:
             remove_holders(self.cluster, step, {member.member_id for member in holders})

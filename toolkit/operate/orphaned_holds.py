@@ -23,7 +23,7 @@ from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS
 from toolkit.live.hold_end_record import record_end
 from toolkit.model import Cluster, GroupType, Problem, TopicPartition
 from toolkit.model.names import shown_name
-from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.planning.selection.member_names import in_short
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -52,7 +52,7 @@ class OrphanedHold(NamedTuple):
     def in_words(self) -> str:
         """The hold and its state as text, with unescaped names."""
         record = self.record
-        what = " ".join(map(str, scopes_of(self.still_held or record.held)))
+        what = in_short(self.still_held or record.held)
         begun = f"the hold of run {record.run_id} on {shown_name(record.group_id)}, {what},"
         if self.still_held:
             return (

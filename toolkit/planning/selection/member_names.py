@@ -25,7 +25,7 @@ def name_members(members: Iterable[Member]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def in_short(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> str:
+def in_short(partitions: Iterable[TopicPartition]) -> str:
     """Format partitions: orders:0-2,5 bills:1."""
     return " ".join(map(str, scopes_of(partitions)))
 

@@ -39,7 +39,7 @@ from toolkit.kafka_io.membership.streams import (
     StreamsHeartbeatResult,
     possible_topologies,
 )
-from toolkit.live.recipe_steps import RecipeChannel, may_stay
+from toolkit.live.recipe_steps import AGAIN, RecipeChannel, may_stay
 from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
@@ -48,7 +48,6 @@ DELAY_S = APPLICATION_DELAY.total_seconds()
 BEGIN_AGAIN_S = 2.0  # before the end of the delay there is no time for anything else
 EVICT_BEFORE_S = 0.2  # the end of the delay, which is known to some milliseconds
 LATE_S = 10.0  # so much later it ends on a coordinator that has much to do
-AGAIN = "run the command again"
 READ = (
     "the coordinator assigned tasks during the pause, as it does when it has moved to another "
     "broker, or when the keeper was stopped; all members were evicted again"

@@ -23,7 +23,7 @@ from toolkit.kafka_io.membership.channel import PendingAnswer
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
 from toolkit.live.classic_member import OwnIds, SentinelMember, stands_first
-from toolkit.live.recipe_steps import RecipeChannel, ask_both
+from toolkit.live.recipe_steps import AGAIN, RecipeChannel, ask_both
 from toolkit.live.rival_captures import Contest, begin_contest, not_joined
 from toolkit.model import GroupState
 from toolkit.planning.holds.recipes import WAITS_FOR
@@ -122,7 +122,7 @@ def until_all_stop(
         raise AssignedAgain(
             "the group assigned its partitions again before offsetbook could stop it; no member "
             "was evicted",
-            hint="run the command again",
+            hint=AGAIN,
         )
     return Stopped(answered_at, all_joined=True, leader=joined.leader)
 
@@ -227,7 +227,7 @@ def rejected(joined: JoinResult) -> NotCaptured:
     """Return the error of a capture whose join failed."""
     return NotCaptured(
         f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
-        hint="run the command again",
+        hint=AGAIN,
     )
 
 

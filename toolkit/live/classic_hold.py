@@ -36,7 +36,7 @@ from toolkit.live.classic_capture import check_capturable
 from toolkit.live.classic_member import OwnIds, SentinelMember
 from toolkit.live.former_owners import FormerOwners
 from toolkit.live.leader_hold import BEAT_S, LeaderHold
-from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.recipe_steps import AGAIN, RecipeChannel
 from toolkit.live.rival_captures import (
     LOOK_TO_JOIN_S,
     AnotherCapture,
@@ -107,9 +107,7 @@ class ClassicHold(LeaderHold):
                 self._member = None
                 own.leave_after(exc)
             if is_new and isinstance(exc, HoldLost):
-                raise NotCaptured(
-                    f"capture failed: {exc.problem}", hint="run the command again"
-                ) from exc
+                raise NotCaptured(f"capture failed: {exc.problem}", hint=AGAIN) from exc
             raise
 
     def keep(self, channel: RecipeChannel) -> None:

@@ -27,7 +27,7 @@ from toolkit.live.consumer_captures import capture_fast, capture_lossless, captu
 from toolkit.live.former_owners import FormerOwners
 from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
-from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.recipe_steps import AGAIN, RecipeChannel
 from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
@@ -37,7 +37,6 @@ from toolkit.planning.selection.member_names import in_short
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
 # go, and meanwhile all other partitions of the topic stand still: it is evicted then.
 PATIENCE_S = WAITS_FOR.total_seconds()
-AGAIN = "run the command again"
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; a resume by another operator is seen this soon
 TOPICS_EVERY_S = 5.0  # how often it is looked whether the topics are still the same
 RECIPES = {

@@ -15,6 +15,7 @@ from toolkit.kafka_io.membership.channel import PendingAnswer
 from toolkit.kafka_io.membership.request import AnswerT, MemberRequest, MemberResponse
 from toolkit.model.plurals import counted
 
+AGAIN = "run the command again"
 LEAVE_TRIES = 2  # the operator may press Ctrl-C again while members leave
 OtherT = TypeVar("OtherT", bound=MemberResponse)
 

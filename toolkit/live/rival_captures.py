@@ -23,7 +23,7 @@ from toolkit.kafka_io.membership.classic import (
     DescribedClassicMember,
 )
 from toolkit.live.classic_member import OwnIds
-from toolkit.live.recipe_steps import RecipeChannel
+from toolkit.live.recipe_steps import AGAIN, RecipeChannel
 from toolkit.model import HOLDER_CLIENT_ID, Member, TopicPartition
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 
@@ -31,7 +31,6 @@ LOOK_TO_JOIN_S = 1.0  # ids and connections are there, so it takes a request
 JOINED_WITHIN_S = 10.0
 LOOK_EVERY_S = 0.1
 AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and some room
-AGAIN = "run the command again"
 BEING_CAPTURED = "another hold of the group is being captured"
 NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
 
@@ -157,7 +156,7 @@ def not_joined(group: ClassicFacts) -> NotCaptured:
     """Return the error of a capture whose member is not in the group."""
     return NotCaptured(
         f"capture failed: the group went to {group.state} before offsetbook could join",
-        hint="run the command again",
+        hint=AGAIN,
     )
 
 

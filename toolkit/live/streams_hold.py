@@ -35,7 +35,7 @@ from toolkit.kafka_io.membership.streams_assignment import (
 from toolkit.kafka_io.wire.fields import MalformedMessage
 from toolkit.live.classic_member import CLIENT_ID_ENDS, OwnIds
 from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, LeaderHold
-from toolkit.live.recipe_steps import RecipeChannel, ask_both
+from toolkit.live.recipe_steps import AGAIN, RecipeChannel, ask_both
 from toolkit.live.rival_captures import holders, refuse_another_hold
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
@@ -314,7 +314,7 @@ class StreamsHold(LeaderHold):
             group = channel.ask(DescribeClassic())
             listed = {one.member_id for one in group.members}
         if self._member_id not in listed:
-            raise NotCaptured("offsetbook could not join the group", hint="run the command again")
+            raise NotCaptured("offsetbook could not join the group", hint=AGAIN)
 
     def _heartbeat(self) -> ClassicHeartbeat:
         self._leading()

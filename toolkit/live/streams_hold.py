@@ -33,7 +33,7 @@ from toolkit.kafka_io.membership.streams_assignment import (
     read_streams_subscription,
 )
 from toolkit.kafka_io.wire.fields import MalformedMessage
-from toolkit.live.classic_member import CLIENT_ID_ENDS, OwnIds
+from toolkit.live.classic_member import CAPTURE_SESSION_MS, CLIENT_ID_ENDS, OwnIds
 from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, LeaderHold
 from toolkit.live.recipe_steps import AGAIN, RecipeChannel, ask_both
 from toolkit.live.rival_captures import holders, refuse_another_hold
@@ -42,8 +42,6 @@ from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
 from toolkit.planning.selection.member_names import in_short
 
 BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
-# While it is being captured a group waits so long for us, should we be killed in the middle.
-CAPTURE_SESSION_S = 10.0
 LISTED_WITHIN_S = 5.0
 BACK_AT_ONCE_S = 4.0  # members notice with their next heartbeat, every 3 s by default
 LOOK_EVERY_S = 0.01
@@ -289,11 +287,11 @@ class StreamsHold(LeaderHold):
         tasks = StreamsTasks.read(group.members)
         tasks.check(partitions)
         self._subscription = group.members[0].subscription
-        self._member_id, blocker_id = own.draw(self._join(CAPTURE_SESSION_S), 2)
+        self._member_id, blocker_id = own.draw(self._join(CAPTURE_SESSION_MS), 2)
         self._tasks = tasks
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
         # rebalance ends before the second sentinel joins, or is gone.
-        channel.send_ahead(self._join(CAPTURE_SESSION_S))
+        channel.send_ahead(self._join(CAPTURE_SESSION_MS))
         self._until_listed(channel, 1, LISTED_WITHIN_S)
         self._comes_back = True
         left = channel.ask(Leave(tuple(one.member_id for one in group.members)))
@@ -320,9 +318,9 @@ class StreamsHold(LeaderHold):
         self._leading()
         return ClassicHeartbeat(self._member_id, self._generation)
 
-    def _join(self, session_timeout_s: float | None = None) -> Join:
+    def _join(self, timeout_ms: int = 0) -> Join:
         protocols = ((STREAMS_PROTOCOL, self._subscription),)
-        timeout_ms = round((session_timeout_s or self.survives_s) * 1000)
+        timeout_ms = timeout_ms or round(self.survives_s * 1000)
         return Join(self._member_id, protocols, timeout_ms, REBALANCE_TIMEOUT_MS)
 
     def _is_due(self, _channel: RecipeChannel) -> bool:

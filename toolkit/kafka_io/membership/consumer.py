@@ -103,7 +103,6 @@ class DescribedConsumerMember:
     rack_id: str | None
     epoch: int
     topics: frozenset[str]
-    pattern: str | None
     assigned: frozenset[TopicPartition]
     target: frozenset[TopicPartition]
 
@@ -118,7 +117,6 @@ class DescribedConsumerMember:
             rack_id=entry.rack_id,
             epoch=entry.member_epoch,
             topics=frozenset(entry.subscribed_topic_names),
-            pattern=entry.subscribed_topic_regex or None,
             assigned=frozenset(assigned_partitions(entry.assignment)),
             target=frozenset(assigned_partitions(entry.target_assignment)),
         )

@@ -117,8 +117,7 @@ def wait_until_held(path: Path, handle: KeeperHandle, stopped: Callable[[], str]
             handle.terminate()
             raise NotCaptured(
                 f"the keeper process has ended{_last_words(path)}",
-                hint=f"see its log {path.with_suffix('.log')}; its members leave the group at the "
-                "session timeout",
+                hint=f"see its log {path.with_suffix('.log')}",
             )
         if why := stopped():
             handle.terminate()

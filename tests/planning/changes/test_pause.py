@@ -411,3 +411,18 @@ def test_pause_and_resume_are_each_others_other(
     assert sorted(asked - held) == numbers(pause(about, scope, by=ALICE))
     assert sorted(asked & held) == numbers(resume(about, scope, by=ALICE))
     assert NOON == pause(about, scope).made_at
+
+
+@pytest.mark.parametrize(
+    ("topics", "told"), [("orders:1", "orders:2 of the same hold"), ("orders:1,2", "")]
+)
+def test_what_a_dead_keeper_held_besides_stays_paused(topics: str, told: str) -> None:
+    """The keeper that takes over goes on with the whole hold, also where a part is named."""
+    known = facts(group(reader("a", 0, 3), holder(1, 2)))
+
+    plan = pause(known, topics, orphaned=frozenset(PARTITIONS[1:3]), by=ALICE)
+
+    assert [int(number) for number in topics[7:].split(",")] == numbers(plan)
+    assert {"takes over the hold of a crashed keeper"} == {one.why for one in changes(plan)}
+    assert reason(plan, "already-paused").startswith(told)
+    assert bool(told) == bool(reason(plan, "already-paused"))

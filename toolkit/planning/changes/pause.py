@@ -13,7 +13,7 @@ skipped; a position that the application commits itself is later, and wins.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from toolkit.errors import UsageError
@@ -84,7 +84,7 @@ def plan_pause(
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from missing
         left = [p for p in partitions if p in known.paused and p in hold_facts.orphaned]
-        yield from already_paused(known, [p for p in partitions if p not in left])
+        yield from already_paused(known, partitions, left, hold_facts.orphaned)
         unpaused = tuple(p for p in partitions if p not in known.paused)
         case = HoldContext(facts.index, known, unpaused, terms, hold_facts)
         if unpaused:
@@ -225,9 +225,18 @@ def every_partition(
     return tuple(sorted(found)), tuple(missing)
 
 
-def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterator[Finding]:
+def already_paused(
+    group: Group,
+    partitions: Iterable[TopicPartition],
+    left: Collection[TopicPartition],
+    orphaned: frozenset[TopicPartition],
+) -> Iterator[Finding]:
+    """Yield what is paused already, but for what is `left` of a hold without a keeper."""
+    if left and (also := orphaned.difference(left)):
+        why = f"{in_short(also)} of the same hold stays paused as well, until that ends"
+        yield note("already-paused", why, group.group_id)
     for member in holders(group):
-        if again := [p for p in partitions if p in member.holds]:
+        if again := [p for p in partitions if p in member.holds and p not in left]:
             why = f"{in_short(again)} is already paused by {holder_in_words(member)}"
             why += f", which ends {end_of(member.hold_note)}" if member.hold_note else ""
             yield note("already-paused", why, group.group_id)

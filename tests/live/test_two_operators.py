@@ -16,6 +16,7 @@ from recipe_holds import NOTE, RecipeHold
 
 from toolkit.errors import Blocked, HoldLost, NotCaptured
 from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.live import classic_hold
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import HoldNote, TopicPartition
@@ -76,8 +77,8 @@ def test_of_two_pauses_of_a_partition_at_once_one_wins(shared_holding: MakeHoldi
     together(is_so, (*CLASSIC, "librdkafka-consumer"))
 
 
-def test_a_plan_that_somebody_else_is_faster_than(shared_holding: MakeHolding) -> None:
-    """Whether the other pause has begun or is done, the plan is refused, with whose pause it is."""
+def test_a_plan_that_is_applied_in_the_rebalance_of_another(shared_holding: MakeHolding) -> None:
+    """It waits for the end of the rebalance, and is refused with whose pause that is."""
 
     def is_so(kind: str) -> None:
         one = shared_holding(kind)
@@ -87,14 +88,11 @@ def test_a_plan_that_somebody_else_is_faster_than(shared_holding: MakeHolding) -
         with ThreadPoolExecutor() as pool, one.describing() as describe:
             first = pool.submit(one.operator.apply, plan)
             eventually(lambda: first.done() or is_rebalancing(describe()))
-            outcomes = [other.operator.apply(late)]
-            assert first.result().is_done
-        outcomes.append(other.operator.apply(late))
+            (step,) = other.operator.apply(late).steps
 
-        steps = [step for outcome in outcomes for step in outcome.steps]
-        assert [ChangeStatus.REFUSED] * 2 == [step.status for step in steps]
-        assert all(" since " in step.why for step in steps)
-        assert f"has already paused {one.live.topics[0]}:1" in steps[1].why
+        assert first.result().is_done
+        assert ChangeStatus.REFUSED is step.status
+        assert " since " in step.why
         one.resume()
         one.live.applications.until_delivered(one.live.places)
 
@@ -199,6 +197,21 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(shared_holding: MakeHoldin
         assert [] == repeats(second.check_deliveries(), start=one.began)
 
     together(is_so, CLASSIC)
+
+
+def test_who_cannot_be_second_is_told_who_is_first(
+    shared_holding: MakeHolding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A consumer that would lead next refuses the second pause, and the first goes on."""
+    one, bob = shared_holding("librdkafka-range"), replace(NOTE, who="bob")
+    with KeptHold(one.live) as first, KeptHold(one.live, bob) as second:
+        first.capture(*one.live.places_of(1))
+        monkeypatch.setattr(classic_hold, "leads_next", lambda *_: False)
+        paused = f"^ann @ desk has already paused {one.live.topics[0]}:1, and a consumer would lead"
+        with pytest.raises(NotCaptured, match=paused):
+            second.capture(*one.live.places_of(4))
+        assert one.live.places_of(1) == one.paused
+        first.release(*one.live.places_of(1))
 
 
 class KeptHold(RecipeHold):

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from toolkit.errors import HoldLost, NotCaptured
+from toolkit.kafka_io.groups.describe_groups import classic_member
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import user_data_from_bytes
 from toolkit.kafka_io.membership.classic import (
@@ -42,6 +43,7 @@ from toolkit.live.rival_captures import (
     AnotherCapture,
     AnotherHold,
     GaveUp,
+    holders,
     refuse_another_hold,
     refuse_what_others_hold,
     until_at_rest,
@@ -213,19 +215,17 @@ class ClassicHold(LeaderHold):
         """Raise NotCaptured unless the leader holds all of it, and this sentinel leads after it."""
         if not self._follows:
             return
-        if missing := self.held - self._granted:
-            refuse_what_others_hold(channel, missing, self._joined().member_id)
-            raise NotCaptured(
-                "the hold that leads the group did not take these partitions as well",
-                hint=PAUSE_FROM_THERE,
-            )
+        mine = self._joined().member_id
         group = channel.ask(DescribeClassic())
-        listed = [one.member_id for one in group.members]  # in the order of that table
-        if not all(map(is_sentinel, listed[: listed.index(self._joined().member_id)])):
-            raise NotCaptured(
-                "the group is held already, and another member would lead it after that hold",
-                hint=PAUSE_FROM_THERE,
-            )
+        if missing := self.held - self._granted:
+            refuse_what_others_hold(channel, missing, mine)
+            why = "its keeper did not pause these partitions as well"
+        elif not leads_next(group, mine):
+            why = "a consumer would lead the group next, and resume these partitions"
+        else:
+            return
+        other = AnotherHold(classic_member(one) for one in holders(group) if one.member_id != mine)
+        raise NotCaptured(f"{other.problem}, and {why}", hint=PAUSE_FROM_THERE)
 
     def _until_released(self, channel: RecipeChannel, former: FormerOwners) -> None:
         """Wait until no member says that it owns what is held, nor may read it unheard of."""
@@ -310,6 +310,12 @@ def _patience_s(assigned: Assignments) -> float:
     if assigned.unreleased:
         return LET_GO_S
     return SECOND_STEP_S if assigned.is_partial else math.inf
+
+
+def leads_next(group: ClassicFacts, member_id: str) -> bool:
+    """Return whether only sentinels stand before this one in the table of the coordinator."""
+    listed = [one.member_id for one in group.members]  # in its order
+    return all(map(is_sentinel, listed[: listed.index(member_id)]))
 
 
 def _are_missing(channel: RecipeChannel, former: FormerOwners) -> bool:

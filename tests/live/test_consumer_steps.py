@@ -30,7 +30,10 @@ from toolkit.kafka_io.membership.group_config import (
 )
 from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic, TopicsFound
-from toolkit.live.consumer_hold import TOPICS_EVERY_S, ConsumerHold
+from toolkit.live.consumer_captures import capture_lossless
+from toolkit.live.consumer_hold import RECIPES, TOPICS_EVERY_S, ConsumerHold
+from toolkit.live.member_pool import Holder
+from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
@@ -403,6 +406,20 @@ def test_a_capture_that_waits_for_a_heartbeat_gives_way_to_one_that_goes_on(riva
     refuse(group, "another hold")
 
     assert not any(beat.topics for beat in group.heartbeats)
+
+
+def test_a_capture_gives_way_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that change their partitions, and then another capture, are both waited for."""
+    reasons = iter(["a member is changing its partitions", "another capture"])
+
+    def capture(*args: Any, **kwargs: Any) -> list[Holder]:
+        for why in reasons:
+            raise AnotherCapture(why)
+        return capture_lossless(*args, **kwargs)
+
+    monkeypatch.setitem(RECIPES, CaptureMode.LOSSLESS, capture)
+    hold, _ = captured(1)
+    assert orders(1) == hold.held
 
 
 def test_what_holders_are_given_besides_is_not_left_to_them() -> None:

@@ -24,15 +24,16 @@ from toolkit.kafka_io.membership.consumer import (
 )
 from toolkit.kafka_io.membership.group_config import ChangeConfig
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.group_view import refuse_what_is_announced
+from toolkit.live.group_view import give_way, refuse_what_is_announced
 from toolkit.live.heartbeat_times import LOOK_EVERY_S, first_of_next, next_heartbeats
 from toolkit.live.member_pool import MemberPool
 from toolkit.live.recipe_steps import RecipeChannel
-from toolkit.live.rival_captures import AnotherAnnounced
+from toolkit.live.rival_captures import AnotherAnnounced, AnotherCapture
 from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
 INTERVAL_S = 5.0
 ROOM_S = 2.0
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass
@@ -165,6 +166,21 @@ def test_of_two_that_announce_the_one_with_the_lower_id_goes_on(
         refuse_what_is_announced(facts, orders(2, 3), (), below=below)
     refuse_what_is_announced(facts, orders(3), (), below=below)
     refuse_what_is_announced(facts, orders(2), ("!2",), below=below)
+
+
+@pytest.mark.parametrize(
+    ("note", "words"),
+    [
+        (HoldNote("ann", "desk", SINCE), "ann @ desk since .* is just pausing orders:1"),
+        (HoldNote(), "another hold of the group is being captured"),
+    ],
+)
+def test_who_gives_way_says_to_whom(note: HoldNote, words: str) -> None:
+    """As far as the other capture has announced that."""
+    rack = write_note(note, orders(1)) if note.who else None
+    rival = consumer_member("!2", client_id=HOLDER_CLIENT_ID, rack_id=rack)
+    with pytest.raises(AnotherCapture, match=words):
+        give_way(ConsumerFacts(0, "", "Stable", 8, "range", (rival,)), ())
 
 
 @pytest.mark.parametrize(("count", "is_shown"), [(2_000, True), (10_000, False)])

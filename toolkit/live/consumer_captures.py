@@ -19,18 +19,17 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership.consumer import ConsumerFacts, DescribeConsumer
+from toolkit.kafka_io.membership.consumer import DescribeConsumer
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
     ChangeConfig,
     FetchGroupConfig,
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
-from toolkit.live.group_view import GroupView, is_being_captured, late_members, refuse_what_is_held
+from toolkit.live.group_view import GroupView, give_way, late_members, refuse_what_is_held
 from toolkit.live.heartbeat_times import join_before_heartbeats
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
 from toolkit.live.recipe_steps import RecipeChannel
-from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
 from toolkit.model import TopicPartition
 from toolkit.planning.selection.member_names import in_short
 
@@ -96,7 +95,8 @@ def _wait(
         if now >= look_at:
             facts = pool.channel.ask(DescribeConsumer())
             refuse_what_is_held(facts, missing, pool.own_ids)  # by one that was faster
-            _give_way(facts, pool)
+            # Of two holds that are captured at once one goes on, the same in the eyes of both.
+            give_way(facts, pool.own_ids, below=min(pool.members))
             if now >= begun + patience_s:
                 together(pool.channel, [leave(one) for one in late_members(facts)])
             if now >= begun + patience_s + GIVE_UP_AFTER_S:
@@ -105,14 +105,6 @@ def _wait(
             look_at = now + LOOK_EVERY_S
         pool.heartbeat(waiting.values())
         pool.keep_all()
-
-
-def _give_way(facts: ConsumerFacts, pool: MemberPool) -> None:
-    """Raise AnotherCapture if another hold is being captured that goes on."""
-    own_ids = frozenset(pool.members)
-    # Of two holds that are captured at once one goes on, the same in the eyes of both.
-    if is_being_captured(facts, own_ids, below=min(own_ids)):
-        raise AnotherCapture(BEING_CAPTURED)
 
 
 def capture_fast(

@@ -37,6 +37,7 @@ from toolkit.planning.selection.member_names import in_short
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
 # go, and meanwhile all other partitions of the topic stand still: it is evicted then.
 PATIENCE_S = WAITS_FOR.total_seconds()
+GIVES_WAY = 3  # how often a capture begins anew behind another one, which may be disturbed too
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; a resume by another operator is seen this soon
 TOPICS_EVERY_S = 5.0  # how often it is looked whether the topics are still the same
 RECIPES = {
@@ -116,6 +117,7 @@ class ConsumerHold:
         former = FormerOwners()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
         recipes = [capture_lossless, RECIPES[self.prefer]]
+        gave_way = 0
         while recipes:
             recipe = recipes.pop()
             view = _observe(partitions, pool)
@@ -123,7 +125,8 @@ class ConsumerHold:
             try:
                 holders = recipe(view, partitions, pool, patience_s=self._patience_s)
             except AnotherCapture:
-                if pool.has_given_way:
+                gave_way += 1
+                if gave_way > GIVES_WAY:
                     raise
                 # Once the group shows what the other one holds, the rest can be captured.
                 pool.has_given_way, holders = True, []

@@ -21,9 +21,14 @@ from toolkit.kafka_io.membership.consumer import (
     IdPartition,
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
-from toolkit.live.recipe_steps import RecipeChannel
-from toolkit.live.rival_captures import AnotherAnnounced, AnotherHold
-from toolkit.model import HOLDER_CLIENT_ID, GroupState, TopicPartition
+from toolkit.live.recipe_steps import AGAIN, RecipeChannel
+from toolkit.live.rival_captures import (
+    BEING_CAPTURED,
+    AnotherAnnounced,
+    AnotherCapture,
+    AnotherHold,
+)
+from toolkit.model import HOLDER_CLIENT_ID, GroupState, Member, TopicPartition
 from toolkit.planning.selection.member_names import in_short
 
 SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
@@ -135,14 +140,27 @@ def refuse_what_is_announced(
     below: str = LAST_ID,
 ) -> None:
     """Raise AnotherAnnounced if other sentinels, with ids before `below`, announce partitions."""
-    announced = [
+    announced = _announced(facts, own_ids, below)
+    if taken := [one for one in announced if partitions.intersection(one.holds)]:
+        raise AnotherAnnounced(taken)
+
+
+def give_way(facts: ConsumerFacts, own_ids: Collection[str], *, below: str = LAST_ID) -> None:
+    """Raise AnotherCapture, with who captures what if that is shown, if another capture goes on."""
+    if is_being_captured(facts, own_ids, below=below):
+        known = [one for one in _announced(facts, own_ids, LAST_ID) if one.holds]
+        words = AnotherAnnounced(known).problem if known else BEING_CAPTURED
+        raise AnotherCapture(words, hint=AGAIN)
+
+
+def _announced(facts: ConsumerFacts, own_ids: Collection[str], below: str) -> list[Member]:
+    return [
         replace(consumer_holder(one), holds=read_note(one.rack_id).paused)
         for one in facts.members
-        if one.client_id == HOLDER_CLIENT_ID and one.member_id < below
+        if one.client_id == HOLDER_CLIENT_ID
+        and one.member_id not in own_ids
+        and one.member_id < below
     ]
-    rivals = [one for one in announced if one.member_id not in own_ids]
-    if taken := [one for one in rivals if partitions.intersection(one.holds)]:
-        raise AnotherAnnounced(taken)
 
 
 def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
@@ -166,7 +184,7 @@ def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
 
 
 def is_being_captured(
-    facts: ConsumerFacts, own_ids: frozenset[str], *, below: str = LAST_ID
+    facts: ConsumerFacts, own_ids: Collection[str], *, below: str = LAST_ID
 ) -> bool:
     """Whether members of another hold still subscribe, and have ids before `below`."""
     return any(

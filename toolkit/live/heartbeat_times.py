@@ -15,13 +15,13 @@ from collections.abc import Collection, Sequence
 from toolkit.kafka_io.membership.consumer import ConsumerFacts, DescribeConsumer
 from toolkit.live.group_view import (
     GroupView,
-    is_being_captured,
+    give_way,
     refuse_what_is_announced,
     refuse_what_is_held,
     unsettled_reason,
 )
 from toolkit.live.member_pool import MemberPool, Sentinel
-from toolkit.live.rival_captures import BEING_CAPTURED, AnotherCapture
+from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import TopicPartition
 from toolkit.planning.holds.recipes import waits_for_heartbeats
 
@@ -69,8 +69,7 @@ def _give_way(
     refuse_what_is_held(facts, partitions, pool.own_ids)
     # Of two that announced one partition each sees the other, and the same one goes on.
     refuse_what_is_announced(facts, partitions, pool.own_ids, below=announcer.member_id)
-    if is_being_captured(facts, pool.own_ids):
-        raise AnotherCapture(BEING_CAPTURED)
+    give_way(facts, pool.own_ids)
     return facts
 
 

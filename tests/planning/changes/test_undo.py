@@ -386,3 +386,9 @@ def test_what_was_committed_before_a_pause_is_deleted_once_the_group_has_stopped
     assert [(Action.DELETE_OFFSETS, 0)] == [
         (one.action, change.partition.partition) for one, change in stopped.changes
     ]
+    # Where the pause itself failed, nothing of it is resumed, whatever else is paused.
+    failed = replace(done, steps=done.steps[:1])
+    others = group(reader("a", 0), reader("b", 2, 3), holder(1))
+    while_live = plan_undo(failed, paused_groups.facts(others, committed=20), by=ALICE)
+    assert ((), ["stays-committed"]) == (while_live.steps, notes(while_live))
+    assert stopped.steps == plan_undo(failed, replace(committed, groups=(idle(),))).steps

@@ -16,7 +16,17 @@ from toolkit.errors import UsageError
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.model.groups import names_meant
 from toolkit.model.names import shown_name
-from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
+from toolkit.plan import (
+    HOLD_ACTIONS,
+    NEW_GROUP,
+    Action,
+    Change,
+    Finding,
+    Intent,
+    Plan,
+    Severity,
+    Step,
+)
 from toolkit.planning.changes import topic_recreated
 from toolkit.planning.changes.copy import uncommitted
 from toolkit.planning.changes.delete_offsets import deletion_refusal
@@ -86,7 +96,7 @@ def plan_undo(
     topic that was re-created since block. Paused partitions are resumed, and vice versa; what
     another user than `by` holds by now blocks.
     """
-    if done.steps and done.intent in {Intent.PAUSE, Intent.RESUME}:
+    if any(step.action in HOLD_ACTIONS for step in done.steps):
         return _undo_hold(done, snapshot, request, by)
     facts = Facts(snapshot)
     origin = topic_recreated.OffsetsOrigin(done.cluster_id, done.topic_ids)
@@ -119,7 +129,7 @@ def plan_undo(
 def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str] | None) -> Plan:
     """Plan to resume what a run paused, or to pause what it resumed."""
     (group,) = done.group_ids
-    firsts = [step for step in done.steps if step.action is Action.FIRST_COMMIT]
+    firsts = [step for step in done.steps if step.action not in HOLD_ACTIONS]
     partitions = [
         change.partition for step in done.steps if step not in firsts for change in step.changes
     ]
@@ -128,7 +138,8 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str]
         plan = plan_pause(snapshot, group=group, topics=topics)
     else:
         plan = plan_resume(snapshot, group=group, topics=topics, by=by)
-        parts = [part for step in firsts for part in _undo_first_commits(step, Facts(snapshot))]
+        facts = Facts(snapshot)
+        parts = [part for step in firsts for part in _undo(step, facts, IfMoved.LEAVE)]
         plan = replace(
             plan,
             steps=(*plan.steps, *(part for part in parts if isinstance(part, Step))),
@@ -140,15 +151,6 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str]
         cluster=done.cluster,
         cluster_id=done.cluster_id,
     )
-
-
-def _undo_first_commits(step: Step, facts: Facts) -> Iterator[Part]:
-    """Delete what was committed before a pause, unless the group is live: brokers refuse that."""
-    group = facts.groups.get(step.group_id)
-    if group and group.is_live:
-        yield from stay_committed((step,))
-        return
-    yield from _undo(step, facts, IfMoved.LEAVE)
 
 
 def stay_committed(steps: Iterable[Step]) -> Iterator[Finding]:
@@ -199,6 +201,9 @@ def _undo(step: Step, facts: Facts, moved: IfMoved) -> Iterator[Part]:
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
         why = "cannot be restored: the group had no committed offsets"
         yield note("cannot-come-back", why, step.group_id)
+    if step.action is Action.FIRST_COMMIT and group and group.is_live:
+        yield from stay_committed((step,))
+        return
     if unknown := (*facts.unlisted(step.group_id), *facts.unread_commits(step.group_id)):
         yield from unknown
         return

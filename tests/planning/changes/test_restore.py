@@ -77,7 +77,7 @@ def test_partitions_without_a_saved_offset_are_named() -> None:
     saved = replace(SAVED, commits=(Commit("g", *ORDERS, 10),))
     notes = {finding.rule: finding.why for finding in plan_restore(now, saved).findings}
 
-    says = "no committed offset for orders:2-3: nothing is restored, and a consumer of g starts"
+    says = "no committed offset for orders:2-3: none is committed, and a consumer of g starts"
     assert notes["no-commit"].startswith(says)
     assert "no-commit" not in dict(rules(plan_restore(now, saved, topics=["orders"])))
 

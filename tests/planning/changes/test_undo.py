@@ -144,7 +144,7 @@ def test_a_deleted_group_comes_back_as_a_simple_one() -> None:
     assert {"new-group"} == undo.allows
     more = snapshot(logs=dict.fromkeys((ORDERS, ORDERS._replace(partition=7)), (0, 40)))
     (_, lacks) = plan_undo(deletion, more).findings
-    assert lacks.why.startswith("no committed offset for orders:7: nothing is restored")
+    assert lacks.why.startswith("no committed offset for orders:7: none is committed")
 
 
 def cluster(positions: dict[TopicPartition, Position] | None = None, **changed: Any) -> Snapshot:

@@ -28,7 +28,7 @@ from toolkit.plan import (
     Step,
 )
 from toolkit.planning.changes import topic_recreated
-from toolkit.planning.changes.copy import uncommitted
+from toolkit.planning.changes.copy import uncommitted, without_offset
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.selection.partition_selection import scopes_of, unread_offset
@@ -254,7 +254,7 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
     positions = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
     if step.group_id not in facts.groups:
         name = step.group_id
-        yield from uncommitted(facts, name, name, saved=positions, done="restored")
+        yield from uncommitted(name, name, without_offset(facts, name, positions))
     yield from commit_step(facts, step.group_id, positions)
 
 

@@ -169,7 +169,8 @@ EVALUATED_RULES = (
         "The group has committed the topic before, or the request allows new topics.",
         group_rules.topic_never_used,
         override=NEVER,
-        instead="allow new topics: --new-topics, or new_topics=True in a notebook",
+        instead="allow new topics, in a reset or a move: --new-topics, or new_topics=True in a "
+        "notebook",
         intents=NEW_OFFSETS | {Intent.COPY},
     ),
     Rule(

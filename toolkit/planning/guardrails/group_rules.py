@@ -59,7 +59,9 @@ READS_ON = HOLD_ACTIONS | {
 def wrong_cluster(case: CheckContext) -> Iterator[Objection]:
     """A plan is applied to the cluster it was made for, which may have been rebuilt since."""
     here = case.facts.cluster_id
-    if here and here != case.plan.cluster_id:
+    if not here:
+        raise FactsMissing("the id of this cluster")
+    if here != case.plan.cluster_id:
         yield Objection(
             f"plan is for cluster id {case.plan.cluster_id!r}, but this cluster has id {here!r}"
         )
@@ -103,15 +105,18 @@ def _holds_later(case: CheckContext, group: Group) -> bool:
 
 
 def subscribed(case: CheckContext) -> Iterator[Objection]:
+    unknown = []
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if not (group and group.is_live and step.action is Action.DELETE_OFFSETS):
             continue
-        if group.unreadable_subscription:
+        if why := group.unreadable_subscription:
+            unknown.append(f"what {shown_name(group.group_id)} subscribes to: {why}")
             continue
         for topic in sorted({c.partition.topic for c in step.changes} & group.subscribed_topics):
             readers = [m for m in group.members if topic in m.subscription.topics]
             yield Objection(f"subscribed by {name_members(readers)}", step.group_id, topic)
+    FactsMissing.where(unknown)
 
 
 def pending_transaction(case: CheckContext) -> Iterator[Objection]:
@@ -282,6 +287,7 @@ def _needed_logs(case: CheckContext) -> set[tuple[None, str, int | None]]:
 def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
     for group_id, count in case.moves.skipped.items():
         yield Objection(f"at most {counted(count, 'unread record')} would be skipped", group_id)
+    FactsMissing.where(case.moves.unknown)
 
 
 def skips_no_record(case: CheckContext) -> Iterator[Finding]:
@@ -303,6 +309,7 @@ def before_log_start(case: CheckContext) -> Iterator[Objection]:
             yield Objection(found.why, found.group_id, found.topic, found.partition)
     for group_id, partition, offset, start, end in case.moves.outside:
         yield Objection(out_of_range(offset, start, end), group_id, *partition)
+    FactsMissing.where(case.moves.unknown)
 
 
 def last_offsets(case: CheckContext) -> Iterator[Objection]:

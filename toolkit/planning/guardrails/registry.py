@@ -65,7 +65,6 @@ def _judged(case: CheckContext) -> Iterator[Finding]:
         try:
             for objection in rule.by(case) if rule.by else ():
                 yield Finding(rule.name, Severity.BLOCK, *objection)
-            FactsMissing.where(case.missing(rule.needs) if rule.by else ())
         except FactsMissing as exc:
             why = f"check not possible, unknown: {exc}"
             yield Finding(rule.name, Severity.BLOCK, why)

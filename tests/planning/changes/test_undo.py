@@ -114,6 +114,12 @@ def test_an_offset_that_moved_on_is_left_and_said() -> None:
     why = "committed offset is 30, not 20 as left by this run"
     assert (Finding("moved-since", Severity.BLOCK, why, "g", *ORDERS),) == undo.findings
     assert [Change(PAYMENTS, AT_20, AT_10, "as it was before")] == changes(undo)
+    # At the same offset, what differs is told.
+    noted = facts_of({"g": {ORDERS: Position(20, None, "x"), PAYMENTS: AT_10}})
+    now, left = "20 (no leader epoch, metadata 'x')", "20 (leader epoch 5, metadata '')"
+    assert [f"committed offset is {now}, not {left} as left by this run"] == [
+        finding.why for finding in plan_undo(reset, noted).findings
+    ]
 
 
 RESET = plan(step(Change(ORDERS, AT_10, AT_20)))

@@ -232,9 +232,8 @@ def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change
         return None
     why = "as it was before"
     if committed != change.after:
-        why = (
-            f"committed offset is {shown(committed)}, not {shown(change.after)} as left by this run"
-        )
+        now, then = shown(committed, change.after), shown(change.after, committed)
+        why = f"committed offset is {now}, not {then} as left by this run"
         if moved is not IfMoved.RESTORE:
             return block("moved-since", why, group_id, partition)
     if before and (gone := facts.why_gone(partition)):

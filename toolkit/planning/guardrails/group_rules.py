@@ -192,7 +192,8 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
             continue
         if not (_may_be_part_done(case) and is_at(commit, change.after)):
             found, expected = Position.of(commit) if commit else None, change.before
-            why = f"committed offset is {shown(found)}, but the plan expects {shown(expected)}"
+            now, then = shown(found, expected), shown(expected, found)
+            why = f"committed offset is {now}, but the plan expects {then}"
             yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}

@@ -24,7 +24,6 @@ from toolkit.plan import (
     NEW_GROUP,
     NEW_TOPICS,
     Action,
-    Change,
     Finding,
     Intent,
     Position,
@@ -175,7 +174,8 @@ def _may_be_part_done(case: CheckContext) -> bool:
 def _group_difference(case: CheckContext, step: Step, group: Group | None) -> str:
     """Say how a group is another thing than the plan was made for; "" where it is not."""
     if (group is None) != (step.state is None):
-        begun = any(is_done(case, step, change) for change in step.changes) or not step.changes
+        now = case.committed(step.group_id)
+        begun = not step.changes or any(is_at(now.get(c.partition), c.after) for c in step.changes)
         if _may_be_part_done(case) and begun:
             return ""  # this plan has made it, or deleted it
         return f"group now {'exists' if group else 'does not exist'}, unlike when the plan was made"
@@ -201,10 +201,6 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
             if partition not in planned:
                 why = "new committed offset since the plan was made"
                 yield Objection(why, step.group_id, *partition)
-
-
-def is_done(case: CheckContext, step: Step, change: Change) -> bool:
-    return is_at(case.committed(step.group_id).get(change.partition), change.after)
 
 
 def keeps_committing(case: CheckContext) -> Iterator[Objection]:

@@ -11,7 +11,13 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.plan import MAY_HAVE_CHANGED, Action, Plan
 from toolkit.planning.changes.move import PlannedMove, move_back, moves_back, plan_move
-from toolkit.planning.changes.undo import IfMoved, of_groups, plan_undo, stay_committed
+from toolkit.planning.changes.undo import (
+    IfMoved,
+    nothing_to_undo,
+    of_groups,
+    plan_undo,
+    stay_committed,
+)
 from toolkit.planning.selection.plan_parts import list_names
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage import audit
@@ -41,6 +47,8 @@ def undo(
     if moves_back(done, facts):
         back = plan_move(facts, move_back(done, run))
         notes = tuple(stay_committed(done.steps))
+        if not (back.plan.steps or back.plan.findings or notes):
+            notes = (nothing_to_undo(done),)
 
         def as_undo(plan: Plan) -> Plan:
             # A topic that was deleted and created again since has other records at these offsets.

@@ -115,7 +115,7 @@ def plan_undo(
                 _undo(step, facts, moved), origin, snapshot
             )
         ]
-    parts += _without_blocked(done, parts) if parts else [_nothing(done)]
+    parts += _without_blocked(done, parts) if parts else [nothing_to_undo(done)]
     plan = plan_of(
         snapshot,
         parts,
@@ -186,7 +186,8 @@ def _without_blocked(done: Plan, parts: Sequence[Part]) -> Iterator[Finding]:
         yield Finding("undo-others", Severity.NOTE, why)
 
 
-def _nothing(done: Plan) -> Finding:
+def nothing_to_undo(done: Plan) -> Finding:
+    """Return the note that an undo changes nothing, and why."""
     why = "everything is already as before the run"
     if not done.steps:
         why = "the run changed nothing"

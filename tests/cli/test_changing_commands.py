@@ -106,7 +106,8 @@ def test_a_new_topic_is_not_overridden_but_asked_for(
     no_row = here("reset", "--group", group, "--from-file", str(rows), "--dry-run")
 
     assert 3 == blocked.returncode == no_row.returncode
-    way = "Try: allow new topics: --new-topics, or new_topics=True in a notebook"
+    how = "--new-topics, or new_topics=True in a notebook"
+    way = f"Try: allow new topics, in a reset or a move: {how}"
     assert way in blocked.stderr
     assert f"rule 'topic-never-used' cannot be overridden. {way}" == str(overridden.value)
     assert "--override" not in blocked.stderr

@@ -13,7 +13,7 @@ from operators import Operator
 from toolkit.errors import Blocked, FleetFileError, UsageError
 from toolkit.journeys.cluster_access import ClusterAccess, cluster_at, find_clusters
 from toolkit.journeys.copy import CopyRequest, copy
-from toolkit.journeys.reset import target
+from toolkit.journeys.reset import FromGroup, target
 from toolkit.model import Cluster, Policy, TopicPartition
 from toolkit.plan import ConclusionStatus, Intent
 from toolkit.session import connect
@@ -177,6 +177,12 @@ def test_a_forecast_that_could_not_read_all_is_not_whole(operator: Operator) -> 
     assert "the forecast has 1 read error, such as commit times: denied" == told.why
     assert ConclusionStatus.INCOMPLETE == ended.ending
     assert operator.session.rescue(forecast=vanishing(unread="elsewhere")).is_whole
+
+
+@pytest.mark.parametrize("written", ['""', ""])
+def test_offsets_are_taken_from_the_group_with_the_empty_name(written: str) -> None:
+    """It is written in quotes where an empty text means nothing, as other names of groups are."""
+    assert FromGroup("") == target("from-group", written).target
 
 
 def test_a_change_is_on_one_cluster(tmp_path: Path) -> None:

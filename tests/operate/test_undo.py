@@ -154,6 +154,25 @@ def test_what_a_live_group_first_committed_stays(
     assert "stays-committed" in {finding.rule for finding in undo.findings}
 
 
+def test_an_undo_that_a_live_group_does_not_need_says_so(
+    operator: Operator, apps: Applications, orders: Orders
+) -> None:
+    """It is back where it was, as after a replay that has been read; that is no empty plan."""
+    group = apps.name("payments")
+    operator.commit(group, {orders[0]: 7})
+    run = operator.apply(operator.reset(group)).run_id
+    operator.commit(group, {orders[0]: 7})
+    apps.join(group, [orders[0].topic])
+
+    undo = operator.session.undo(run).plan
+
+    told = [(finding.rule, finding.why) for finding in undo.findings]
+    assert ([("nothing-to-undo", "everything is already as before the run")], ()) == (
+        told,
+        undo.steps,
+    )
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_what_a_live_group_does_not_read_comes_back(
     operator: Operator, apps: Applications, orders: Orders, protocol: str

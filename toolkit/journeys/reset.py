@@ -14,7 +14,7 @@ from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot, TopicPartition
-from toolkit.model.names import ExactName, shown_name
+from toolkit.model.names import ExactName, named, shown_name
 from toolkit.planning.changes.reset import may_have_committed, plan_reset, skip_unused_topics
 from toolkit.planning.changes.targets import (
     BY_TIME,
@@ -68,7 +68,7 @@ def target(mode: str, value: str = "", *, past_end: str = PastEnd.KEEP) -> Reque
         times = " and ".join(BY_TIME)
         raise UsageError(f"past_end {past_end} is for {times}, not for {mode}", hint="leave it out")
     if mode == FROM_GROUP:
-        return RequestedTarget(FromGroup(value), mode, value)
+        return RequestedTarget(FromGroup(named(value)), mode, value)
     if mode == FROM_FILE:
         saved = read_offsets(Path(value))
         origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)

@@ -9,11 +9,15 @@ from pathlib import Path
 from toolkit.journeys.change.change_facts import read_plan_snapshot, without_missing
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.model import Snapshot
-from toolkit.plan import MAY_HAVE_CHANGED, Action, Intent, Plan
-from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
-from toolkit.planning.changes.undo import IfMoved, of_groups, plan_undo, stay_committed
-from toolkit.planning.selection.group_selection import is_unread
+from toolkit.plan import MAY_HAVE_CHANGED, Action, Plan
+from toolkit.planning.changes.move import PlannedMove, move_back, moves_back, plan_move
+from toolkit.planning.changes.undo import (
+    IfMoved,
+    nothing_to_undo,
+    of_groups,
+    plan_undo,
+    stay_committed,
+)
 from toolkit.planning.selection.plan_parts import list_names
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage import audit
@@ -40,9 +44,11 @@ def undo(
     facts = without_missing(read_plan_snapshot(done, access), deleted)
     parameters = {"run": run, "groups": [*groups], "even_if_moved": even_if_moved or ""}
     call = NotebookCall("70_undo", parameters)
-    if _moves_live(done, facts):
+    if moves_back(done, facts):
         back = plan_move(facts, move_back(done, run))
         notes = tuple(stay_committed(done.steps))
+        if not (back.plan.steps or back.plan.findings or notes):
+            notes = (nothing_to_undo(done),)
 
         def as_undo(plan: Plan) -> Plan:
             # A topic that was deleted and created again since has other records at these offsets.
@@ -71,13 +77,3 @@ def _changed(state: Path, run: str) -> Plan:
         if changes or (not step.changes and result.status in MAY_HAVE_CHANGED):
             steps.append(replace(step, changes=changes))
     return replace(done, steps=tuple(steps))
-
-
-def _moves_live(done: Plan, facts: Snapshot) -> bool:
-    """Return whether a live group would overwrite offsets that are put back."""
-    changed = [change.partition for _, change in done.changes]
-    return (
-        done.intent in {Intent.MOVE, Intent.RESET}
-        and len(done.group_ids) == 1
-        and any(group.is_live and not is_unread(group, changed) for group in facts.groups)
-    )

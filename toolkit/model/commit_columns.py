@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
@@ -128,7 +129,9 @@ class CommitColumns(Sequence[Commit]):
         if isinstance(place, slice):
             return list(self)[place]
         index = range(len(self))[place]
-        return next(self._commit(b, index) for b in self.blocks if index in b.places)
+        # Blocks follow one another.
+        last = bisect_right(self.blocks, index, key=lambda block: block.places.start) - 1
+        return self._commit(self.blocks[last], index)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)

@@ -59,7 +59,12 @@ def test_partitions_without_a_committed_offset_are_named() -> None:
     for planned in (plan_copy, plan_rename):
         plan = planned(there, source="old", target="new")
         (why,) = [finding.why for finding in plan.findings if finding.rule == "no-commit"]
-        assert why.startswith("no committed offset for orders:1-2: nothing is copied")
+        assert why.startswith("no committed offset for orders:1-2: none is committed")
+    # Neither where they are named; what the target has committed stays.
+    kept = replace(there, groups=(OLD, NEW), commits=(*COMMITS, Commit("new", "orders", 2, 5)))
+    for topics in ((), ("orders:0-2",)):
+        (found,) = plan_copy(kept, source="old", target="new", topics=topics).findings
+        assert found.why.startswith("no committed offset for orders:1: none is committed")
 
 
 def test_a_live_group_can_be_copied_from() -> None:

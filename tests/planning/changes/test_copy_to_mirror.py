@@ -183,6 +183,17 @@ def test_what_stands_in_the_way_is_said(
     assert (found, found[0][0] == "group-live") == (rules(plan), bool(plan.steps))
 
 
+def test_what_the_group_on_the_mirror_has_committed_is_not_lacking() -> None:
+    """Its consumer starts there; without it, auto.offset.reset decides, which is said."""
+    logs = {("orders", number): (0, 100) for number in (0, 1)}
+    here, there = snapshot(IDLE, commits=source(40).commits, logs=logs), mirror(0, 100, IDLE)
+    kept = replace(there, commits=(Commit("g", "eu.orders", 1, 5),))
+
+    assert [[("no-commit", "note")], []] == [
+        rules(plan_copy_between(here, one, pair=PAIR, by=ByOffset())) for one in (there, kept)
+    ]
+
+
 def test_one_cluster_is_not_its_own_mirror() -> None:
     """Within a cluster, a copy keeps everything and needs no times."""
     with pytest.raises(UsageError, match="are the same cluster"):

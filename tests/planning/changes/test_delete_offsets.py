@@ -162,7 +162,7 @@ def test_all_leftovers_of_a_cluster_in_one_plan() -> None:
             for commit in commits("orders", *(["audit"] if group in "ab" else []), group=group)
         ),
     )
-    plan = plan_delete_unsubscribed(facts)
+    plan = plan_delete_unsubscribed(facts, groups=["*"])
 
     assert [("a", "audit", 0), ("b", "orders", 0)] == deleted(plan)
     left_out = [(finding.rule, finding.group_id) for finding in plan.findings]
@@ -204,7 +204,7 @@ def test_what_was_not_left_behind_for_so_long_stays_with_a_note(
     asked: dict[str, Any], gone: set[tuple[str, str]], notes: list[tuple[str, str, str]]
 ) -> None:
     """Both conditions must be met, the limit itself is enough, and nothing blocks the others."""
-    plan = plan_delete_unsubscribed(LEFT, sightings=SINCE, **asked)
+    plan = plan_delete_unsubscribed(LEFT, groups=["*"], sightings=SINCE, **asked)
 
     assert gone == {(group, topic) for group, topic, _ in deleted(plan)}
     assert notes == [(f.rule, f.group_id, f.topic) for f in plan.findings]
@@ -213,7 +213,8 @@ def test_what_was_not_left_behind_for_so_long_stays_with_a_note(
 
 def test_what_was_seen_is_told() -> None:
     """The request, the reason of a change and the notes say what was asked and what was seen."""
-    plan = plan_delete_unsubscribed(LEFT, left_for=14 * DAY, in_runs=2, sightings=SINCE)
+    limits = {"left_for": 14 * DAY, "in_runs": 2}
+    plan = plan_delete_unsubscribed(LEFT, groups=["*"], sightings=SINCE, **limits)
 
     words = "unsubscribed for 14 d, in 2 runs"
     assert f"delete offsets of topics not subscribed to, *, {words}" == plan.request

@@ -5,13 +5,21 @@ from datetime import timedelta
 
 import pytest
 from facts import NOON
+from guardrail_cases import BILLS, step
+from guardrail_cases import plan as run_of
 from held import PARTITIONS, blocks, classic, facts, group, holder, notes, numbers, reader, reason
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TimedOffset, TopicPartition
-from toolkit.plan import Action, Intent, Plan, Position
-from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move, saved_move
+from toolkit.plan import Action, Change, Intent, Plan, Position
+from toolkit.planning.changes.move import (
+    MoveRequest,
+    PlannedMove,
+    moves_back,
+    plan_move,
+    saved_move,
+)
 from toolkit.planning.changes.targets import (
     PastEnd,
     ShiftBy,
@@ -170,3 +178,12 @@ def test_a_saved_move_to_offsets_that_were_written_down() -> None:
     changes = [change.after for _, change in saved.replan(facts(HELD, committed=12)).changes]
 
     assert [(3, "a note")] == [(after.offset, after.metadata) for after in changes if after]
+
+
+def test_only_offsets_that_were_there_before_are_moved_back() -> None:
+    """A live group with first commits alone has nothing to be moved to; another one may read on."""
+    back = Change(PARTITIONS[1], Position(10), Position(5))
+    changes = (back, back._replace(before=None), back._replace(partition=BILLS))
+    runs = [run_of(step(change), intent=Intent.MOVE) for change in changes]
+
+    assert [True, False, False] == [moves_back(done, facts(FLOWING)) for done in runs]

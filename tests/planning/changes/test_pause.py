@@ -351,6 +351,7 @@ def test_a_resume_is_one_step() -> None:
     assert ([1], ()) == (numbers(plan), plan.findings)
     assert ["held by alice @ desk since 2026-03-01 12:00:00 UTC"] == [c.why for c in changes(plan)]
     assert "resume g orders:1" == plan.request
+    assert 'resume "" orders:1' == plan_resume(snapshot(), group="", topics=["orders:1"]).request
     assert [1, 3] == numbers(resume(group(*HELD)))
 
 

@@ -1,9 +1,7 @@
 """A restore puts back exactly what was saved, and says what it cannot."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 
 import pytest
 from facts import NOON, changes, idle, live, member, rules, snapshot
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from toolkit.errors import UsageError
 from toolkit.model import Commit, EpochEnd, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import Change, Position, Severity
+from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at
 from toolkit.planning.changes.restore import plan_restore
 
@@ -20,20 +19,12 @@ IDLE = idle()
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 1)
 
 
-@dataclass(frozen=True)
-class Backup:
-    """Offsets that were saved."""
-
-    commits: tuple[Commit, ...]
-    cluster: str | None = "eu"
-    cluster_id: str | None = "id"
-    taken_at: datetime | None = NOON
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    names_groups: bool = True
+def backup(*commits: Commit) -> SavedOffsets:
+    return SavedOffsets(commits, cluster="eu", cluster_id="id", taken_at=NOON)
 
 
-SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
-TWO_GROUPS = Backup((*SAVED.commits, Commit("pay-1", *ORDERS, 10)))
+SAVED = backup(Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20))
+TWO_GROUPS = backup(*SAVED.commits, Commit("pay-1", *ORDERS, 10))
 
 
 def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
@@ -77,14 +68,14 @@ def test_partitions_without_a_saved_offset_are_named() -> None:
     saved = replace(SAVED, commits=(Commit("g", *ORDERS, 10),))
     notes = {finding.rule: finding.why for finding in plan_restore(now, saved).findings}
 
-    says = "no committed offset for orders:2-3: nothing is restored, and a consumer of g starts"
+    says = "no committed offset for orders:2-3: none is committed, and a consumer of g starts"
     assert notes["no-commit"].startswith(says)
     assert "no-commit" not in dict(rules(plan_restore(now, saved, topics=["orders"])))
 
 
 def test_a_csv_is_restored_as_far_as_it_goes() -> None:
     """It has offsets alone: metadata stays where the offset does, and the cluster is not known."""
-    csv = Backup((Commit("g", *ORDERS, 10), Commit("g", *AUDIT, 20)), None, None, None)
+    csv = SavedOffsets((Commit("g", *ORDERS, 10), Commit("g", *AUDIT, 20)))
     now = (Commit("g", *ORDERS, 30, 4, "other"), Commit("g", *AUDIT, 20, 4, "kept"))
     plan, made = plan_restore(facts(IDLE, commits=now), csv), plan_restore(facts(), csv)
 
@@ -103,7 +94,7 @@ def test_a_csv_is_restored_as_far_as_it_goes() -> None:
         (replace(SAVED, names_groups=False), None, "does not say which group each row is of"),
     ],
 )
-def test_one_group_for_each_offset(saved: Backup, into: str | None, says: str) -> None:
+def test_one_group_for_each_offset(saved: SavedOffsets, into: str | None, says: str) -> None:
     """Offsets of several groups would overwrite one another, and no group is guessed."""
     with pytest.raises(UsageError, match=says):
         plan_restore(facts(IDLE), saved, into=into)
@@ -141,8 +132,8 @@ def test_a_topic_that_was_made_anew_blocks() -> None:
 
 
 BEYOND = facts(IDLE, commits=(Commit("g", "payments", 0, 7),))
-FEWER = Backup((Commit("g", "orders", 7, 1),))
-PAST_END = Backup((Commit("g", *ORDERS, 41),))
+FEWER = backup(Commit("g", "orders", 7, 1))
+PAST_END = backup(Commit("g", *ORDERS, 41))
 
 
 ON_ID2 = replace(facts(IDLE), topic_ids={"orders": "id2"})
@@ -168,7 +159,7 @@ ELSEWHERE = replace(SAVED, cluster="us", cluster_id="other", topic_ids={"orders"
     ],
 )
 def test_what_is_said_and_planned(
-    now: Snapshot, saved: Backup, found: tuple[str, str], planned: list[TopicPartition]
+    now: Snapshot, saved: SavedOffsets, found: tuple[str, str], planned: list[TopicPartition]
 ) -> None:
     """Nothing is removed; what cannot be put back is told."""
     plan = plan_restore(now, saved)

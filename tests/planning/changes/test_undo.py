@@ -114,6 +114,12 @@ def test_an_offset_that_moved_on_is_left_and_said() -> None:
     why = "committed offset is 30, not 20 as left by this run"
     assert (Finding("moved-since", Severity.BLOCK, why, "g", *ORDERS),) == undo.findings
     assert [Change(PAYMENTS, AT_20, AT_10, "as it was before")] == changes(undo)
+    # At the same offset, what differs is told.
+    noted = facts_of({"g": {ORDERS: Position(20, None, "x"), PAYMENTS: AT_10}})
+    now, left = "20 (no leader epoch, metadata 'x')", "20 (leader epoch 5, metadata '')"
+    assert [f"committed offset is {now}, not {left} as left by this run"] == [
+        finding.why for finding in plan_undo(reset, noted).findings
+    ]
 
 
 RESET = plan(step(Change(ORDERS, AT_10, AT_20)))
@@ -144,7 +150,7 @@ def test_a_deleted_group_comes_back_as_a_simple_one() -> None:
     assert {"new-group"} == undo.allows
     more = snapshot(logs=dict.fromkeys((ORDERS, ORDERS._replace(partition=7)), (0, 40)))
     (_, lacks) = plan_undo(deletion, more).findings
-    assert lacks.why.startswith("no committed offset for orders:7: nothing is restored")
+    assert lacks.why.startswith("no committed offset for orders:7: none is committed")
 
 
 def cluster(positions: dict[TopicPartition, Position] | None = None, **changed: Any) -> Snapshot:
@@ -386,3 +392,9 @@ def test_what_was_committed_before_a_pause_is_deleted_once_the_group_has_stopped
     assert [(Action.DELETE_OFFSETS, 0)] == [
         (one.action, change.partition.partition) for one, change in stopped.changes
     ]
+    # Where the pause itself failed, nothing of it is resumed, whatever else is paused.
+    failed = replace(done, steps=done.steps[:1])
+    others = group(reader("a", 0), reader("b", 2, 3), holder(1))
+    while_live = plan_undo(failed, paused_groups.facts(others, committed=20), by=ALICE)
+    assert ((), ["stays-committed"]) == (while_live.steps, notes(while_live))
+    assert stopped.steps == plan_undo(failed, replace(committed, groups=(idle(),))).steps

@@ -309,6 +309,15 @@ def test_only_a_reset_is_held_to_the_topics_of_its_group(intent: Intent) -> None
     assert [] == found("topic-never-used", case(replace(made, allows=frozenset({NEW_TOPICS}))))
 
 
+def test_what_differs_at_the_same_offset_is_told() -> None:
+    """Another operator has cleared the metadata, or the partition has a new leader."""
+    now = facts(commits=(replace(commit(), leader_epoch=2, metadata="x" * 99),))
+    told = f"10 (leader epoch 2, metadata '{'x' * 40}')"
+    why = f"committed offset is {told}, but the plan expects 10 (no leader epoch, metadata '')"
+
+    assert [("g", why)] == whys("facts-moved", case(now=now))
+
+
 BOTH_COMMITTED = facts(commits=(commit(), commit(at=BILLS)))
 
 

@@ -35,7 +35,6 @@ from toolkit.planning.selection.partition_selection import (
     TopicScope,
     choose_partitions,
     parse_topics,
-    ranges,
     scopes_of,
 )
 from toolkit.planning.selection.plan_parts import (
@@ -69,8 +68,8 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
         chosen = choose_partitions(facts.index, source, scopes)
         yield from chosen.findings
         yield from about_source(facts, source, chosen.partitions)
-        if not scopes:
-            yield from uncommitted(facts, source, target)
+        lacking = _lacking(facts, source, chosen.partitions if scopes else None)
+        yield from uncommitted(source, target, lacking - facts.commits(target).keys())
         yield from is_new(facts, target)
         yield from commit_step(facts, target, _positions(facts, source, chosen.partitions))
 
@@ -114,7 +113,7 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
     kept = [partition for partition in committed if partition not in missing]
     made = tuple(commit_step(facts, target, _positions(facts, source, kept)))
     yield from about_source(facts, source, kept)
-    yield from uncommitted(facts, source, target)
+    yield from uncommitted(source, target, without_offset(facts, source))
     yield from made
     if any(isinstance(part, Step) for part in made):
         gone = [
@@ -164,30 +163,35 @@ def about_source(
             yield block(doubt.rule, doubt.why, group_id, partition)
 
 
-def uncommitted(
-    facts: Facts,
-    group_id: str,
-    target: str,
-    *,
-    saved: Collection[TopicPartition] = (),
-    done: str = "copied",
-) -> Iterator[Finding]:
-    """
-    Yield which partitions of the group's topics have no committed offset that is copied.
-
-    `saved` are those of an offset that the target gets from elsewhere.
-    """
+def without_offset(
+    facts: Facts, group_id: str, saved: Collection[TopicPartition] = ()
+) -> set[TopicPartition]:
+    """Return the partitions of the group's topics without a committed offset, or a saved one."""
     known = {*saved, *facts.commits(group_id), *facts.index.unread.get(group_id, {})}
-    for topic in sorted({partition.topic for partition in known}):
-        numbers = facts.index.partitions.get(topic, frozenset())
-        others = {number for number in numbers if TopicPartition(topic, number) not in known}
-        if others:
-            why = (
-                f"no committed offset for {topic}:{ranges(others)}: nothing is {done}, and a "
-                f"consumer of {shown_name(target)} starts according to auto.offset.reset; with "
-                "`latest` it skips what was produced before"
-            )
-            yield Finding("no-commit", Severity.NOTE, why, group_id, topic)
+    topics, numbers = {partition.topic for partition in known}, facts.index.partitions
+    return {TopicPartition(topic, n) for topic in topics for n in numbers.get(topic, ())} - known
+
+
+def _lacking(
+    facts: Facts, group_id: str, named: Collection[TopicPartition] | None
+) -> set[TopicPartition]:
+    """Return which partitions have nothing to copy: of all topics of a group, or of some."""
+    if named is None:
+        return without_offset(facts, group_id)
+    return set(named) - facts.commits(group_id).keys()
+
+
+def uncommitted(
+    group_id: str, target: str, partitions: Iterable[TopicPartition]
+) -> Iterator[Finding]:
+    """Yield, by topic, that a consumer of the target has no committed offset to start from."""
+    for scope in scopes_of(partitions):
+        why = (
+            f"no committed offset for {scope}: none is committed, and a consumer of "
+            f"{shown_name(target)} starts according to auto.offset.reset; with `latest` it skips "
+            "what was produced before"
+        )
+        yield Finding("no-commit", Severity.NOTE, why, group_id, scope.topic)
 
 
 def is_new(facts: Facts, group_id: str) -> Iterator[Finding]:
@@ -336,8 +340,10 @@ def _copied(
     chosen = choose_partitions(here.index, pair.source, scopes)
     yield from chosen.findings
     yield from about_source(here, pair.source, chosen.partitions)
-    if not scopes:
-        yield from uncommitted(here, pair.source, pair.target)
+    lacking = _lacking(here, pair.source, chosen.partitions if scopes else None)
+    theirs = there.commits(pair.target)
+    lacking = {partition for partition in lacking if pair.mirrored(partition) not in theirs}
+    yield from uncommitted(pair.source, pair.target, lacking)
     committed = here.commits(pair.source)
     mirrored = {pair.mirrored(p): p for p in chosen.partitions if p in committed}
     if not mirrored:

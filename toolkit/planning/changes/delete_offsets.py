@@ -107,7 +107,7 @@ ANY_AGE = _MinimumAge()
 def plan_delete_unsubscribed(
     snapshot: Snapshot,
     *,
-    groups: Sequence[str] = ("*",),
+    groups: Sequence[str],
     left_for: timedelta | None = None,
     in_runs: int = 0,
     sightings: Mapping[tuple[str, str], Sighting] | None = None,

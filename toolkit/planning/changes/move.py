@@ -37,6 +37,7 @@ from toolkit.planning.changes.targets import (
 )
 from toolkit.planning.changes.topic_recreated import OffsetsOrigin
 from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
+from toolkit.planning.selection.group_selection import is_unread
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import note
 
@@ -201,6 +202,17 @@ def is_holdable(snapshot: Snapshot, group_id: str) -> bool:
     """Return whether partitions of a group can be held; not in a streams group (KIP-1071)."""
     types = (group.type for group in snapshot.groups if group.group_id == group_id)
     return GroupType.STREAMS not in types
+
+
+def moves_back(done: Plan, facts: Snapshot) -> bool:
+    """Return whether a live group would overwrite the offsets that an undo of a run restores."""
+    restored = [change.partition for _, change in done.changes if change.before]
+    return (
+        bool(restored)
+        and done.intent in {Intent.MOVE, Intent.RESET}
+        and len(done.group_ids) == 1
+        and any(group.is_live and not is_unread(group, restored) for group in facts.groups)
+    )
 
 
 def move_back(done: Plan, run_id: str) -> MoveRequest:

@@ -184,7 +184,7 @@ def plan_resume(
             ]
             yield facts.step(group, Action.RELEASE, changes)
 
-    request = " ".join(["resume", group, *map(str, scopes)])
+    request = " ".join(["resume", shown_name(group), *map(str, scopes)])
     return plan_of(snapshot, parts(), intent=Intent.RESUME, request=request)
 
 

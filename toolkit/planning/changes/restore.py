@@ -16,7 +16,7 @@ from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.planning.changes.clamp import clamp_to_log
-from toolkit.planning.changes.copy import is_new, uncommitted
+from toolkit.planning.changes.copy import is_new, uncommitted, without_offset
 from toolkit.planning.changes.targets import narrow
 from toolkit.planning.changes.topic_recreated import OffsetsOrigin, with_recreated_topics
 from toolkit.planning.selection.partition_selection import (
@@ -114,7 +114,7 @@ def _restored(
         if position.offset != positions[partition].offset:
             yield note("clamped", moved, group_id, partition)
     if restored and not scopes:
-        yield from uncommitted(facts, group_id, group_id, saved=positions, done="restored")
+        yield from uncommitted(group_id, group_id, without_offset(facts, group_id, positions))
     yield from commit_step(facts, group_id, restored)
     others = facts.commits(group_id).keys() - positions.keys()
     if others and not scopes:

@@ -16,9 +16,19 @@ from toolkit.errors import UsageError
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.model.groups import names_meant
 from toolkit.model.names import shown_name
-from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
+from toolkit.plan import (
+    HOLD_ACTIONS,
+    NEW_GROUP,
+    Action,
+    Change,
+    Finding,
+    Intent,
+    Plan,
+    Severity,
+    Step,
+)
 from toolkit.planning.changes import topic_recreated
-from toolkit.planning.changes.copy import uncommitted
+from toolkit.planning.changes.copy import uncommitted, without_offset
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.selection.partition_selection import scopes_of, unread_offset
@@ -86,7 +96,7 @@ def plan_undo(
     topic that was re-created since block. Paused partitions are resumed, and vice versa; what
     another user than `by` holds by now blocks.
     """
-    if done.steps and done.intent in {Intent.PAUSE, Intent.RESUME}:
+    if any(step.action in HOLD_ACTIONS for step in done.steps):
         return _undo_hold(done, snapshot, request, by)
     facts = Facts(snapshot)
     origin = topic_recreated.OffsetsOrigin(done.cluster_id, done.topic_ids)
@@ -105,7 +115,7 @@ def plan_undo(
                 _undo(step, facts, moved), origin, snapshot
             )
         ]
-    parts += _without_blocked(done, parts) if parts else [_nothing(done)]
+    parts += _without_blocked(done, parts) if parts else [nothing_to_undo(done)]
     plan = plan_of(
         snapshot,
         parts,
@@ -119,7 +129,7 @@ def plan_undo(
 def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str] | None) -> Plan:
     """Plan to resume what a run paused, or to pause what it resumed."""
     (group,) = done.group_ids
-    firsts = [step for step in done.steps if step.action is Action.FIRST_COMMIT]
+    firsts = [step for step in done.steps if step.action not in HOLD_ACTIONS]
     partitions = [
         change.partition for step in done.steps if step not in firsts for change in step.changes
     ]
@@ -128,7 +138,8 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str]
         plan = plan_pause(snapshot, group=group, topics=topics)
     else:
         plan = plan_resume(snapshot, group=group, topics=topics, by=by)
-        parts = [part for step in firsts for part in _undo_first_commits(step, Facts(snapshot))]
+        facts = Facts(snapshot)
+        parts = [part for step in firsts for part in _undo(step, facts, IfMoved.LEAVE)]
         plan = replace(
             plan,
             steps=(*plan.steps, *(part for part in parts if isinstance(part, Step))),
@@ -140,15 +151,6 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str]
         cluster=done.cluster,
         cluster_id=done.cluster_id,
     )
-
-
-def _undo_first_commits(step: Step, facts: Facts) -> Iterator[Part]:
-    """Delete what was committed before a pause, unless the group is live: brokers refuse that."""
-    group = facts.groups.get(step.group_id)
-    if group and group.is_live:
-        yield from stay_committed((step,))
-        return
-    yield from _undo(step, facts, IfMoved.LEAVE)
 
 
 def stay_committed(steps: Iterable[Step]) -> Iterator[Finding]:
@@ -184,7 +186,8 @@ def _without_blocked(done: Plan, parts: Sequence[Part]) -> Iterator[Finding]:
         yield Finding("undo-others", Severity.NOTE, why)
 
 
-def _nothing(done: Plan) -> Finding:
+def nothing_to_undo(done: Plan) -> Finding:
+    """Return the note that an undo changes nothing, and why."""
     why = "everything is already as before the run"
     if not done.steps:
         why = "the run changed nothing"
@@ -199,6 +202,9 @@ def _undo(step: Step, facts: Facts, moved: IfMoved) -> Iterator[Part]:
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
         why = "cannot be restored: the group had no committed offsets"
         yield note("cannot-come-back", why, step.group_id)
+    if step.action is Action.FIRST_COMMIT and group and group.is_live:
+        yield from stay_committed((step,))
+        return
     if unknown := (*facts.unlisted(step.group_id), *facts.unread_commits(step.group_id)):
         yield from unknown
         return
@@ -227,9 +233,8 @@ def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change
         return None
     why = "as it was before"
     if committed != change.after:
-        why = (
-            f"committed offset is {shown(committed)}, not {shown(change.after)} as left by this run"
-        )
+        now, then = shown(committed, change.after), shown(change.after, committed)
+        why = f"committed offset is {now}, not {then} as left by this run"
         if moved is not IfMoved.RESTORE:
             return block("moved-since", why, group_id, partition)
     if before and (gone := facts.why_gone(partition)):
@@ -249,7 +254,7 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
     positions = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
     if step.group_id not in facts.groups:
         name = step.group_id
-        yield from uncommitted(facts, name, name, saved=positions, done="restored")
+        yield from uncommitted(name, name, without_offset(facts, name, positions))
     yield from commit_step(facts, step.group_id, positions)
 
 

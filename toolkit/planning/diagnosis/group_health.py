@@ -146,10 +146,10 @@ def group_health(
     a partition that is not in it has unread records of unknown age. `second.first_records` may have
     the first record after `doubtful_positions`. `apart_s` is from the end of the first sample to
     the begin of the second, for which every partition was certainly seen; None for samples that
-    took no time. Columns: cluster, group, health
-    (see `Health`), why, lag (of all partitions, None if unknown), partitions, affected_partitions
-    (with that word), worst_topic, worst_partition, verdict (of that partition, see `Verdict`),
-    members (None if unknown), state, type.
+    took no time. Columns: cluster, group, health (see `Health`), why, lag (of the partitions of
+    which it is known, None without any), partitions, affected_partitions (with that word),
+    worst_topic, worst_partition, verdict (of that partition, see `Verdict`), members (None if
+    unknown), state, type.
     """
     judging = _Judging(first, second, stuck_after_s, apart_s)
     parts: dict[str, list[GroupTopic]] = defaultdict(list)

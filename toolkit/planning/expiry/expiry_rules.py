@@ -121,7 +121,7 @@ class Confidence(StrEnum):
     """Confidence of a forecast, with or without a time."""
 
     HIGH = "high"  # all inputs of the broker's decision are known
-    MEDIUM = "medium"  # an upper bound, unless it is committed again
+    MEDIUM = "medium"  # at the earliest: an open transaction may keep it for longer
     LOW = "low"  # a bound that unseen events move, such as repeated commits of the same offset
     NONE = "none"  # unknown
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Flag, auto
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,19 +24,6 @@ from toolkit.planning.selection.snapshot_index import SnapshotIndex
 NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read
 AIMED = NEW_OFFSETS | {Intent.COPY, Intent.RENAME, Intent.RESTORE}
 SHOWN_UNKNOWN = 3
-
-
-class Needs(Flag):
-    """Facts without which a rule cannot judge; the others are part of every plan and snapshot."""
-
-    CLUSTER_ID = auto()
-    PLAN_AGE = auto()
-    LOGS = auto()  # where the logs start and end in which a position is aimed at
-    SUBSCRIPTIONS = auto()  # of live groups that lose offsets
-    COMMIT_TIMES = auto()
-    OFFSETS_TOPIC = auto()  # shows the committed offsets that a coordinator hides
-    SIGHTINGS = auto()
-    HOLD_FACTS = auto()
 
 
 class FactsMissing(Exception):
@@ -201,7 +187,7 @@ class CheckContext:
     def holds(self) -> tuple[HoldContext, ...]:
         """The holds that are still to be made, of groups with known `hold_facts`."""
         found = []
-        for step in self._of(Action.HOLD):
+        for step in self._holding:
             group = self.groups.get(step.group_id)
             if group is None or step.group_id not in self.hold_facts:
                 continue
@@ -211,26 +197,15 @@ class CheckContext:
                 found.append(HoldContext(self.index, group, partitions, terms, hold_facts))
         return tuple(found)
 
-    def missing(self, needs: Needs) -> list[str]:
-        """Name what is not known of the facts that a rule needs to judge this plan."""
-        unknown = []
-        if Needs.CLUSTER_ID in needs and not self.facts.cluster_id:
-            unknown.append("the id of this cluster")
-        if Needs.LOGS in needs:
-            unknown += self.moves.unknown
-        if Needs.SUBSCRIPTIONS in needs:
-            for step in self._of(Action.DELETE_OFFSETS):
-                group = self.groups.get(step.group_id)
-                if group and group.is_live and (why := group.unreadable_subscription):
-                    unknown.append(f"what {shown_name(group.group_id)} subscribes to: {why}")
-        if Needs.HOLD_FACTS in needs and self.applying:
-            held = {step.group_id for step in self._of(Action.HOLD)}
-            unread = sorted(held - self.hold_facts.keys())
-            unknown += [f"the settings of {shown_name(name)}" for name in unread]
-        return unknown
+    @property
+    def holds_unknown(self) -> list[str]:
+        """Of which groups with partitions to hold the `hold_facts` were not read."""
+        groups = {step.group_id for step in self._holding} if self.applying else set()
+        return [f"the settings of {shown_name(n)}" for n in sorted(groups - self.hold_facts.keys())]
 
-    def _of(self, action: Action) -> Iterator[Step]:
-        return (step for step in self.plan.steps if step.action is action)
+    @property
+    def _holding(self) -> Iterator[Step]:
+        return (step for step in self.plan.steps if step.action is Action.HOLD)
 
 
 def is_at(commit: Commit | None, position: Position | None) -> bool:

@@ -24,7 +24,6 @@ from toolkit.plan import (
     NEW_GROUP,
     NEW_TOPICS,
     Action,
-    Change,
     Finding,
     Intent,
     Position,
@@ -59,7 +58,9 @@ READS_ON = HOLD_ACTIONS | {
 def wrong_cluster(case: CheckContext) -> Iterator[Objection]:
     """A plan is applied to the cluster it was made for, which may have been rebuilt since."""
     here = case.facts.cluster_id
-    if here and here != case.plan.cluster_id:
+    if not here:
+        raise FactsMissing("the id of this cluster")
+    if here != case.plan.cluster_id:
         yield Objection(
             f"plan is for cluster id {case.plan.cluster_id!r}, but this cluster has id {here!r}"
         )
@@ -103,15 +104,18 @@ def _holds_later(case: CheckContext, group: Group) -> bool:
 
 
 def subscribed(case: CheckContext) -> Iterator[Objection]:
+    unknown = []
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if not (group and group.is_live and step.action is Action.DELETE_OFFSETS):
             continue
-        if group.unreadable_subscription:
+        if why := group.unreadable_subscription:
+            unknown.append(f"what {shown_name(group.group_id)} subscribes to: {why}")
             continue
         for topic in sorted({c.partition.topic for c in step.changes} & group.subscribed_topics):
             readers = [m for m in group.members if topic in m.subscription.topics]
             yield Objection(f"subscribed by {name_members(readers)}", step.group_id, topic)
+    FactsMissing.where(unknown)
 
 
 def pending_transaction(case: CheckContext) -> Iterator[Objection]:
@@ -170,7 +174,8 @@ def _may_be_part_done(case: CheckContext) -> bool:
 def _group_difference(case: CheckContext, step: Step, group: Group | None) -> str:
     """Say how a group is another thing than the plan was made for; "" where it is not."""
     if (group is None) != (step.state is None):
-        begun = any(is_done(case, step, change) for change in step.changes) or not step.changes
+        now = case.committed(step.group_id)
+        begun = not step.changes or any(is_at(now.get(c.partition), c.after) for c in step.changes)
         if _may_be_part_done(case) and begun:
             return ""  # this plan has made it, or deleted it
         return f"group now {'exists' if group else 'does not exist'}, unlike when the plan was made"
@@ -187,7 +192,8 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
             continue
         if not (_may_be_part_done(case) and is_at(commit, change.after)):
             found, expected = Position.of(commit) if commit else None, change.before
-            why = f"committed offset is {shown(found)}, but the plan expects {shown(expected)}"
+            now, then = shown(found, expected), shown(expected, found)
+            why = f"committed offset is {now}, but the plan expects {then}"
             yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
@@ -195,10 +201,6 @@ def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
             if partition not in planned:
                 why = "new committed offset since the plan was made"
                 yield Objection(why, step.group_id, *partition)
-
-
-def is_done(case: CheckContext, step: Step, change: Change) -> bool:
-    return is_at(case.committed(step.group_id).get(change.partition), change.after)
 
 
 def keeps_committing(case: CheckContext) -> Iterator[Objection]:
@@ -282,6 +284,7 @@ def _needed_logs(case: CheckContext) -> set[tuple[None, str, int | None]]:
 def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
     for group_id, count in case.moves.skipped.items():
         yield Objection(f"at most {counted(count, 'unread record')} would be skipped", group_id)
+    FactsMissing.where(case.moves.unknown)
 
 
 def skips_no_record(case: CheckContext) -> Iterator[Finding]:
@@ -303,6 +306,7 @@ def before_log_start(case: CheckContext) -> Iterator[Objection]:
             yield Objection(found.why, found.group_id, found.topic, found.partition)
     for group_id, partition, offset, start, end in case.moves.outside:
         yield Objection(out_of_range(offset, start, end), group_id, *partition)
+    FactsMissing.where(case.moves.unknown)
 
 
 def last_offsets(case: CheckContext) -> Iterator[Objection]:

@@ -68,6 +68,7 @@ def too_many_records(case: CheckContext) -> Iterator[Objection]:
     moves, policy = case.moves, case.policy
     yield from _over("records_skipped", moves.skipped.total(), policy.max_records_skipped)
     yield from _over("records_repeated", moves.repeated, policy.max_records_repeated)
+    FactsMissing.where(moves.unknown)
 
 
 def group_not_allowed(case: CheckContext) -> Iterator[Objection]:

@@ -65,7 +65,6 @@ def _judged(case: CheckContext) -> Iterator[Finding]:
         try:
             for objection in rule.by(case) if rule.by else ():
                 yield Finding(rule.name, Severity.BLOCK, *objection)
-            FactsMissing.where(case.missing(rule.needs) if rule.by else ())
         except FactsMissing as exc:
             why = f"check not possible, unknown: {exc}"
             yield Finding(rule.name, Severity.BLOCK, why)
@@ -92,9 +91,9 @@ def alternatives(rules: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(RULES[rule].instead for rule in rules if RULES[rule].instead))
 
 
-def check_overrides(overrides: Iterable[str], *, intent: Intent | None = None) -> None:
+def check_overrides(overrides: Iterable[str], *, intent: Intent) -> None:
     """
-    Raise UsageError for an override that has no effect on a plan with this intent; None: any.
+    Raise UsageError for an override that has no effect on a plan with this intent.
 
     That is one that names no rule, a rule that cannot be overridden, or one that never blocks it.
     """
@@ -103,8 +102,7 @@ def check_overrides(overrides: Iterable[str], *, intent: Intent | None = None) -
         if name in known:
             continue
         why = f"never blocks {intent}" if name in OVERRIDABLE else "cannot be overridden"
-        whose = f" for {intent}" if intent else ""
-        others = f"those that can be overridden{whose} are {', '.join(sorted(known))}"
+        others = f"those that can be overridden for {intent} are {', '.join(sorted(known))}"
         raise UsageError(
             f"rule {name!r} {why if name in RULES else 'does not exist'}",
             hint="; ".join(alternatives({name} & RULES.keys())) or others,

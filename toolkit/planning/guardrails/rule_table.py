@@ -22,14 +22,13 @@ from toolkit.planning.guardrails.check_context import (
     AIMED,
     NEW_OFFSETS,
     CheckContext,
-    Needs,
+    FactsMissing,
     Objection,
 )
 from toolkit.planning.holds import hold_rules
 from toolkit.planning.holds.hold_context import HoldContext
 
 ANY = frozenset(Intent)
-NOTHING = Needs(0)
 OF_OFFSETS = ANY - {Intent.PAUSE, Intent.RESUME}  # these two only change the assignment
 OFFSETS_GO = frozenset({Intent.DELETE_OFFSETS, Intent.UNDO})
 GROUPS_GO = frozenset({Intent.DELETE_GROUPS, Intent.RENAME, Intent.UNDO})
@@ -56,11 +55,10 @@ class Rule:
     One guard rail.
 
     `judges` says in one sentence what holds where it does not block. `by` is the function that
-    judges it; None where only planning can find it. Where a fact of `needs` is not known, the rule
-    blocks. `intents` are those of the plans that it can block: for others, an override has no
-    effect. `instead` is another way to the same result, where an override would only leave that
-    out. `only_standing`: it judges only what is applied under a standing approval. `lasting`: a
-    new plan is blocked as well.
+    judges it; None where only planning can find it. `intents` are those of the plans that it can
+    block: for others, an override has no effect. `instead` is another way to the same result, where
+    an override would only leave that out. `only_standing`: it judges only what is applied under a
+    standing approval. `lasting`: a new plan is blocked as well.
     """
 
     name: str
@@ -69,7 +67,6 @@ class Rule:
     _: KW_ONLY
     override: Override = Override.ALLOWED
     instead: str = ""
-    needs: Needs = NOTHING
     intents: frozenset[Intent] = ANY
     only_standing: bool = False
     lasting: bool = False
@@ -90,7 +87,6 @@ EVALUATED_RULES = (
         "The plan was made for this cluster.",
         group_rules.wrong_cluster,
         override=NEVER,
-        needs=Needs.CLUSTER_ID,
         lasting=True,
     ),
     Rule(
@@ -110,7 +106,6 @@ EVALUATED_RULES = (
         "stale-plan",
         "The plan is younger than an hour.",
         policy_rules.stale_plan,
-        needs=Needs.PLAN_AGE,
     ),
     Rule(
         "no-such-group",
@@ -137,7 +132,6 @@ EVALUATED_RULES = (
         "No member subscribes to a topic whose committed offsets the plan deletes.",
         group_rules.subscribed,
         override=NEVER,
-        needs=Needs.SUBSCRIPTIONS,
         intents=OFFSETS_GO,
     ),
     Rule(
@@ -155,7 +149,6 @@ EVALUATED_RULES = (
         "keeps-committing",
         "Nobody commits for a group that has no members.",
         group_rules.keeps_committing,
-        needs=Needs.COMMIT_TIMES,
         intents=OF_OFFSETS,
     ),
     Rule(
@@ -169,21 +162,20 @@ EVALUATED_RULES = (
         "The group has committed the topic before, or the request allows new topics.",
         group_rules.topic_never_used,
         override=NEVER,
-        instead="allow new topics: --new-topics, or new_topics=True in a notebook",
+        instead="allow new topics, in a reset or a move: --new-topics, or new_topics=True in a "
+        "notebook",
         intents=NEW_OFFSETS | {Intent.COPY},
     ),
     Rule(
         "skips-unread-records",
         "The plan skips no record that the group has not read.",
         group_rules.skips_unread_records,
-        needs=Needs.LOGS,
         intents=AIMED,
     ),
     Rule(
         "before-log-start",
         "The records asked for still exist, and every new offset is in its log.",
         group_rules.before_log_start,
-        needs=Needs.LOGS,
         intents=AIMED,
     ),
     Rule(
@@ -202,7 +194,6 @@ EVALUATED_RULES = (
         "hidden-offsets",
         "Every committed offset that is deleted with a group was visible.",
         group_rules.hidden_offsets,
-        needs=Needs.OFFSETS_TOPIC,
         intents=GROUPS_GO,
     ),
     Rule(
@@ -223,7 +214,6 @@ EVALUATED_RULES = (
         "max_records_repeated.",
         policy_rules.too_many_records,
         override=BY_HAND,
-        needs=Needs.LOGS,
         intents=AIMED,
     ),
     Rule(
@@ -246,7 +236,6 @@ EVALUATED_RULES = (
         "Nobody has used the group for as long as the standing approval says.",
         policy_rules.empty_too_briefly,
         override=NEVER,
-        needs=Needs.COMMIT_TIMES,
         only_standing=True,
     ),
     Rule(
@@ -255,7 +244,6 @@ EVALUATED_RULES = (
         "approval says.",
         policy_rules.unsubscribed_too_briefly,
         override=NEVER,
-        needs=Needs.SIGHTINGS,
         only_standing=True,
     ),
     Rule(
@@ -292,6 +280,7 @@ def _by_hold(rule: Callable[[HoldContext], Iterator[Finding]]) -> Judge:
             for found in rule(hold):
                 if found.blocks:
                     yield Objection(found.why, found.group_id, found.topic, found.partition)
+        FactsMissing.where(case.holds_unknown)
 
     return judge
 
@@ -304,8 +293,7 @@ def _hold_rule(
     override: Override = Override.NEVER,
     intents: frozenset[Intent] = HELD,
 ) -> Rule:
-    by, needs = _by_hold(rule), Needs.HOLD_FACTS
-    return Rule(name, judges, by, override=override, needs=needs, intents=intents)
+    return Rule(name, judges, _by_hold(rule), override=override, intents=intents)
 
 
 HOLD_RULES = (

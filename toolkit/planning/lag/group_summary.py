@@ -66,12 +66,12 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     Sum partitions with status up to one row for each cluster and group.
 
     Columns: cluster, group; status (of the worst partition; STOP, STALL and REWIND become ERR, as
-    in Burrow; null where none is worse than one of which it is unknown), because (the partition's
-    status), status_why; ok, unsubscribed, held, warn, err, stop, stall, rewind, unknown (Int64: how
-    many partitions); member_state (activity on any partition: "alive and committing" before "alive
-    and silent", "alive and idle" and "gone"), trend (of any partition: "falling behind" before
-    "catching up" and "steady"), worst_topic, worst_partition (of several, the one with the largest
-    lag, then the first by name).
+    in Burrow; null where none is worse than one of which it is unknown), worst_status (the
+    partition's), status_why; ok, unsubscribed, held, warn, err, stop, stall, rewind, unknown
+    (Int64: how many partitions); member_state (activity on any partition: "alive and committing"
+    before "alive and silent", "alive and idle" and "gone"), trend (of any partition: "falling
+    behind" before "catching up" and "steady"), worst_topic, worst_partition (of several, the one
+    with the largest lag, then the first by name).
     """
     number = partitions.groupby(KEYS, sort=False, dropna=False).ngroup().to_numpy(dtype="int64")
     rank = _rank(partitions["status"], WORDS)

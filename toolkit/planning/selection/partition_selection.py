@@ -179,7 +179,7 @@ def _uncommitted(
 def _never_used(index: SnapshotIndex, group_id: str, scope: TopicScope) -> Finding:
     if scope.topic not in index.partitions:
         return missing_topic(index, group_id, scope.topic)
-    why = "the group has never committed offsets for this topic, and new topics are not allowed"
+    why = "the group has never committed offsets for this topic"
     return Finding("topic-never-used", Severity.BLOCK, why, group_id, scope.topic)
 
 

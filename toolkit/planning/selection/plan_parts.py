@@ -27,6 +27,7 @@ from toolkit.planning.selection.snapshot_index import SnapshotIndex
 Part = Step | Finding
 
 SHOWN_NAMES = 5
+SHOWN_METADATA = 40  # characters
 PENDING = "an open transaction has a pending offset commit for this partition"
 
 
@@ -166,8 +167,15 @@ def note(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -
     return Finding(rule, Severity.NOTE, why, group_id, *(at or ()))
 
 
-def shown(position: Position | None) -> str:
-    return "nothing" if position is None else str(position.offset)
+def shown(position: Position | None, other: Position | None) -> str:
+    """Return an offset or, beside another position at the same offset, also what may differ."""
+    if position is None:
+        return "nothing"
+    offset, epoch, metadata = position
+    if other is None or other.offset != offset:
+        return str(offset)
+    of_epoch = "no leader epoch" if epoch is None else f"leader epoch {epoch}"
+    return f"{offset} ({of_epoch}, metadata {metadata[:SHOWN_METADATA]!r})"
 
 
 def list_names(names: Sequence[str], what: str = "groups") -> str:

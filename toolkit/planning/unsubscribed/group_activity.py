@@ -138,8 +138,8 @@ def activity_by_group(
     the first record of the group in it; rates are from there on. removals: those with
     an unknown cause. complete: no record was compacted away; otherwise counts are minimums.
     `commits` (cluster, group; one row per partition) gives the number of partitions of a group.
-    hot: more than HOT_COMMITS_PER_S commits per partition; null if unknown, with the reason in
-    `why`.
+    commits_too_often: more than HOT_COMMITS_PER_S per partition; null if unknown, with the reason
+    in `why`.
     """
     window_from = pd.Timestamp(since)
     wrote = activity[activity["hour"] >= window_from.floor("h")].groupby(KEYS)

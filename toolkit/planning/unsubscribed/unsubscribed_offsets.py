@@ -66,8 +66,8 @@ class Unsubscribed:
     `deletable_now`: whether the broker would accept OffsetDelete at the time of the snapshot;
     always true here, because groups that it would reject are skipped. `other_subscribers`: the live
     groups that subscribe to the topic, as far as known. `by_group`: one row for each group with
-    such offsets, with subscribed_lag and unsubscribed_lag (null if unknown). `left_out`: one row
-    for each skipped group with commits, with the reason.
+    such offsets, with subscribed_lag and unsubscribed_lag (of what is known; null without any).
+    `left_out`: one row for each skipped group with commits, with the reason.
     """
 
     offset_rows: Rows

@@ -142,7 +142,7 @@ def test_up_after_a_problem_was_solved(bare: Sandbox) -> None:
     bare.up(["eu"], on_step=steps.append)
 
     assert ["nightly-export"] == list(bare.status()[0].missing)
-    assert "eu: not as seeded any more: nightly-export; --fresh seeds the sandbox anew" in steps
+    assert "eu: not as seeded any more: nightly-export; --fresh seeds the sandbox again" in steps
     bare.down()
     bare.up(["eu"])
     bare.down()

@@ -44,6 +44,7 @@ from toolkit.model import (
     Unread,
 )
 from toolkit.model.commit_columns import CommitColumns, columns_of
+from toolkit.model.plurals import counted
 
 MEMBERS = frozenset({CONSUMER_MEMBER, SHARE_MEMBER, STREAMS_MEMBER})
 KEY_TYPE = b"\0\1"
@@ -153,7 +154,7 @@ def _add_tail(
         tail = read_unstable_tail(cluster, number, log)
     except ToolkitError as exc:
         hidden = (log.log_end or 0) - log.last_stable
-        return f"an open transaction hides its last {hidden} records ({exc})"
+        return f"an open transaction hides its last {counted(hidden, 'record')} ({exc})"
     found = tail.records
     columns = found.keys.to_pylist(), found.values.to_pylist(), found.offsets, found.written_ms
     for key, value, offset, written_ms in zip(*columns, strict=True):

@@ -199,7 +199,7 @@ def test_the_demonstration_finds_the_leftovers_and_leaves_nothing(workplace: Pat
     reports = re.findall(r"\S+/report\.html", done.stdout)
     assert 3 == len(reports)
     pages = [Path(workplace, report).read_text("utf-8") for report in reports]
-    # What was removed is named nowhere: the commands are for `make lab`, which is the next step.
+    # What was removed is named nowhere: the commands are for `offsetbook lab`, the next step.
     assert all(shown_commands(page) and ".sandbox/demo" not in page for page in pages)
     # Others come and go meanwhile; one that is gone has no command line any more.
     running = {p.pid: " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])}

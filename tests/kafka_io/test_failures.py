@@ -290,6 +290,9 @@ def test_broker_that_is_down(lost_broker: Any) -> None:
     assert [(p.what, p.topic, p.why) for p in snapshot.problems if p.topic == gone.topic] == [
         ("log offsets", gone.topic, "it has no leader")
     ]
+    timed = read_snapshot(lost_broker.cluster, groups=sorted(left), commit_times=True)
+    assert all(commit.committed_at for commit in timed.commits)
+    assert not [p for p in timed.problems if p.what is Unread.COMMIT_TIMES]
     unseen = {p.partition for p in snapshot.problems if p.what == "groups"}
     assert {partition_of(group, 10) for group in lost} <= unseen
     assert not {partition_of(group, 10) for group in left} & unseen

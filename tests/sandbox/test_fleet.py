@@ -19,6 +19,7 @@ from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster
 from toolkit.sandbox import fleet
 from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.process import end, running, spawn
 
 pytestmark = pytest.mark.starts("brokers")
 
@@ -141,21 +142,21 @@ def test_up_after_a_problem_was_solved(bare: Sandbox) -> None:
     bare.up(["eu"], on_step=steps.append)
 
     assert ["nightly-export"] == list(bare.status()[0].missing)
-    assert "eu: not as seeded any more: nightly-export; --fresh seeds the sandbox anew" in steps
+    assert "eu: not as seeded any more: nightly-export; --fresh seeds the sandbox again" in steps
     bare.down()
     bare.up(["eu"])
     bare.down()
 
 
 def test_stale_record_never_ends_a_stranger(tmp_path: Path) -> None:
-    """A process that has the recorded id but another start time is not ours, and lives on."""
+    """A process that has the recorded id but other arguments is not ours, and lives on."""
     directory = tmp_path / "eu"
     directory.mkdir()
     known = {"version": "4.3.1", "port": 1, "controller_port": 2}
     (directory / "broker.json").write_text(json.dumps(known), encoding="utf-8")
     stranger = psutil.Popen(["sleep", "60"])
     try:
-        record = {"pid": stranger.pid, "started": stranger.create_time() - 100}
+        record = {"pid": stranger.pid, "arguments": ["61"]}
         (directory / "broker.process").write_text(json.dumps(record), encoding="utf-8")
         sandbox = Sandbox(tmp_path)
 
@@ -165,6 +166,20 @@ def test_stale_record_never_ends_a_stranger(tmp_path: Path) -> None:
     finally:
         stranger.kill()
         stranger.wait()
+
+
+def test_a_clock_that_was_set_loses_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a laptop woke up, what was started before is still known, and ended."""
+    record = tmp_path / "sleep.process"
+    child = spawn(["sleep", "60"], record=record, log=tmp_path / "log")
+    before = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: before(process) + 1)
+
+    assert running(record)
+    assert end(record)
+    assert child.poll() is not None
 
 
 def test_ending_applications_are_reported(bare: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -269,11 +269,11 @@ HEAD_CHANGED = "audit.head is missing or was changed: lines may be missing at th
 # The log has the lines a, b, c and d. B and D are the second and the last line of another log, and
 # b! is b with another reason.
 TAMPERED = {
-    "b c d": ["1 of the entries 1 to 1 are missing before line 1"],
-    "a c d": ["1 of the entries 2 to 2 are missing before line 2"],
-    "a b c": ["1 of the entries 4 to 4 are missing at the end"],
+    "b c d": ["entry 1 is missing before line 1"],
+    "a c d": ["entry 2 is missing before line 2"],
+    "a b c": ["entry 4 is missing at the end"],
     "a c b d": [
-        "1 of the entries 2 to 2 are missing before line 2",
+        "entry 2 is missing before line 2",
         "line 3: entry 2 is duplicated or out of order",
     ],
     "a b b c d": ["line 3: entry 2 is duplicated or out of order"],
@@ -497,8 +497,8 @@ def test_a_clock_that_goes_back_begins_no_file(tmp_path: Path) -> None:
     ("gone", "flaws"),
     [
         ("audit-2026-12.jsonl", ["2 of the entries 1 to 2 are missing before {}"]),
-        ("audit-2027-01.jsonl", ["1 of the entries 3 to 3 are missing before line 1"]),
-        ("audit.jsonl", ["1 of the entries 4 to 4 are missing at the end"]),
+        ("audit-2027-01.jsonl", ["entry 3 is missing before line 1"]),
+        ("audit.jsonl", ["entry 4 is missing at the end"]),
     ],
 )
 def test_a_month_that_was_removed_is_named(tmp_path: Path, gone: str, flaws: list[str]) -> None:

@@ -88,7 +88,7 @@ def test_what_every_user_can_open_is_reported(tmp_path: Path) -> None:
 
     assert 0 == done.exit_code
     assert f"can open {state} and 1 more: run 'chmod -R o= {state}'" in done.stderr
-    assert "intact: 1 entries" in done.stdout
+    assert "intact: 1 entry in" in done.stdout
 
 
 def link(path: Path) -> None:

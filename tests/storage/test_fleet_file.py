@@ -162,6 +162,22 @@ def test_good_file(written: Path) -> None:
     assert "bootstrap.servers" not in fleet["eu"].settings
 
 
+def test_paths_are_those_of_the_file(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook runs in a folder below the file, and gets the same certificate and password."""
+    secret = ("${env:EU_PASSWORD}", "${file:secrets/eu}")
+    written.write_text(GOOD.replace("/etc/ca.pem", "ca.pem").replace(*secret))
+    below = written.parent / "notebooks"
+    below.mkdir()
+    monkeypatch.chdir(below)
+
+    settings = load_fleet(written)["eu"].settings
+
+    assert str(written.parent / "ca.pem") == settings["ssl.ca.location"]
+    assert f"${{file:{written.parent}/secrets/eu}}" == settings["sasl.password"]
+    written.write_text(GOOD.replace("/etc/ca.pem", "~/ca.pem"))
+    assert str(Path.home() / "ca.pem") == load_fleet(written)["eu"].settings["ssl.ca.location"]
+
+
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_malformed_file_names_line_and_column(written: Path, kind: str) -> None:
     """Every mistake is reported with its place, in one line, and a secret is not repeated."""

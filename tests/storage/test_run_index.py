@@ -49,9 +49,9 @@ def plan_of(
     return Plan(intent, f"{intent} {groups}", "eu", cluster_id, NOON, steps)
 
 
-def intent(number: int, plan: Plan, by: Operator = ADA) -> AuditEntry:
+def intent(number: int, plan: Plan) -> AuditEntry:
     """Return the intent of run `run-NUMBER`."""
-    return audit.intent_entry(plan, RunInfo(f"run-{number}", *by, "a test"), NOON)
+    return audit.intent_entry(plan, RunInfo(f"run-{number}", *ADA, "a test"), NOON)
 
 
 def outcome(of: AuditEntry, plan: Plan, status: ChangeStatus, interrupted: str = "") -> AuditEntry:
@@ -250,19 +250,3 @@ def test_a_run_that_was_cut_off_is_of_who_began_it(tmp_path: Path) -> None:
     assert [] == audit.changed_since(tmp_path, "c1", GROUPS, later)
     rows = change_rows(audit.read(tmp_path))
     assert {(NOON, ADA.who)} == {(row[1], row[3]) for row in rows.rows}
-
-
-def test_the_newest_run_of_an_operator(tmp_path: Path) -> None:
-    """However many runs of others came after it."""
-    plan = plan_of(GROUPS)
-    mine = intent(0, plan)
-    audit.append(tmp_path, mine)
-    audit.append(tmp_path, outcome(mine, plan, ChangeStatus.DONE))
-    for number in range(1, 80):
-        audit.append(tmp_path, intent(number, plan, BOB))
-
-    found = audit.newest_run(tmp_path, "c1", ADA)
-    assert [("run-0", 1), ("run-0", 2)] == [(one.entry.run.run_id, one.entry.seq) for one in found]
-    assert [] == audit.newest_run(tmp_path, "c2", ADA)
-    (newest,) = audit.newest_run(tmp_path, "c1", BOB)
-    assert replace(intent(79, plan, BOB), seq=81, steps=()) == newest.entry

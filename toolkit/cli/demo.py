@@ -48,7 +48,8 @@ def command(output_dir: Path) -> None:
     for run in runs:
         message = run.error.reason if run.error else run.summary
         click.echo(f"  {run.folder / (run.report or '')}\n    {run.status}: {message}")
-    click.echo(f"\nTook {time.monotonic() - started:.0f} s. Next: make lab", err=True)
+    took_s = time.monotonic() - started
+    click.echo(f"\nTook {took_s:.0f} s. Next: offsetbook lab --sandbox lab", err=True)
     sys.exit(max(run.exit_code for run in runs))
 
 

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -254,6 +254,11 @@ def echo_data(text: str, *, is_json: bool = False) -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     # Without `color` click would take escape sequences out of names on their way into a file.
     click.echo(text, nl=False, color=True)
+
+
+def echo_json(document: Mapping[str, object]) -> None:
+    """Write a document as data."""
+    echo_data(f"{json.dumps(document, indent=2, ensure_ascii=False)}\n", is_json=True)
 
 
 def _fits(text: str, encoding: str) -> bool:

@@ -32,9 +32,9 @@ def command() -> None:
 
 @command.command()
 @clusters_option("Name of a cluster; repeatable. Default: eu and us.")
-@click.option("--version", default="4.3.1", show_default=True, help="Of Apache Kafka.")
+@click.option("--version", default="4.3.1", show_default=True, help="Version of Apache Kafka.")
 @click.option("--no-seed", is_flag=True, help="Do not create topics, groups and applications.")
-@click.option("--fresh", is_flag=True, help="Delete the data of the clusters and seed them anew.")
+@click.option("--fresh", is_flag=True, help="Delete the data of the clusters and seed them again.")
 @click.option(
     "--secure",
     is_flag=True,

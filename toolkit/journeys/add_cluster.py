@@ -13,6 +13,7 @@ from toolkit.journeys.doctor.check_row import CheckStatus
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.storage.fleet_entry import save_cluster, with_cluster
 from toolkit.storage.fleet_file import BOOTSTRAP, KNOWN, PROPERTIES, fleet_file_to_edit
+from toolkit.storage.formats.user_folders import expanded
 from toolkit.storage.formats.yaml_nodes import meant
 
 
@@ -43,7 +44,9 @@ class NewCluster:
                 f"cluster {self.name!r} has no {BOOTSTRAP}",
                 hint="name its servers, or a client properties file that has them",
             )
-        return {**found, **self.settings}
+        files = {name: text for name, text in self.settings.items() if name.endswith(".location")}
+        paths = {name: _path_for(expanded(text), fleet_file) for name, text in files.items()}
+        return {**found, **self.settings, **paths}
 
 
 def check_new_cluster(new: NewCluster, fleet_file: Path | None) -> CheckReport:
@@ -75,7 +78,7 @@ def add_cluster(new: NewCluster, fleet_file: Path | None) -> Path:
     return path
 
 
-def _path_for(properties: Path, fleet_file: Path) -> str:
+def _path_for(named: Path, fleet_file: Path) -> str:
     """Return the path relative to the fleet file if it is in its folder, else from the root."""
-    absolute, folder = Path(os.path.abspath(properties)), fleet_file.absolute().parent  # noqa: PTH100 - a link stays one
+    absolute, folder = Path(os.path.abspath(named)), fleet_file.absolute().parent  # noqa: PTH100 - a link stays one
     return str(absolute.relative_to(folder) if absolute.is_relative_to(folder) else absolute)

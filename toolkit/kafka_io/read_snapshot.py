@@ -63,8 +63,8 @@ def read_snapshot(
     """
     Read a cluster, or some of its groups, without changing anything.
 
-    `groups` holds names and shell patterns (`pay*`), see `select_groups`. None
-    means all. Groups that the fleet file ignores are left out where they are not named, and are
+    `groups` holds names and shell patterns (`pay*`), see `select_groups`; without any, all are
+    read. Groups that the fleet file ignores are left out where they are not named, and are
     counted. Without `offsets`, only groups and members are read. `commit_times` adds when each
     commit was made and since when a group is Empty, of all groups or of some, from the offsets
     topic where that may be read, and a problem for each first commit that an open transaction is

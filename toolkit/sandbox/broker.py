@@ -75,7 +75,7 @@ def start_brokers(
     if known and len(known) != count:
         raise UsageError(
             f"{directory} has a cluster with {counted(len(known), 'broker')}, not {count}",
-            hint="use another --state-dir, or --fresh to seed the clusters anew",
+            hint="use another --state-dir, or --fresh to seed the clusters again",
         )
     if count == 1:
         return [start_broker(directory, version=version, properties=properties)]

@@ -275,7 +275,7 @@ def _seed(name: str, brokers: Sequence[Broker], *, on_step: Step) -> None:
     _await(missing_members, name, brokers, steady_s=steady_s)
     if solved := missing_signs(address, broker.version):
         groups = ", ".join(sorted(solved))
-        on_step(f"{name}: not as seeded any more: {groups}; --fresh seeds the sandbox anew")
+        on_step(f"{name}: not as seeded any more: {groups}; --fresh seeds the sandbox again")
 
 
 def _await(

@@ -1,8 +1,9 @@
 """
 Background processes that outlive the command that started them.
 
-Each has a small record file with its id and start time: the id alone may belong to another process
-by now, and only processes of the sandbox may be ended.
+Each has a small record file with its id and its arguments: the id alone may belong to another
+process by now, and only processes of the sandbox may be ended. A start time would not do: it is
+another one after the system's clock was set.
 """
 
 from __future__ import annotations
@@ -41,11 +42,7 @@ def spawn(command: Sequence[str | Path], *, record: Path, log: Path) -> subproce
             start_new_session=True,
         )
     _children[child.pid] = child
-    try:
-        started = psutil.Process(child.pid).create_time()
-    except psutil.NoSuchProcess:  # already over: its log says why
-        started = 0.0
-    write_whole(record, json.dumps({"pid": child.pid, "started": started}))
+    write_whole(record, json.dumps({"pid": child.pid, "arguments": [*map(str, command[1:])]}))
     return child
 
 
@@ -53,10 +50,9 @@ def running(record: Path) -> psutil.Process | None:
     """Return the process that `record` names, if it is still the one that was started."""
     try:
         known = json.loads(record.read_text(encoding="utf-8"))
-        process = psutil.Process(known["pid"])
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return process if process.create_time() == known["started"] else None
+        process, arguments = psutil.Process(known["pid"]), known["arguments"]
+        # Without the program: a wrapper has put another one in its place. A zombie has none.
+        return process if process.cmdline()[-len(arguments) :] == arguments else None
     except (OSError, ValueError, KeyError, TypeError, psutil.Error):
         return None
 

@@ -47,7 +47,7 @@ def secure(directory: Path, version: str) -> dict[str, str]:
         if find_broker(directory):
             raise UsageError(
                 f"{directory} has a cluster without TLS and ACLs",
-                hint="use another --state-dir, or --fresh to seed the clusters anew",
+                hint="use another --state-dir, or --fresh to seed the clusters again",
             )
         directory.mkdir(parents=True, exist_ok=True)
         plain, controller, port = free_ports(3)

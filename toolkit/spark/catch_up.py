@@ -96,7 +96,7 @@ def _read_logs(cluster: Cluster, blocks: Sequence[Row], read_at: datetime) -> It
     unread = ""
     try:
         with connected(cluster) as connection:
-            partitions, ends = offsets_partitions(connection)
+            partitions, ends, _ = offsets_partitions(connection)
     except ToolkitError as exc:
         unread = str(exc)
     for block in blocks:

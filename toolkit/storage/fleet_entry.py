@@ -21,7 +21,7 @@ from toolkit.model import Cluster
 from toolkit.storage.fleet_file import fleet_in, fleet_yaml
 from toolkit.storage.formats.atomic_files import make_folder, write_whole
 from toolkit.storage.formats.file_lock import only_one_in
-from toolkit.storage.formats.yaml_nodes import YamlFile
+from toolkit.storage.formats.yaml_nodes import YamlFile, is_blank
 
 PLACE = re.compile(r", line \d+, column \d+")
 STEP = 2  # the indentation of a new file
@@ -89,7 +89,7 @@ def _clusters_in(file: YamlFile, text: str, root: yaml.Node | None) -> dict[str,
     """Return what a fleet file has so far; a new one may have no cluster yet."""
     clusters = _value(root, "clusters")
     is_empty = isinstance(clusters, yaml.MappingNode) and not clusters.value
-    if clusters is None or is_empty or _is_null(clusters):
+    if clusters is None or is_empty or is_blank(clusters):
         return {}
     return fleet_in(file, text)
 
@@ -97,10 +97,6 @@ def _clusters_in(file: YamlFile, text: str, root: yaml.Node | None) -> dict[str,
 def _value(root: yaml.Node | None, name: str) -> yaml.Node | None:
     pairs = root.value if isinstance(root, yaml.MappingNode) else []
     return next((value for key, value in pairs if key.value == name), None)
-
-
-def _is_null(node: yaml.Node | None) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
 
 
 def _inserted(text: str, root: yaml.Node | None, name: str, entries: Entries) -> str:
@@ -117,7 +113,7 @@ def _inserted(text: str, root: yaml.Node | None, name: str, entries: Entries) ->
         return _in_braces(text, root, f'"clusters": {{{_flow(name, entries)}}}')
     margin = root.start_mark.column if root else 0
     lines = _block(name, entries, margin + STEP, margin + 2 * STEP)
-    if _is_null(clusters) and clusters:
+    if clusters and is_blank(clusters):
         return _after(text, _end_of_line(text, clusters.end_mark.index), lines)
     return _after(text, len(text), [" " * margin + "clusters:", *lines])
 
@@ -186,7 +182,7 @@ def _scalar(text: str, *, is_name: bool = False) -> str:
         return _quoted(text)
     pair = node.value[0] if isinstance(node, yaml.MappingNode) else (None, None)
     found = pair[0 if is_name else 1]
-    is_same = isinstance(found, yaml.ScalarNode) and found.value == text and not _is_null(found)
+    is_same = isinstance(found, yaml.ScalarNode) and found.value == text and not is_blank(found)
     return text if is_same else _quoted(text)
 
 

@@ -17,10 +17,10 @@ The fleet file: clusters, connection settings and change policies.
     state: /var/lib/offsetbook
 
 Settings have librdkafka's names. `properties` is a client's properties file, Java's or
-librdkafka's, relative to the fleet file; settings in the entry override it. `timeout`, for all
-clusters or for one, limits connecting and each request (default: 15s). A secret is a reference to
-the environment or to a file, never the secret itself, so the file can be committed and shown.
-`state` is the state directory.
+librdkafka's; settings in the entry override it. `timeout`, for all clusters or for one, limits
+connecting and each request (default: 15s). A secret is a reference to the environment or to a file,
+never the secret itself, so the file can be committed and shown. `state` is the state directory. All
+paths are relative to the fleet file.
 
 Change policies are per cluster or, next to `clusters`, for all:
 
@@ -75,6 +75,7 @@ BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
 MS = 1000
 VARIABLE = "OFFSETBOOK_FLEET"
+IN_FILE = "${file:"
 
 
 def sandbox_folder() -> Path:
@@ -202,7 +203,7 @@ def state_entry(path: Path) -> Path | None:
     """Return the state directory of the fleet file, relative to the file."""
     file = fleet_yaml(path)
     node = _entries(file, file.read()).get("state")
-    return path.parent / _home_path(file, node, "state") if node else None
+    return _path(file, node, "state") if node else None
 
 
 def properties_files(path: Path) -> dict[str, str]:
@@ -281,11 +282,12 @@ def _timeout_s(
         raise file.wrong_at(node, f"{TIMEOUT} must be a duration such as 30s: {exc}") from exc
 
 
-def _home_path(file: YamlFile, node: yaml.Node, what: str) -> Path:
+def _path(file: YamlFile, node: yaml.Node, what: str) -> Path:
+    """Return a path in the file, which is relative to the file and not to where a command runs."""
     text = file.text_of(node, what)
     _refuse_reference(file, node, what, text)
     try:
-        return expanded(text)
+        return file.path.absolute().parent / expanded(text)
     except UsageError as exc:
         raise file.wrong_at(node, str(exc)) from exc
 
@@ -294,7 +296,7 @@ def _from_properties(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[s
     node = entries.get(PROPERTIES)
     if node is None:
         return {}
-    path = file.path.parent / _home_path(file, node, PROPERTIES)
+    path = _path(file, node, PROPERTIES)
     try:
         settings = read_client_properties(path)
     except UsageError as exc:
@@ -316,11 +318,23 @@ def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str
                 f"{setting} must be a reference such as ${{env:NAME}} or ${{file:/path}}, "
                 "so that the secret itself is never in this file",
             )
-        if setting not in SECRET_SETTINGS:
+        if setting in SECRET_SETTINGS:
+            value = _secret(file, value)
+        elif setting.endswith(".location"):
+            value = str(_path(file, node, setting))
+        else:
             _refuse_reference(file, node, setting, value)
         _check_choice(file, node, setting, value)
         settings[setting] = value
     return settings
+
+
+def _secret(file: YamlFile, reference: str) -> str:
+    """Return a reference to a secret, with the whole path of a file."""
+    folder = file.path.absolute().parent
+    if not reference.startswith(IN_FILE) or "}" in str(folder):  # which would end the reference
+        return reference
+    return f"{IN_FILE}{folder / reference.removeprefix(IN_FILE)}"
 
 
 def _refuse_reference(file: YamlFile, node: yaml.Node, what: str, value: str) -> None:

@@ -105,6 +105,17 @@ def test_settings_are_given_as_references(fleet: Fleet, tmp_path: Path, secured:
     assert load_fleet(path)["eu"] == Cluster("eu", entry.pop("bootstrap.servers"), settings)
 
 
+def test_a_certificate_is_found_from_the_fleet_file(fleet: Fleet, tmp_path: Path) -> None:
+    """It is named from where the command runs, and written as the file has to have it."""
+    words = ("--set", "security.protocol=SSL", "--set", "ssl.ca.location=ca.pem", "--no-check")
+
+    done = fleet("add", "us", "--bootstrap-server", "b:1", *words, "--fleet", "ops/fleet.yaml")
+
+    assert 0 == done.returncode, done.stderr
+    (added,) = load_fleet(tmp_path / "ops" / "fleet.yaml").values()
+    assert str(tmp_path / "ca.pem") == added.settings["ssl.ca.location"]
+
+
 def test_the_sandbox_file_is_left_alone(fleet: Fleet, tmp_path: Path) -> None:
     """The sandbox writes its fleet file anew, so a cluster is added to one beside it."""
     sandbox = tmp_path / ".sandbox" / "fleet.yaml"

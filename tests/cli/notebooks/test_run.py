@@ -1,16 +1,21 @@
+import io
 import json
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from applications import eventually
 from click.testing import CliRunner
 from small_notebooks import EndWith, MakeNotebook
 
+from toolkit.cli.notebooks import run_runbook
 from toolkit.cli.notebooks.run import command
 from toolkit.errors import UsageError
+from toolkit.runbooks.parallel_runs import ClusterRunResult
 from toolkit.runner.notebooks import find_notebook
 
 CONCLUDE = "from toolkit.report.conclusion import conclude\nconclude('nothing to do', findings=0)"
@@ -44,6 +49,19 @@ def test_json(make_notebook: MakeNotebook, tmp_path: Path) -> None:
     assert result == json.loads((Path(result["folder"]) / "result.json").read_text())
     assert result["error"]["reason"] == "no group g"
     assert err == ""
+
+
+def test_the_json_of_a_runbook_has_every_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a name that the encoding of stdout lacks."""
+    page: Any = SimpleNamespace(name="nightly", title="Nightly report")
+    stdout = io.TextIOWrapper(io.BytesIO(), "latin-1", errors="replace")
+    monkeypatch.setattr(sys, "stdout", stdout)
+
+    run_runbook._print(page, [ClusterRunResult(("東京",), 0)], "json")
+
+    stdout.flush()
+    (run,) = json.loads(stdout.buffer.getvalue())["runs"]
+    assert ["東京"] == run["clusters"]
 
 
 def test_a_closed_pipe_ends_no_run(make_notebook: MakeNotebook, tmp_path: Path) -> None:

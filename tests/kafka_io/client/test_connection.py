@@ -185,6 +185,7 @@ def test_broker_that_is_not_there_is_a_problem(bare_cluster: Cluster) -> None:
         (answer,) = connection.send_each({77: [TaggedRequest("groups", ListGroupsRequest())]})
 
     assert isinstance(answer.response, ClusterUnreachable)
+    assert answer.response.problem.endswith(": no answer (UnknownBrokerIdError: 77)")
 
 
 def test_error_codes_in_words() -> None:

@@ -9,12 +9,16 @@ import pytest
 from fleet_tasks import rows_of, tasks_of
 from idle_groups import idle_group
 
+from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
+from toolkit.kafka_io.groups import listing
 from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets, read_offsets_at
 from toolkit.model import Cluster, TopicPartition
 
 EARLY = datetime(2020, 1, 1, tzinfo=UTC)
+UNREACHABLE = 77  # the id of a broker
 
 
 class Forgetful(Connection):
@@ -157,6 +161,28 @@ def test_an_open_transaction_on_the_offsets_topic_hides_no_group(exclusive_apps:
 
     (row,) = [row for row in rows if row.get("group") == group and "committed" in row]
     assert (1, True, "offsets topic") == (row["committed"], row["pending"], row["source"])
+
+
+class OneMore(Connection):
+    """A connection to a cluster with a broker that cannot be reached from here."""
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """The brokers, with one that does not answer."""
+        return (*super().broker_ids, UNREACHABLE)
+
+
+def test_a_broker_without_groups_hides_none(bare_cluster: Cluster, apps: Any) -> None:
+    """A silent broker is a problem where it leads a partition of the offsets topic, or may."""
+    apps.commit(apps.name("any"), {TopicPartition(apps.create_topic(apps.name("t")), 0): 0})
+    silent = {UNREACHABLE: ClusterUnreachable("no connection")}
+    with OneMore(bare_cluster) as connection:
+        assert [] == list_groups(connection)[1]
+        told = [listing._hidden_by(connection, silent, of) for of in ({}, {0: UNREACHABLE})]
+
+    assert [["those coordinated by broker 77: no connection"]] * 2 == [
+        [problem.why for problem in one] for one in told
+    ]
 
 
 def test_no_password_in_the_debug_log(secured: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -64,7 +64,7 @@ REGULAR_EXPRESSION = 16  # the record in which a broker keeps what a pattern mat
 def resolved(cluster: Cluster, groups: Collection[str]) -> dict[str, frozenset[str]] | None:
     """Return what the broker resolved the patterns of groups to, once it did so for each."""
     with Connection(cluster) as connection:
-        partitions, logs = offsets_partitions(connection)
+        partitions, logs, _ = offsets_partitions(connection)
     found = {}
     for number in {partition_of(group, partitions) for group in groups} & logs.keys():
         for part in read_records(

@@ -131,5 +131,6 @@ def verify_log(fleet: Path | None, state: Path | None) -> None:
     if report.open_to_others:
         click.echo(f"warning: {report.open_to_others}", err=True)
     if report.is_intact:
-        click.echo(f"intact: {report.entry_count} entries in {report.state}")
+        entries = "1 entry" if report.entry_count == 1 else f"{report.entry_count:,} entries"
+        click.echo(f"intact: {entries} in {report.state}")
     sys.exit(0 if report.is_intact else 1)

@@ -19,6 +19,7 @@ from toolkit.cli.output import (
     write_output_file,
     write_problems,
 )
+from toolkit.model.plurals import counted
 
 
 @click.command("export")
@@ -51,7 +52,7 @@ def command(*, form: str | None, out: Path, force: bool, **given: Any) -> None:
     text = json_text(saved) if is_json else csv_text(saved.commits, with_group=len(saved.types) > 1)
     write_output_file(out, text)
     if not command.quiet:
-        count = f"{len(saved.commits):,} offsets of {len(saved.types):,} groups"
-        click.echo(f"{count} are in {name_of(out)}", err=True)
+        offsets, of = counted(len(saved.commits), "offset"), counted(len(saved.types), "group")
+        click.echo(f"saved {offsets} of {of} in {name_of(out)}", err=True)
     write_problems([facts])
     sys.exit(PARTLY if facts.read_errors else 0)

@@ -10,6 +10,7 @@ import click
 from toolkit.cli.options import OUTPUT, WholeNumber
 from toolkit.cli.output import write_rows
 from toolkit.errors import NotFound
+from toolkit.model.plurals import counted
 from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def runs(root: str, output: str) -> None:
 def compact(root: str) -> None:
     """Compact each finished day into one file per table."""
     days = _history(root).compact(before=datetime.now(UTC).date())
-    click.echo(f"Compacted {len(days)} days", err=True)
+    click.echo(f"Compacted {counted(len(days), 'day')}", err=True)
 
 
 @command.command("expire")
@@ -50,7 +51,7 @@ def compact(root: str) -> None:
 def expire(root: str, keep_days: int) -> None:
     """Delete results older than --keep-days."""
     days = _history(root).expire(keep_days=keep_days, now=datetime.now(UTC))
-    click.echo(f"Deleted {len(days)} days", err=True)
+    click.echo(f"Deleted {counted(len(days), 'day')}", err=True)
 
 
 def _history(root: str) -> History:

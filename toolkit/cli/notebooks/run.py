@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import suppress
 from difflib import get_close_matches
@@ -13,7 +12,7 @@ import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.options import OUTPUT_FLAGS, clusters_option
-from toolkit.cli.output import after_a_change, echo_data, printable
+from toolkit.cli.output import after_a_change, echo_json, printable
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
 from toolkit.journeys.change.container_command import mark_child_processes
@@ -151,8 +150,7 @@ def _print_result(result: RunResult, output: str) -> None:
     from toolkit.runner.result import undo_command
 
     if output == "json":
-        text = json.dumps(result.as_dict(), indent=2, ensure_ascii=False)
-        echo_data(f"{text}\n", is_json=True)
+        echo_json(result.as_dict())
         return
     click.echo(f"{result.status}: {printable(result.message)}".rstrip(": "))
     if result.error and result.undo:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import Any
 import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
-from toolkit.cli.output import after_a_change, printable
+from toolkit.cli.output import after_a_change, echo_json, printable
 from toolkit.errors import ToolkitError
 from toolkit.runbooks.notify import content_of, notify
 from toolkit.runbooks.parallel_runs import ClusterRunResult, OnStep, exit_code, run_all
@@ -90,7 +89,7 @@ def _print_step(order: RunOrder, step: Mapping[str, Any]) -> None:
 
 def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(content_of(page, ended), indent=2, ensure_ascii=False))
+        echo_json(content_of(page, ended))
         return
     for one in ended:
         where = f"{', '.join(one.clusters)}: " if one.clusters else ""

@@ -281,8 +281,9 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
         return kind(f"{doing}: {found.why}", hint=found.hint)
     if isinstance(exc, kafka.errors.BrokerResponseError):
         return BrokerRefused(f"{doing}: {exc}")
-    is_cut_off = isinstance(exc, kafka.errors.NodeNotReadyError)
-    why = "no connection" if is_cut_off else f"{type(exc).__name__}: {exc}"
+    # The client's errors begin with their name themselves.
+    why = str(exc) if isinstance(exc, KafkaError) else f"{type(exc).__name__}: {exc}"
+    why = "no connection" if isinstance(exc, kafka.errors.NodeNotReadyError) else why
     return ClusterUnreachable(f"{doing}: no answer ({why})", hint="check that every broker is up")
 
 

@@ -29,8 +29,8 @@ from toolkit.kafka_io.offsets_topic.partitions import (
     STREAMS_MEMBER,
     TYPE_OF_GROUP,
     OffsetsTopic,
-    offsets_partitions,
     partition_of,
+    read_offsets_topic,
 )
 from toolkit.kafka_io.wire.fields import MalformedMessage, string
 from toolkit.model import (
@@ -44,6 +44,7 @@ from toolkit.model import (
     Unread,
 )
 from toolkit.model.commit_columns import CommitColumns, columns_of
+from toolkit.model.plurals import counted
 
 MEMBERS = frozenset({CONSUMER_MEMBER, SHARE_MEMBER, STREAMS_MEMBER})
 KEY_TYPE = b"\0\1"
@@ -91,23 +92,25 @@ def read_group_times(
     times = GroupTimes()
     groups: dict[int, list[str]] = defaultdict(list)
     try:
-        topic = offsets_partitions(connection)
+        topic = read_offsets_topic(connection)
         for name in dict.fromkeys(group_ids):
             groups[partition_of(name, topic.partitions or 1)].append(name)
         known, failed = _newest(connection, topic, groups)
     except ToolkitError as exc:
         return times, [Problem(Unread.COMMIT_TIMES, str(exc))]
-    problems = []
-    for number in groups.keys() - known.keys():  # nothing is in such a partition
+    failed |= {number: exc for number, exc in topic.unread.items() if number in groups}
+    problems = [
+        Problem(Unread.COMMIT_TIMES, str(exc), None, OFFSETS_TOPIC, number)
+        for number, exc in failed.items()
+    ]
+    for number in groups.keys() - known.keys() - failed.keys():  # nothing is in such a partition
         times.commits |= {name: {} for name in groups[number]}
     for number, records in known.items():
-        place = (None, OFFSETS_TOPIC, number)
         if number in failed:
-            problems.append(Problem(Unread.COMMIT_TIMES, str(failed[number]), *place))
             continue
         why = _add_tail(connection.cluster, number, topic.logs[number], records, times)
         if why:
-            problems.append(Problem(Unread.GROUP_CLOCKS, why, *place))
+            problems.append(Problem(Unread.GROUP_CLOCKS, why, None, OFFSETS_TOPIC, number))
         for name in groups[number]:
             times.commits[name] = records.commits[id_bytes(name)]
             own = records.own.get(id_bytes(name))
@@ -151,7 +154,7 @@ def _add_tail(
         tail = read_unstable_tail(cluster, number, log)
     except ToolkitError as exc:
         hidden = (log.log_end or 0) - log.last_stable
-        return f"an open transaction hides its last {hidden} records ({exc})"
+        return f"an open transaction hides its last {counted(hidden, 'record')} ({exc})"
     found = tail.records
     columns = found.keys.to_pylist(), found.values.to_pylist(), found.offsets, found.written_ms
     for key, value, offset, written_ms in zip(*columns, strict=True):

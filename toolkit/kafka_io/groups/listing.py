@@ -7,7 +7,7 @@ Brokers leave out groups and topics that the user may not describe.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
 from kafka.protocol.admin import ListGroupsRequest
@@ -40,10 +40,10 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
 
     A live group is not described yet; an Empty one has no members to describe.
 
-    A broker lists the groups that it coordinates and that this user may describe. A broker that
-    does not answer is a problem, because its groups are missing from the list; so is a partition of
-    the offsets topic without a leader, because its groups have no coordinator. The coordinator of
-    each listed group is the broker that lists it.
+    A broker lists the groups that it coordinates and that this user may describe. One that does not
+    answer is a problem if it coordinates any, because its groups are missing from the list; so is a
+    partition of the offsets topic without a leader, because its groups have no coordinator. The
+    coordinator of each listed group is the broker that lists it.
     """
     groups: dict[str, Group] = {}
     # Described before: a leader that is lost meanwhile gives no answer. The response also says
@@ -62,13 +62,13 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     ]
     waiting = sorted({*connection.broker_ids, *(one for one in leaders.values() if one >= 0)})
     give_up_at = time.monotonic() + RETRY_FOR_S
+    silent: dict[int, ToolkitError] = {}
     while waiting:
         again = []
         asks = {node_id: [TaggedRequest(None, ListGroupsRequest())] for node_id in waiting}
         for node_id, _, response, _ in connection.send_each(asks):
-            about = f"those coordinated by broker {node_id}"
             if isinstance(response, ToolkitError):
-                problems.append(Problem(Unread.GROUPS, f"{about}: {response}"))
+                silent[node_id] = response
                 continue
             # A coordinator that is still loading lists what it has, with an error.
             groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
@@ -76,11 +76,35 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
             if is_worth_retrying(response.error_code) and time.monotonic() < give_up_at:
                 again.append(node_id)
             elif response.error_code != ErrorCode.NONE:
-                why = reason(response.error_code, "Describe")
-                problems.append(Problem(Unread.GROUPS, f"{about}: {why}"))
+                problems.append(_unlisted(node_id, reason(response.error_code, "Describe")))
         waiting = again
         time.sleep(RETRY_PAUSE_S if waiting else 0)
+    problems += _hidden_by(connection, silent, leaders)
     return sorted(groups.values(), key=lambda group: group.group_id), problems
+
+
+def _hidden_by(
+    connection: Connection, silent: Mapping[int, ToolkitError], leaders: Mapping[int, int]
+) -> list[Problem]:
+    """
+    Return a problem for each silent broker that may coordinate groups.
+
+    One that leads no partition of the offsets topic, neither before it was asked nor now,
+    coordinates none. Where the leaders are not known, any may.
+    """
+    if not silent:
+        return []
+    (now,) = describe_topics(connection, [OFFSETS_TOPIC], refresh=True)
+    leading = {*leaders.values(), *(partition.leader_id for partition in now.partitions)}
+    return [
+        _unlisted(node_id, str(error))
+        for node_id, error in silent.items()
+        if node_id in leading or not leaders
+    ]
+
+
+def _unlisted(node_id: int, why: str) -> Problem:
+    return Problem(Unread.GROUPS, f"those coordinated by broker {node_id}: {why}")
 
 
 def _listed(entry: object, node_id: int) -> Group:

@@ -164,7 +164,7 @@ def _read(connection: Connection, reading: _FetchedRecords) -> None:
         else:
             _take(reading, found)
         if time.monotonic() > stop_at:
-            reading.give_up("no response within a few seconds")
+            reading.give_up(f"stopped after {IN_ALL_S:g} s")
         for partition in spans.keys() - reading.waiting:
             logs.skip(partition)
 

@@ -64,6 +64,7 @@ class OffsetsTopic(NamedTuple):
 
     partitions: int  # how many it has; 0: a cluster that never had a group has no such topic
     logs: dict[int, LogOffsets]  # of those that are not empty: where to start and end reading
+    unread: dict[int, BrokerRefused]  # of those without a leader, say
 
 
 def offsets_partitions(connection: Connection) -> OffsetsTopic:
@@ -72,16 +73,25 @@ def offsets_partitions(connection: Connection) -> OffsetsTopic:
 
     Raises BrokerRefused where the topic may not be described or a partition has no leader.
     """
+    topic = read_offsets_topic(connection)
+    for error in topic.unread.values():
+        raise error
+    return topic
+
+
+def read_offsets_topic(connection: Connection) -> OffsetsTopic:
+    """Return the same, also where a partition has no leader."""
     numbers = partition_numbers(connection, OFFSETS_TOPIC)
     partitions = [TopicPartition(OFFSETS_TOPIC, number) for number in numbers]
     logs, problems = read_log_offsets(connection, partitions)
-    if problems:
-        raise BrokerRefused(
-            f"reading {OFFSETS_TOPIC} of cluster {connection.cluster.name}: "
-            f"partition {problems[0].partition}: {problems[0].why}"
-        )
+    doing = f"reading {OFFSETS_TOPIC} of cluster {connection.cluster.name}"
+    unread = {
+        one.partition: BrokerRefused(f"{doing}: partition {one.partition}: {one.why}")
+        for one in problems
+        if one.partition is not None
+    }
     filled = {p.partition: log for p, log in logs.items() if log.log_start != log.log_end}
-    return OffsetsTopic(len(numbers), filled | _stable_by_now(connection, filled))
+    return OffsetsTopic(len(numbers), filled | _stable_by_now(connection, filled), unread)
 
 
 def _stable_by_now(connection: Connection, logs: Mapping[int, LogOffsets]) -> dict[int, LogOffsets]:

@@ -29,9 +29,9 @@ RECORDS_AT_ONCE = 300_000
 class OffsetsRead(NamedTuple):
     """What was read of one partition of the offsets topic."""
 
-    latest: pa.Table  # columns: offsets_latest.LATEST
-    activity: pa.Table  # columns: offsets_activity.ACTIVITY
-    removals: pa.Table  # columns: offsets_removals.REMOVALS
+    latest: pa.Table  # columns: latest_records.LATEST
+    activity: pa.Table  # columns: activity.ACTIVITY
+    removals: pa.Table  # columns: removals.REMOVALS
     unknown: Counter[int]  # records of types that are not known, by type
     next_offset: int  # where the next read has to start
     unstable_tail: int  # records that an open transaction keeps out of sight

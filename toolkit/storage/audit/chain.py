@@ -170,7 +170,9 @@ class _Walk:
         for line in self.doubtful:
             yield f"{line} was changed"
         self.doubtful.clear()
-        if missing > 0:
+        if missing > 0 and until == self.last.seq + 1:
+            yield f"entry {until} is missing {where}"
+        elif missing > 0:
             yield f"{missing} of the entries {self.last.seq + 1} to {until} are missing {where}"
 
     def step(self, line: SealedLine, name: str) -> Iterator[str]:

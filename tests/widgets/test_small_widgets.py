@@ -133,6 +133,18 @@ def test_columns_stay_whatever_is_looked_for() -> None:
 
 def test_a_short_table_has_no_controls() -> None:
     """Ten rows are looked through by eye."""
+@pytest.mark.parametrize("query", ["1,204,332", "1204332", "3 d 4 h", "10:00:00 utc"])
+def test_what_the_table_shows_is_found(query: str) -> None:
+    """A number with its thousands apart, and a duration, as somebody copies them from a cell."""
+    rows = FRAME.assign(after=pd.array([1_204_332, *[0] * 499], "Int64"))
+    rows["apart"] = [pd.Timedelta(days=3, hours=4), *[pd.NaT] * 499]
+    rows["at"] = [pd.Timestamp("2026-11-22T10:00:00Z"), *[pd.NaT] * 499]
+    table = FilterTable(rows)
+    assert table.view
+    table.search.value = query
+    assert ["t0"] == [*table.shown["topic"]]
+
+
     rows = FilterTable(FRAME.head(10))
     assert [rows.body] == [*rows.live_form()]
 

@@ -35,6 +35,8 @@ def test_a_run_is_found_and_stays_selected() -> None:
     assert (MOST, "") == (len(picker.listing.options), picker.picked)
     assert f"showing the newest {MOST}" in picker.message.value
 
+    picker.listing.index = 3
+    assert f"{MOST + 1} of {MOST + 1} runs match; showing the newest" in picker.message.value
     picker.search.value = f"reason {MOST}"
     picker.listing.index = 0
     assert f"run-{MOST}" == picker.picked
@@ -131,8 +133,6 @@ def test_columns_stay_whatever_is_looked_for() -> None:
     assert ["topic", "lag", "owner"] == re.findall(r"<th [^>]*>(.*?)</th>", rows.body.value)
 
 
-def test_a_short_table_has_no_controls() -> None:
-    """Ten rows are looked through by eye."""
 @pytest.mark.parametrize("query", ["1,204,332", "1204332", "3 d 4 h", "10:00:00 utc"])
 def test_what_the_table_shows_is_found(query: str) -> None:
     """A number with its thousands apart, and a duration, as somebody copies them from a cell."""
@@ -145,6 +145,8 @@ def test_what_the_table_shows_is_found(query: str) -> None:
     assert ["t0"] == [*table.shown["topic"]]
 
 
+def test_a_short_table_has_no_controls() -> None:
+    """Ten rows are looked through by eye."""
     rows = FilterTable(FRAME.head(10))
     assert [rows.body] == [*rows.live_form()]
 

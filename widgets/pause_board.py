@@ -135,8 +135,10 @@ class PauseBoard(LiveOrStatic):
             what = "one paused partition" if action == RESUME else "one that is not paused"
             self.message.value = f"<p>Select at least {what}.</p>"
             return
+        before = self.selection
         self.set_trait("selection", BoardSelection(action, topics))
-        self.on_plan(self.selection)
+        if before != self.selection:  # else a second click, while the cells below run
+            self.on_plan(self.selection)
         self.run_below.offer(f"the {action}")
         words = in_html(", ".join(topics))
         self.message.value = f"<p><b>Selected for {action}: {words}.</b> {NEXT}</p>"

@@ -97,7 +97,7 @@ class Picker(LiveOrStatic):
         box.add_class("ow-wide")
         return box
 
-    list_box = cached_property(lambda _: ipywidgets.VBox())
+    list_box = cached_property(lambda _: ipywidgets.VBox(layout={"overflow": "visible"}))
     message = cached_property(lambda _: ipywidgets.HTML())  # how many match, and what is chosen
     run_below = cached_property(lambda _: RunBelow())
 

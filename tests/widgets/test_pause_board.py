@@ -51,6 +51,7 @@ def test_what_is_chosen_is_planned_in_the_words_of_the_command_line() -> None:
 
     board.pause.click()
     assert BoardSelection("pause", ["orders:0-1"]) == board.selection
+    board.pause.click()  # which takes nothing back
     board.resume.click()
 
     assert [

@@ -13,6 +13,7 @@ from widgets.background import BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
 from widgets.pickers import MOST, run_picker
 from widgets.record_saver import RecordSaver
+from widgets.run_below import RunBelow
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 RUNS = pd.DataFrame(
@@ -82,6 +83,19 @@ def test_another_run_ends_the_plans_before_it(monkeypatch: pytest.MonkeyPatch) -
     again.listing.index = 4
 
     assert ["another run was selected"] * 2 == ended
+
+
+def test_cells_below_run_once_however_often_it_is_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second click while they run is heard as soon as the last of them has ended."""
+    below, runs, clock = RunBelow(), list[object](), {"now": 0.0, "ended": 0.0}
+    monkeypatch.setattr("widgets.run_below.time.monotonic", lambda: clock["now"])
+    monkeypatch.setattr("widgets.run_below.last_cell_ended_s", lambda: clock["ended"])
+    below.output.observe(runs.append, "outputs")
+    below.offer("1 group")
+    for now, ended, expected in ((100, 50, 1), (100.2, 50, 1), (120, 119.9, 1), (121, 119.9, 2)):
+        clock.update(now=now, ended=ended)
+        below.button.click()
+        assert expected == len(runs)
 
 
 def test_a_click_saves_to_the_file_that_is_named() -> None:

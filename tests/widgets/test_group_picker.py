@@ -217,7 +217,7 @@ def test_a_report_has_the_first_groups_as_a_table(
 def test_a_choice_survives_another_run_of_its_cell(
     groups: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The groups that are still there stay chosen; the same names of another cluster are not."""
+    """The groups that are still there stay chosen, of this cluster, and in this cell alone."""
     monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-9", "first"))
     eu, us = groups.assign(cluster="eu"), groups.assign(cluster="us")
     picker = live(eu)
@@ -229,5 +229,8 @@ def test_a_choice_survives_another_run_of_its_cell(
     assert ((4, 6), 2) == (again.listing.index, again.message.value.count("ow-key"))
     assert chosen[1:] == group_picker(eu.drop(index=3)).picked
     assert () == group_picker(us).picked
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-10", "first"))
+    assert () == group_picker(eu).picked
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-9", "second"))
     picker.choose(())
     assert () == group_picker(eu).picked

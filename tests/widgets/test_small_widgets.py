@@ -51,22 +51,6 @@ def test_a_run_is_found_and_stays_selected() -> None:
     assert "<img" not in picker.message.value + picker.static_html()
 
 
-def test_a_choice_survives_another_run_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same run stays chosen, as long as it is there; another cell has a choice of its own."""
-    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-1", "first"))
-    picker = run_picker(RUNS)
-    assert picker.view
-    picker.listing.index = 3
-
-    assert "run-3" == picker.picked == run_picker(RUNS).picked
-    again = run_picker(RUNS)
-    assert again.view
-    assert 3 == again.listing.index
-    assert "" == run_picker(RUNS.drop(index=3)).picked
-    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-2", "first"))
-    assert "" == run_picker(RUNS).picked
-
-
 def test_another_run_ends_the_plans_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card of the run before is out of date; what is chosen already, or searched, ends none."""
     monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-other", "first"))
@@ -78,7 +62,7 @@ def test_another_run_ends_the_plans_before_it(monkeypatch: pytest.MonkeyPatch) -
     picker.search.value = "reason 3"
     again = run_picker(RUNS)
     assert again.view
-    assert ["another run was selected"] == ended
+    assert (["another run was selected"], "run-3", 3) == (ended, again.picked, again.listing.index)
 
     again.listing.index = 4
 

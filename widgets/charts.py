@@ -11,6 +11,7 @@ import ipywidgets
 import pandas as pd
 
 from toolkit.model.names import shown_name
+from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.report.display import capture_outputs, letter_by_letter
 from toolkit.report.fleet_charts import show_expiry_timeline
@@ -18,7 +19,7 @@ from toolkit.report.lag_report import show_lag_chart, show_partition_lag_chart
 from toolkit.report.safe_names import visible
 from widgets.live_or_static import LiveOrStatic, in_html, sheet
 
-NO_LAG = "No known lag."
+NO_LAG, NO_PARTITION_LAGS = "No known lag.", "No partition is known to lag."
 NO_EXPIRY = "No committed offset expires within the forecast period."
 MOST_CHOICES = 2_000
 Figure = dict[str, Any]
@@ -33,7 +34,9 @@ def lag_chart(rows: pd.DataFrame, *, top_n: int = 20) -> Chart:
     """
     by = "topic" if "topic" in rows else "cluster"
     if "partition" in rows and len(rows["group"].unique()) <= 1:
-        return Chart(rows, by, lambda some: show_partition_lag_chart(some, top_n=top_n), NO_LAG)
+        return Chart(
+            rows, by, lambda some: show_partition_lag_chart(some, top_n=top_n), NO_PARTITION_LAGS
+        )
     return Chart(rows, by, lambda some: show_lag_chart(_by_group(some), top_n=top_n), NO_LAG)
 
 
@@ -84,9 +87,12 @@ class Chart(LiveOrStatic):
         if chosen:
             data = self.figure(self.rows[self.rows[self.by].map(_shown) == chosen])
         if data is None:
+            words = self.nothing
+            if chosen and chosen not in self.names:
+                words = f"Not among the {counted(len(self.names), self.by)} of this chart."
             about = f"{in_html(chosen)}: " if chosen else ""
-            html = letter_by_letter(f"<p>{about}{self.nothing}</p>")
-            data = {"text/html": html, "text/plain": self.nothing}
+            html = letter_by_letter(f"<p>{about}{words}</p>")
+            data = {"text/html": html, "text/plain": words}
         put = {"output_type": "display_data", "data": data, "metadata": {}}
         self.output.outputs = (put,)
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import ipywidgets
 import pandas as pd
 
-from toolkit.report.cell_text import frame_text
+from toolkit.model.rows import WORDS
+from toolkit.report.cell_text import cell_texts, cell_values, column_kind, frame_text
 from toolkit.report.tables import table_columns
 from widgets.live_or_static import LiveOrStatic, sheet, table
 
 AS_PLANNED = "Plan order"
 
 
-def texts(frame: pd.DataFrame, columns: list[str]) -> pd.Series[str]:
-    """Return one text a row to search in, in small letters."""
+def texts(frame: pd.DataFrame, columns: Iterable[str]) -> pd.Series[str]:
+    """Return one text a row to search in, in small letters: values as they are, and as shown."""
     joined = pd.Series("", frame.index, dtype="str")
     for column in columns:
-        joined = joined + frame[column].astype("str") + "\n"
+        values, kind = frame[column], column_kind(frame[column])
+        joined = joined + values.astype("str") + "\n"
+        if kind not in WORDS:  # a number has thousands apart, a duration its units
+            joined = joined + cell_texts(cell_values(values), kind) + "\n"
     return joined.str.casefold()
 
 

@@ -16,6 +16,7 @@ from toolkit.model import TopicPartition
 from toolkit.model.plurals import counted
 from toolkit.planning.holds.paused_partitions import LAGGING_FROM, TileState
 from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.report.cell_text import cell_text
 from toolkit.report.display import is_headless
 from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun
@@ -134,8 +135,10 @@ class PauseBoard(LiveOrStatic):
             what = "one paused partition" if action == RESUME else "one that is not paused"
             self.message.value = f"<p>Select at least {what}.</p>"
             return
+        before = self.selection
         self.set_trait("selection", BoardSelection(action, topics))
-        self.on_plan(self.selection)
+        if before != self.selection:  # else a second click, while the cells below run
+            self.on_plan(self.selection)
         self.run_below.offer(f"the {action}")
         words = in_html(", ".join(topics))
         self.message.value = f"<p><b>Selected for {action}: {words}.</b> {NEXT}</p>"
@@ -185,13 +188,10 @@ class PauseBoard(LiveOrStatic):
         self._count()
 
     def _lay_out(self, rows: Iterable[TopicPartition]) -> None:
-        """Make tiles, those that were there before as they were."""
-        chosen = set(self.chosen)
-        self.tiles = {p: ipywidgets.ToggleButton(value=p in chosen) for p in rows}
+        """Make tiles of new partitions; the others stay, and with them a click on its way."""
+        self.tiles = {p: self.tiles[p] if p in self.tiles else self._new_tile() for p in rows}
         by_topic: dict[str, list[ipywidgets.ToggleButton]] = {}
         for partition, tile in self.tiles.items():
-            tile.add_class("ow-tile")
-            tile.observe(self.guarded(self._count), "value")
             by_topic.setdefault(partition.topic, []).append(tile)
         parts: list[ipywidgets.Widget] = []
         for topic, tiles in by_topic.items():
@@ -200,6 +200,12 @@ class PauseBoard(LiveOrStatic):
             box.add_class("ow-tiles")
         self.board.children = parts
         without_null_tooltips(self.board)
+
+    def _new_tile(self) -> ipywidgets.ToggleButton:
+        tile = ipywidgets.ToggleButton()
+        tile.add_class("ow-tile")
+        tile.observe(self.guarded(self._count), "value")
+        return tile
 
     def _count(self) -> None:
         for action, button in ((PAUSE, self.pause), (RESUME, self.resume)):
@@ -263,7 +269,7 @@ def _tile_lines(row: Any) -> list[str]:
         until = (
             "until resumed"
             if pd.isna(row.paused_until)
-            else f"until {row.paused_until:%H:%M:%S} UTC"
+            else f"until {cell_text(row.paused_until, 'time')}"
         )
         lines += [f"paused by {visible(row.paused_by)}, {until}"]
         lines += [f"“{visible(row.reason)}”"] if row.reason else []

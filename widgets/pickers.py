@@ -6,14 +6,15 @@ What was chosen in a cell is kept for when the cell runs again: Run All re-creat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import ipywidgets
 import pandas as pd
-from traitlets import Tuple, Unicode
+from traitlets import Tuple
 
 from toolkit.model.names import MISSING, ExactName, named, shown_name
 from toolkit.model.plurals import counted
@@ -45,18 +46,124 @@ class LastChoice:
             _CHOSEN[self._key] = tuple(names)
 
 
-MOST = 200
+MOST, KEPT = 200, 8
 ANY = ""
 # With the widest values of the other columns, 120 characters fit a window of 1,280 px.
 NAME_WIDTH, NAME_END = 32, 11
-SELECTED = "other groups were selected"
-RUN_SELECTED = "another run was selected"
 NEXT = "Next: run the cells below, or press Continue."
 # What the list shows of a group besides its name, as far as the frame has it.
 LISTED_COLUMNS = ("health", "state", "type", "members", "lag", "offsets expire about")
 
 
 OnPick = Callable[[tuple[str, ...]], object]
+Listing: TypeAlias = "ipywidgets.Select | ipywidgets.SelectMultiple"
+
+
+class Picker(LiveOrStatic):
+    """A list of rows to choose from, by the words in them; `chosen` are the names of the rows."""
+
+    chosen = Tuple(read_only=True)
+    noun = first = selected = ""  # of a row; which rows are shown; what ends the plans before it
+    only_one, height = True, 8
+    on_pick: OnPick | None = None
+
+    def __init__(
+        self, rows: pd.DataFrame, names: Sequence[str], searched: Sequence[str], about: Hashable
+    ) -> None:
+        """Take rows, their names, the columns to search in, and what the choice is about."""
+        super().__init__()
+        self.rows, self.names = rows, pd.Series([*names], rows.index, dtype="object")
+        self.searched = texts(rows, searched)
+        self.shown: list[str] = []
+        self.found = len(rows)
+        self._lists: list[Listing] = []
+        self._last = LastChoice(about)
+        self.set_trait("chosen", self._last.among({*names}))
+
+    @abstractmethod
+    def lines(self, rows: pd.DataFrame) -> Iterable[str]:
+        """Return one line a row."""
+
+    def hover_html(self) -> str:
+        """Return what hovering over a line shows in place of the line."""
+        return ""
+
+    def matches(self) -> pd.DataFrame:
+        return self.rows[matching(self.searched, self.search.value)]
+
+    @cached_property
+    def search(self) -> ipywidgets.Text:
+        box = ipywidgets.Text(placeholder=f"Search {self.noun}s", description="Search")
+        box.add_class("ow-wide")
+        return box
+
+    list_box = cached_property(lambda _: ipywidgets.VBox(layout={"overflow": "visible"}))
+    message = cached_property(lambda _: ipywidgets.HTML())  # how many match, and what is chosen
+    run_below = cached_property(lambda _: RunBelow())
+
+    @property
+    def listing(self) -> Listing:
+        """The list that is shown."""
+        return self._lists[-1]
+
+    def render(self) -> None:
+        """Show the first of the rows that match; what is chosen stays chosen."""
+        found = self.matches()
+        rows = found.head(MOST)
+        names = [*self.names[rows.index]]
+        options = tuple((line, n) for n, line in enumerate(self.lines(rows)))
+        places = tuple(n for n, name in enumerate(names) if name in self.chosen)
+        index = next(iter(places), None) if self.only_one else places
+        before = self._lists and (self.shown, self.listing.options, self.listing.index)
+        self.found, self.shown = len(found), names
+        if (names, options, index) != before:  # a new list has no focus
+            self.list_box.children = (self._new_list(names, options=options, index=index),)
+        self._say()
+
+    def _new_list(self, names: Sequence[str], **shown: Any) -> Listing:
+        """Return another list: a click that the kernel hears of late is about a line of its own."""
+        kind = ipywidgets.Select if self.only_one else ipywidgets.SelectMultiple
+        listing = kind(**shown, rows=self.height, tooltip="")
+        listing.add_class("ow-list")
+        listing.observe(self.guarded(lambda: self._take_selection(listing, names)), "index")
+        self._lists.append(listing)
+        if len(self._lists) > KEPT:
+            old = self._lists.pop(0)
+            for part in (old, old.layout, old.style):
+                part.close()
+        return listing
+
+    def _take_selection(self, listing: Any, names: Sequence[str]) -> None:
+        """Take over what was chosen in a list; what it does not show stays as it was."""
+        index = listing.index
+        places = index if isinstance(index, tuple) else () if index is None else (index,)
+        there = frozenset(names)
+        others = () if self.only_one else (name for name in self.chosen if name not in there)
+        self.choose((*others, *(names[n] for n in places)), render=listing is not self.listing)
+
+    def choose(self, names: Iterable[str], *, render: bool = True) -> None:
+        """Choose exactly these; what was planned for others before is out of date."""
+        before = {*self.chosen}
+        self.set_trait("chosen", tuple(names))
+        if not self.on_pick and before != {*self.chosen}:
+            end_plans(self.selected)
+        self._last.keep(self.chosen)
+        self.render() if render else self._say()
+
+    def _say(self) -> None:
+        cut = f"; showing the {self.first} {MOST:,}" if self.found > MOST else ""
+        names = ", ".join(f'<span class="ow-key">{in_html(n)}</span>' for n in self.chosen[:10])
+        more = f" and {len(self.chosen) - 10:,} more" if len(self.chosen) > 10 else ""
+        next_step = "" if self.on_pick else f" {NEXT}"
+        chosen = f"<p>Selected: {names}{more}.{next_step}</p>" if self.chosen else ""
+        self.message.value = (
+            f'<p class="ow-soft" role="status">{self.found:,} of {len(self.rows):,} {self.noun}s '
+            f"match{cut}.</p>{chosen}{self.hover_html()}"
+        )
+        self.run_below.offer(counted(len(self.chosen), self.noun) if self.chosen else "")
+
+    def text_form(self) -> str:
+        return counted(len(self.rows), self.noun)
 
 
 def group_picker(
@@ -72,30 +179,27 @@ def group_picker(
     return GroupPicker(groups, only_one=only_one, on_pick=on_pick)
 
 
-class GroupPicker(LiveOrStatic):
+class GroupPicker(Picker):
     """A list to choose groups from; `picked` are the chosen names as `shown_name` writes them."""
 
-    picked = Tuple(read_only=True)
+    noun, first, selected = "group", "first", "other groups were selected"
+    height = 12
 
     def __init__(self, groups: pd.DataFrame, *, only_one: bool, on_pick: OnPick | None) -> None:
-        super().__init__()
-        self.groups = groups.sort_values("group", kind="stable").reset_index(drop=True)
-        self.only_one, self.on_pick = only_one, on_pick
-        self.searched = texts(self.groups, ["group"])
-        self.shown: list[str] = []
-        self.found = len(self.groups)
-        self._is_rendering = False
-        clusters = self.groups["cluster"].unique() if "cluster" in self.groups else ()
-        self._last = LastChoice(("groups", *clusters))
-        known = set(map(shown_name, self.groups["group"]))
-        self.set_trait("picked", self._last.among(known))
+        rows = groups.sort_values("group", kind="stable").reset_index(drop=True)
+        clusters = rows["cluster"].unique() if "cluster" in rows else ()
+        names = [*map(shown_name, rows["group"])]
+        super().__init__(rows, names, ["group"], ("groups", *clusters))
+        self.groups, self.only_one, self.on_pick = rows, only_one, on_pick
+
+    @property
+    def picked(self) -> tuple[str, ...]:
+        return self.chosen
 
     @property
     def patterns(self) -> tuple[str, ...]:
         """The chosen names for where patterns are names as well: each matches only itself."""
-        return tuple(ExactName(named(name)) for name in self.picked)
-
-    search = cached_property(lambda _: _search_box("Search group ids"))
+        return tuple(ExactName(named(name)) for name in self.chosen)
 
     def _choice(self, column: str) -> ipywidgets.Dropdown:
         there: Iterable[object] = self.groups[column].dropna() if column in self.groups else ()
@@ -118,15 +222,6 @@ class GroupPicker(LiveOrStatic):
         return ipywidgets.Dropdown(options=options, value="group", description="Sort by")
 
     @cached_property
-    def listing(self) -> ipywidgets.SelectMultiple | ipywidgets.Select:
-        found = (ipywidgets.Select if self.only_one else ipywidgets.SelectMultiple)(rows=12)
-        found.add_class("ow-list")
-        return found
-
-    count = cached_property(lambda _: ipywidgets.HTML())
-    run_below = cached_property(lambda _: RunBelow())
-
-    @cached_property
     def use_button(self) -> ipywidgets.Button:
         button = ipywidgets.Button(button_style="primary")
         button.on_click(self.guarded(self.confirm))
@@ -142,94 +237,44 @@ class GroupPicker(LiveOrStatic):
         filters = (self.search, self.state, self.kind, self.order)
         for control in filters:
             control.observe(self.guarded(self.render), "value")
-        self.listing.observe(self.guarded(self._take_selection), "index")
         self.render()
         first = self.use_button if self.on_pick else self.run_below.button
         buttons = [first, self.clear_button]
         bar, actions = ipywidgets.HBox(filters), ipywidgets.HBox(buttons)
         for box in (bar, actions):
             box.add_class("ow-bar")
-        return (bar, self.listing, self.count, actions, self.run_below.output)
+        return (bar, self.list_box, self.message, actions, self.run_below.output)
 
     def matches(self) -> pd.DataFrame:
-        found = matching(self.searched, self.search.value)
+        rows = super().matches()
         for column, value in (("state", self.state.value), ("type", self.kind.value)):
             if value:
-                found &= self.groups[column].astype("str") == value
-        rows = self.groups[found]
+                rows = rows[rows[column].astype("str") == value]
         by = self.order.value
         return rows if by == "group" else rows.sort_values(by, ascending=False, kind="stable")
 
-    def render(self) -> None:
-        """Show the first of the groups that match; what is chosen stays chosen."""
-        rows = self.matches()
-        self.found, first = len(rows), rows.head(MOST)
-        self.shown = [*map(shown_name, first["group"])]
-        self._is_rendering = True
-        try:
-            self.listing.options = [(line, n) for n, line in enumerate(_lines(first))]
-            chosen = [n for n, name in enumerate(self.shown) if name in self.picked]
-            self.listing.index = next(iter(chosen), None) if self.only_one else chosen
-        finally:
-            self._is_rendering = False
-        self._show_counts()
-
-    def _take_selection(self) -> None:
-        """Take over what was chosen in the list; what it does not show stays as it was."""
-        if self._is_rendering:
-            return
-        index = self.listing.index
-        if self.only_one:
-            self.choose([] if index is None else [self.shown[index]], render=False)
-            return
-        here = [self.shown[n] for n in index]
-        shown = set(self.shown)
-        self.choose((*(name for name in self.picked if name not in shown), *here), render=False)
-
-    def choose(self, names: Iterable[str], *, render: bool = True) -> None:
-        """Choose exactly these groups; what was planned for others before is out of date."""
-        before = self.picked
-        self.set_trait("picked", tuple(names))
-        if not self.on_pick and set(before) != set(self.picked):
-            end_plans(SELECTED)
-        self._last.keep(self.picked)
-        self.render() if render else self._show_counts()
+    def lines(self, rows: pd.DataFrame) -> Iterable[str]:
+        return _lines(rows)
 
     def confirm(self) -> None:
-        if self.picked and self.on_pick:
-            self.on_pick(self.picked)
+        if self.chosen and self.on_pick:
+            self.on_pick(self.chosen)
 
-    def _show_counts(self) -> None:
-        # Hovering over a line shows the whole name.
+    def hover_html(self) -> str:
         listed = "".join(f"<li>{in_html(name)}</li>" for name in self.shown)
-        cut = f"; showing the first {MOST:,}" if self.found > MOST else ""
-        names = ", ".join(f'<span class="ow-key">{in_html(n)}</span>' for n in self.picked[:10])
-        more = f" and {len(self.picked) - 10:,} more" if len(self.picked) > 10 else ""
-        next_step = "" if self.on_pick else f" {NEXT}"
-        chosen = f"<p>Selected: {names}{more}.{next_step}</p>" if self.picked else ""
-        self.count.value = (
-            f'<p class="ow-soft" role="status">{self.found:,} of {len(self.groups):,} groups '
-            f'match{cut}.</p>{chosen}<ol class="ow-names" hidden>{listed}</ol>'
-        )
-        count = counted(len(self.picked), "group") if self.picked else ""
-        self.run_below.offer(count)
-        self.use_button.description = f"Use {count or '…'}"
-        self.use_button.disabled = self.clear_button.disabled = not self.picked
+        return f'<ol class="ow-names" hidden>{listed}</ol>'
+
+    def _say(self) -> None:
+        super()._say()
+        count = counted(len(self.chosen), "group") if self.chosen else "…"
+        self.use_button.description = f"Use {count}"
+        self.use_button.disabled = self.clear_button.disabled = not self.chosen
 
     def static_html(self) -> str:
         cut = f" (first {MOST:,} shown)" if len(self.groups) > MOST else ""
-        caption = f"{len(self.groups):,} groups{cut}"
+        caption = f"{self.text_form()}{cut}"
         shown = self.groups[["group", *(c for c in LISTED_COLUMNS if c in self.groups)]].head(MOST)
         return f'{sheet()}<div class="ow-static">{table(shown, caption=caption)}</div>'
-
-    def text_form(self) -> str:
-        return f"{len(self.groups):,} groups"
-
-
-def _search_box(placeholder: str) -> ipywidgets.Text:
-    box = ipywidgets.Text(placeholder=placeholder, description="Search")
-    box.add_class("ow-wide")
-    return box
 
 
 def _lines(rows: pd.DataFrame) -> Iterable[str]:
@@ -271,74 +316,32 @@ def run_picker(runs: pd.DataFrame) -> RunPicker:
     return RunPicker(runs)
 
 
-class RunPicker(LiveOrStatic):
-    """A list to choose a run from; `picked` is its id."""
+class RunPicker(Picker):
+    """A list to choose a run from; `picked` is its id, and newer runs come first."""
 
-    picked = Unicode(read_only=True)
+    noun, first, selected = "run", "newest", "another run was selected"
 
     def __init__(self, runs: pd.DataFrame) -> None:
-        super().__init__()
-        self.runs = runs[["run", "at", "cluster", "request", "reason", "who", "result"]]
-        self.searched = texts(self.runs, list(self.runs.columns))
-        self.shown: list[str] = []
-        self._last = LastChoice("runs")
-        self.set_trait("picked", next(iter(self._last.among(set(self.runs["run"]))), ""))
+        rows = runs[["run", "at", "cluster", "request", "reason", "who", "result"]]
+        super().__init__(rows, [*rows["run"]], [*rows.columns], "runs")
 
-    search = cached_property(lambda _: _search_box("Search runs"))
-
-    @cached_property
-    def listing(self) -> ipywidgets.Select:
-        listing = ipywidgets.Select(rows=8)
-        listing.add_class("ow-list")
-        return listing
-
-    run_below = cached_property(lambda _: RunBelow())
-    message = cached_property(lambda _: ipywidgets.HTML())  # how many match, and which is chosen
+    @property
+    def picked(self) -> str:
+        return next(iter(self.chosen), "")
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         self.render()
         self.search.observe(self.guarded(self.render), "value")
-        self.listing.observe(self.guarded(self._choose), "index")
         bar = ipywidgets.HBox([self.search])
         bar.add_class("ow-bar")
-        return (bar, self.listing, self.message, self.run_below.button, self.run_below.output)
+        return (bar, self.list_box, self.message, self.run_below.button, self.run_below.output)
 
-    def render(self) -> None:
-        """Show the newest of the runs that match; what is chosen stays chosen."""
-        found = self.runs[matching(self.searched, self.search.value)]
-        rows = found.head(MOST)
-        with self.hold_trait_notifications():
-            self.shown = []  # events of the list itself meanwhile choose nothing
-            self.listing.options = [(_line(row), n) for n, row in enumerate(rows.itertuples())]
-            ids = [*rows["run"]]
-            self.listing.index = ids.index(self.picked) if self.picked in ids else None
-            self.shown = ids
-        self._say(len(found))
-
-    def _choose(self) -> None:
-        if self.shown and self.listing.index is not None:
-            before = self.picked
-            self.set_trait("picked", self.shown[self.listing.index])
-            if before != self.picked:
-                end_plans(RUN_SELECTED)
-            self._last.keep([self.picked])
-            self._say(len(self.shown))
-
-    def _say(self, found: int) -> None:
-        cut = f"; showing the newest {MOST}" if found > MOST else ""
-        self.run_below.offer("this run" if self.picked else "")
-        chosen = f"<p>Selected: {in_html(self.picked)}. {NEXT}</p>" if self.picked else ""
-        self.message.value = (
-            f'<p class="ow-soft" role="status">{found:,} of {len(self.runs):,} runs match{cut}.</p>'
-            f"{chosen}"
-        )
+    def lines(self, rows: pd.DataFrame) -> Iterable[str]:
+        return map(_line, rows.itertuples())
 
     def static_html(self) -> str:
-        shown = table(self.runs.head(MOST), caption="Runs", empty="No run can be undone.")
+        shown = table(self.rows.head(MOST), caption="Runs", empty="No run can be undone.")
         return f'{sheet()}<div class="ow-static">{shown}</div>'
-
-    def text_form(self) -> str:
-        return f"{len(self.runs):,} runs"
 
 
 def _line(row: object) -> str:

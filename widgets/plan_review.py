@@ -348,18 +348,16 @@ def _findings_html(review: PlanReview) -> str:
 
 def _confirmation_html(review: PlanReview) -> str:
     groups = review.plan.group_ids
-    if len(groups) == 1:
-        what = "type the group id"
-    else:
-        what = f"type the number of groups to change ({len(groups):,})"
+    what = "type the group id" if len(groups) == 1 else "type the number of groups to change"
     shown = f' <span class="ow-key">{in_html(review.expected_confirmation)}</span>'
     return f"<p><b>To approve</b>, enter a reason and {what}:{shown}</p>"
 
 
 def _status_badge(review: PlanReview) -> tuple[str, str]:
     """Return the status of the plan: a tone and a few words."""
-    if review.outcome is not None:
-        return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")
+    if (outcome := review.outcome) is not None:
+        word = "partly applied" if outcome.changed_anything else "not applied"
+        return ("good", "applied") if outcome.is_done else ("block", word)
     if review.background.state in {RUNNING, FAILED}:
         return _work_badge(review.background)
     if review.outdated:

@@ -7,6 +7,9 @@ from uuid import uuid4
 
 import ipywidgets
 
+from toolkit.report.plan_inputs import last_cell_ended_s
+
+AT_ONCE_S = 0.3  # nobody clicks as soon after a cell has ended, or twice on purpose
 # JupyterLab runs a command of its own for a click on what bears its name. A page that is loaded
 # again later runs nothing, and neither does anything but a notebook that is open.
 RUN_BELOW = """<span id="{name}" tabindex="-1"></span><script>(async () => {{
@@ -44,6 +47,7 @@ class RunBelow:
             layout={"align_self": "flex-start", "width": "auto", "display": "none"},
         )
         self.output = ipywidgets.Output()
+        self._pressed_s = 0.0
         self.button.on_click(lambda _: self.press())
 
     def offer(self, what: str) -> None:
@@ -53,8 +57,10 @@ class RunBelow:
         self.button.layout.display = "" if what else "none"
 
     def press(self) -> None:
-        if self.button.disabled:
-            return  # a click that waited in a queue
+        now, last = time.monotonic(), max(self._pressed_s, last_cell_ended_s())
+        if self.button.disabled or now - last < AT_ONCE_S:
+            return  # a second click, which perhaps waited for the cells that the first one ran
+        self._pressed_s = now
         html = RUN_BELOW.format(name=f"ow-{uuid4().hex}", now=int(time.time() * 1000))
         data = {"text/html": html, "text/plain": ""}
         self.output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)

@@ -250,7 +250,7 @@ def test_the_review_finds_what_did_not_end(workspace: Workspace, log: Path) -> N
     result = workspace.run("80_audit_review", cluster="eu", groups=[HOSTILE])
 
     assert ("done", {"findings": 3, "problems": 0}) == (result.status, result.counts)
-    assert "2 interrupted, 1 with overrides; audit log intact" in result.summary
+    assert "2 without an outcome, 1 with overrides; audit log intact" in result.summary
     for words in ("last-offsets", "why run-2", "alice", "is incomplete"):
         assert words in report(result)
     assert HOSTILE not in report(result)

@@ -77,7 +77,7 @@ def test_a_look(cells: Cells, operator: Operator, apps: Applications, idle: str)
     assert "Expiry timeline" in look.shown
     assert "Fingerprint" not in look.shown
     assert HOSTILE not in look.shown
-    assert f"groups expire within {LONGER_THAN_RETENTION}" in look.conclusion.summary
+    assert f"2 offsets of 1 group expire within {LONGER_THAN_RETENTION}" in look.conclusion.summary
     assert (before, []) == (committed_at(operator, idle), operator.log)
 
 

@@ -61,5 +61,5 @@ def test_of_a_long_log_the_newest_changes_are_shown(
     assert 2 == each
     assert [f"run-{number}" for number in shown for _ in range(each)] == runs
     assert (len(shown) < 4) == (f"of the newest {len(shown)} of 4 runs" in caption)
-    assert report.summary.startswith("4 runs, 8 changes; ")
+    assert report.summary.startswith("4 runs, 8 planned changes; 4 without an outcome, ")
     assert 8 == len(report.changes) == len(report.change_rows.rows)

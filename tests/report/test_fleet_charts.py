@@ -224,6 +224,14 @@ def test_unhealthy_groups_are_listed_by_severity_then_by_lag() -> None:
     assert ["left", "gone", "lost", "slow", "mute"] == list(report(GROUPS).unhealthy["group"])
 
 
+def test_one_is_not_called_several() -> None:
+    """A fleet of one cluster with one group has one of each."""
+    one = replace(report(GROUPS[:1]), clusters=("eu",))
+
+    assert one.summary.startswith("1 cluster, 1 group with commits, lag 9,000, ")
+    assert "; 1 unhealthy or unknown group, 0 out-of-range offsets, " in one.summary
+
+
 def test_the_conclusion_names_the_worst_groups_and_the_next_step(shown: Any) -> None:
     """As bad as the worst group, which the command diagnoses; of a healthy fleet there is none."""
     report(GROUPS).conclude()

@@ -210,6 +210,18 @@ def test_the_colour_is_that_of_the_findings(
     assert '<details class="ob-about">' in top
 
 
+@pytest.mark.parametrize(
+    ("dry_run", "says"), [(True, "Dry run: nothing was changed"), (False, "Done")]
+)
+def test_of_a_change_its_end_stands_at_the_top(export: Export, says: str, *, dry_run: bool) -> None:
+    """Findings of a change are notes on its plan: none of them hides whether it was made."""
+    result = RESULT | {"status": "done", "parameters": {"dry_run": dry_run}}
+    html = export(result=result | {"counts": {"findings": 7, "planned": 3}})
+
+    assert f'<span class="ob-status">{says}</span>' in html
+    assert re.search(r"findings</dt>\s*<dd>7", html)
+
+
 def test_a_chart_brings_no_more_of_plotly_than_it_needs(export: Export) -> None:
     """Bars and heatmaps need the build that draws axes, which is of the installed version."""
     small = export(cell(figure(type="bar"), figure(type="heatmap")))

@@ -65,16 +65,25 @@ def test_what_is_cut_or_left_out_says_so(shown: Any) -> None:
 
     assert "truncated: first 2,000 of 9,000 bytes" in html
     assert "7 more headers" in html
-    assert "2 more partitions are not shown" in html
+    assert "Not shown: 2 more partitions;" in html
 
 
-@pytest.mark.parametrize("positions", [{}, {PARTITION: 5}])
-def test_no_records_are_no_empty_page(shown: Any, positions: dict[TopicPartition, int]) -> None:
-    """Where there is nothing to show it says so."""
-    show_record_cards([], positions)
+@pytest.mark.parametrize(
+    ("positions", "unread", "words"),
+    [
+        ({}, {}, ("No partition has a problem", "No partition to show.")),
+        ({PARTITION: 5}, {}, ("No records found.", "No records found.")),
+        ({PARTITION: 5}, {PARTITION}, ("Could not be read.", "Could not be read.")),
+    ],
+)
+def test_no_records_are_no_empty_page(
+    shown: Any, positions: dict[TopicPartition, int], unread: set[TopicPartition], words: Any
+) -> None:
+    """It says why nothing is shown; that there are no records only where that is known."""
+    show_record_cards([], positions, unread=unread)
 
-    assert "No " in shown.html
-    assert shown.text
+    assert words[0] in shown.html
+    assert shown.text.endswith(words[1])
 
 
 def test_steps_can_be_copied(shown: Any) -> None:

@@ -142,7 +142,7 @@ def test_there_is_no_choice_where_there_is_one_topic() -> None:
     assert one.choice not in one.view.children
     assert several.choice in several.view.children
     assert nothing.view
-    assert "No known lag." in page(nothing)
+    assert "No partition is known to lag." in page(nothing)
 
 
 def test_when_the_offsets_of_one_group_expire() -> None:
@@ -163,7 +163,7 @@ def test_when_the_offsets_of_one_group_expire() -> None:
     assert ["expires if the group stops now"] == [t["name"] for t in drawn(chart)["data"]]
     chart.choice.value = "nobody"
     assert {} == drawn(chart)
-    assert "nobody: No committed offset expires" in page(chart)
+    assert "nobody: Not among the 3 groups of this chart." in page(chart)
     chart.choice.value = ""
     assert "<img" not in page(chart)
     assert chart.error is None

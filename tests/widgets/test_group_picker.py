@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.model import Group, GroupState, GroupType, select_groups
 from toolkit.model.names import shown_name
-from widgets.pickers import MOST, GroupPicker, group_picker
+from widgets.pickers import KEPT, MOST, GroupPicker, group_picker
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 COUNT = 20_000
@@ -47,7 +47,7 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     assert ((), None) == (picker.picked, picker.listing.index)
     picker.listing.set_state({"index": 3})
     assert ("service-00002-reader",) == picker.picked
-    assert "Next: run the cells below, or press Continue." in picker.count.value
+    assert "Next: run the cells below, or press Continue." in picker.message.value
     assert ("Continue with 1 group", False) == (button.description, button.disabled)
     picker.search.value = "00017"
     assert (("service-00002-reader",), None) == (picker.picked, picker.listing.index)
@@ -65,13 +65,13 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
 def test_the_first_are_listed_and_all_are_searched(picker: GroupPicker) -> None:
     """The list is short and says of how many; search, filters and order are over all groups."""
     assert MOST == len(picker.listing.options)
-    assert f"20,000 of 20,000 groups match; showing the first {MOST}" in picker.count.value
+    assert f"20,000 of 20,000 groups match; showing the first {MOST}" in picker.message.value
     picker.order.value = "members"
     assert [HOSTILE, "service-19998-reader"] == picker.shown[:2]
 
     picker.search.set_state({"value": "READER 19998"})
     assert ["service-19998-reader"] == picker.shown
-    assert "1 of 20,000" in picker.count.value
+    assert "1 of 20,000" in picker.message.value
     picker.search.value = ""
 
     picker.state.value = "Dead"
@@ -114,9 +114,9 @@ def test_every_column_of_a_line_is_in_sight() -> None:
     assert ["reports", "–", "Empty", "classic", "0", "members", "lag", "0"] == third.split()
     assert {first.index(LARGE)} == {third.index("0 members"), second.index("1 member")}
     assert 120 >= len(first)
-    assert f'<ol class="ow-names" hidden><li>{names[0]}</li>' in picker.count.value
+    assert f'<ol class="ow-names" hidden><li>{names[0]}</li>' in picker.message.value
     picker.listing.set_state({"index": [0]})
-    assert f'<span class="ow-key">{names[0]}</span>' in picker.count.value
+    assert f'<span class="ow-key">{names[0]}</span>' in picker.message.value
 
 
 def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
@@ -134,6 +134,37 @@ def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
     assert ((), ()) == (picker.picked, tuple(picker.listing.index))
 
 
+@pytest.mark.parametrize("only_one", [True, False])
+def test_a_click_that_is_late_is_about_the_line_that_was_clicked(
+    groups: pd.DataFrame, *, only_one: bool
+) -> None:
+    """The kernel was busy, and finds it after the search that has changed the list meanwhile."""
+    picker = live(groups, only_one=only_one)
+    clicked = picker.listing
+    for search in ("0001", "00017"):
+        picker.search.set_state({"value": search})
+
+    clicked.set_state({"index": 3 if only_one else [3]})
+
+    assert (("service-00002-reader",), None) == (picker.picked, picker.error)
+    picker.search.value = ""
+    assert (3 if only_one else (3,)) == picker.listing.index
+
+
+def test_lists_that_nobody_sees_any_more_are_given_up(picker: GroupPicker) -> None:
+    """A search makes one for each letter, and a browser keeps them."""
+    first = picker.listing
+    picker.search.value = "service"
+    second = picker.listing
+    picker.search.value = "service reader"
+    assert first is not second is picker.listing  # one that shows the same keeps the focus
+    for number in range(KEPT):
+        picker.search.value = str(number)
+
+    assert [None, None] == [first.comm, first.layout.comm]
+    assert picker.listing.comm is not None
+
+
 def test_names_are_handed_over_as_they_are(groups: pd.DataFrame) -> None:
     """The callable gets the exact names, once the button is pressed and not before."""
     handed_over: list[tuple[str, ...]] = []
@@ -144,7 +175,7 @@ def test_names_are_handed_over_as_they_are(groups: pd.DataFrame) -> None:
     assert [] == handed_over
     picker.use_button.click()
     assert [(HOSTILE,)] == handed_over
-    assert "<img" not in picker.count.value
+    assert "<img" not in picker.message.value
 
 
 @pytest.mark.parametrize("name", ["pay*", " a*", "", "[a]"])
@@ -186,7 +217,7 @@ def test_a_report_has_the_first_groups_as_a_table(
 def test_a_choice_survives_another_run_of_its_cell(
     groups: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The groups that are still there stay chosen; the same names of another cluster are not."""
+    """The groups that are still there stay chosen, of this cluster, and in this cell alone."""
     monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-9", "first"))
     eu, us = groups.assign(cluster="eu"), groups.assign(cluster="us")
     picker = live(eu)
@@ -195,8 +226,11 @@ def test_a_choice_survives_another_run_of_its_cell(
 
     assert chosen == picker.picked == group_picker(eu).picked
     again = live(eu)
-    assert ((4, 6), 2) == (again.listing.index, again.count.value.count("ow-key"))
+    assert ((4, 6), 2) == (again.listing.index, again.message.value.count("ow-key"))
     assert chosen[1:] == group_picker(eu.drop(index=3)).picked
     assert () == group_picker(us).picked
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-10", "first"))
+    assert () == group_picker(eu).picked
+    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-9", "second"))
     picker.choose(())
     assert () == group_picker(eu).picked

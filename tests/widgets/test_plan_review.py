@@ -1,7 +1,7 @@
 """The review of a plan, without a browser."""
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,16 @@ from IPython.utils.capture import capture_output
 from plans_for_review import outcome_of, plan_for
 
 from toolkit.errors import Blocked, OutcomeNotRecorded, PartlyApplied
-from toolkit.plan import Finding, Outcome, Plan, Position, Severity
+from toolkit.plan import (
+    Action,
+    ChangeStatus,
+    Finding,
+    Outcome,
+    Plan,
+    Position,
+    Severity,
+    StepOutcome,
+)
 from toolkit.report.next_step_list import ShownStep
 from widgets.next_steps import NextSteps
 from widgets.plan_review import PlanReview, ReviewDefaults, plan_review
@@ -165,6 +174,26 @@ def test_what_ended_with_an_error_may_have_been_done(
     approve(review, hand)
 
     assert f">{badge}</span>" in review.head.value
+
+
+@pytest.mark.parametrize(
+    ("statuses", "badge"),
+    [
+        ((ChangeStatus.REFUSED, ChangeStatus.NOT_TRIED), "not applied"),
+        ((ChangeStatus.DONE, ChangeStatus.REFUSED), "partly applied"),
+        ((ChangeStatus.FAILED, ChangeStatus.REFUSED), "partly applied"),
+    ],
+)
+def test_what_a_broker_refused_is_not_applied(
+    plan: Plan, statuses: Sequence[ChangeStatus], badge: str
+) -> None:
+    """Partly is said only where something was changed, or may have been."""
+    review, _ = reviewed(plan)
+    steps = tuple(StepOutcome("payments", Action.COMMIT, status) for status in statuses)
+
+    review.set_trait("outcome", replace(outcome_of(plan), steps=steps))
+
+    assert f">{badge}</span>" in review.static_html()
 
 
 def test_a_blocked_plan_cannot_be_applied(plan: Plan) -> None:

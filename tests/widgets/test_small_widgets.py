@@ -13,6 +13,7 @@ from widgets.background import BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
 from widgets.pickers import MOST, run_picker
 from widgets.record_saver import RecordSaver
+from widgets.run_below import RunBelow
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 RUNS = pd.DataFrame(
@@ -35,6 +36,8 @@ def test_a_run_is_found_and_stays_selected() -> None:
     assert (MOST, "") == (len(picker.listing.options), picker.picked)
     assert f"showing the newest {MOST}" in picker.message.value
 
+    picker.listing.index = 3
+    assert f"{MOST + 1} of {MOST + 1} runs match; showing the newest" in picker.message.value
     picker.search.value = f"reason {MOST}"
     picker.listing.index = 0
     assert f"run-{MOST}" == picker.picked
@@ -48,22 +51,6 @@ def test_a_run_is_found_and_stays_selected() -> None:
     assert "<img" not in picker.message.value + picker.static_html()
 
 
-def test_a_choice_survives_another_run_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same run stays chosen, as long as it is there; another cell has a choice of its own."""
-    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-1", "first"))
-    picker = run_picker(RUNS)
-    assert picker.view
-    picker.listing.index = 3
-
-    assert "run-3" == picker.picked == run_picker(RUNS).picked
-    again = run_picker(RUNS)
-    assert again.view
-    assert 3 == again.listing.index
-    assert "" == run_picker(RUNS.drop(index=3)).picked
-    monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-2", "first"))
-    assert "" == run_picker(RUNS).picked
-
-
 def test_another_run_ends_the_plans_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card of the run before is out of date; what is chosen already, or searched, ends none."""
     monkeypatch.setattr("widgets.pickers.running_cell", lambda: ("cell-other", "first"))
@@ -75,11 +62,24 @@ def test_another_run_ends_the_plans_before_it(monkeypatch: pytest.MonkeyPatch) -
     picker.search.value = "reason 3"
     again = run_picker(RUNS)
     assert again.view
-    assert ["another run was selected"] == ended
+    assert (["another run was selected"], "run-3", 3) == (ended, again.picked, again.listing.index)
 
     again.listing.index = 4
 
     assert ["another run was selected"] * 2 == ended
+
+
+def test_cells_below_run_once_however_often_it_is_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second click while they run is heard as soon as the last of them has ended."""
+    below, runs, clock = RunBelow(), list[object](), {"now": 0.0, "ended": 0.0}
+    monkeypatch.setattr("widgets.run_below.time.monotonic", lambda: clock["now"])
+    monkeypatch.setattr("widgets.run_below.last_cell_ended_s", lambda: clock["ended"])
+    below.output.observe(runs.append, "outputs")
+    below.offer("1 group")
+    for now, ended, expected in ((100, 50, 1), (100.2, 50, 1), (120, 119.9, 1), (121, 119.9, 2)):
+        clock.update(now=now, ended=ended)
+        below.button.click()
+        assert expected == len(runs)
 
 
 def test_a_click_saves_to_the_file_that_is_named() -> None:
@@ -129,6 +129,18 @@ def test_columns_stay_whatever_is_looked_for() -> None:
     rows.search.value = "t499"
     assert ["t499"] == [*rows.shown["topic"]]
     assert ["topic", "lag", "owner"] == re.findall(r"<th [^>]*>(.*?)</th>", rows.body.value)
+
+
+@pytest.mark.parametrize("query", ["1,204,332", "1204332", "3 d 4 h", "10:00:00 utc"])
+def test_what_the_table_shows_is_found(query: str) -> None:
+    """A number with its thousands apart, and a duration, as somebody copies them from a cell."""
+    rows = FRAME.assign(after=pd.array([1_204_332, *[0] * 499], "Int64"))
+    rows["apart"] = [pd.Timedelta(days=3, hours=4), *[pd.NaT] * 499]
+    rows["at"] = [pd.Timestamp("2026-11-22T10:00:00Z"), *[pd.NaT] * 499]
+    table = FilterTable(rows)
+    assert table.view
+    table.search.value = query
+    assert ["t0"] == [*table.shown["topic"]]
 
 
 def test_a_short_table_has_no_controls() -> None:

@@ -275,8 +275,9 @@ class AuditReport:
         damage = f"damaged: {counted(len(self.flaws), 'flaw')}"
         changes = int(self.runs["changes"].sum())
         return (
-            f"{counted(len(self.runs), 'run')}, {counted(changes, 'change')}; "
-            f"{len(self.unfinished)} interrupted, {len(self.overridden)} with overrides; "
+            f"{counted(len(self.runs), 'run')}, {counted(changes, 'planned change')}; "
+            f"{len(self.unfinished):,} without an outcome, {len(self.overridden):,} with "
+            "overrides; "
             f"audit log {'intact' if self.is_intact else damage}."
         )
 

@@ -77,16 +77,18 @@ class FleetReport:
 
     @property
     def summary(self) -> str:
-        groups, leftovers = self.frames.groups, self.frames.leftovers
+        groups = self.frames.groups
         unknown = int(groups["unknown_lag_partitions"].sum())
         lost = counted(groups["lost"].sum(), "lost record")
         return (
-            f"{len(self.clusters)} clusters, {len(groups)} groups with commits, "
+            f"{counted(len(self.clusters), 'cluster')}, {counted(len(groups), 'group')} with "
+            "commits, "
             f"lag {lag_in_words(groups['lag'], unknown)}, "
             f"at most {lost}{f' ({unknown:,} unknown)' if unknown else ''}; "
-            f"{len(self.unhealthy)} unhealthy or unknown groups, "
-            f"{len(self.out_of_range)} out-of-range offsets, {len(leftovers)} unused offsets or "
-            f"groups, {len(self.frames.problems)} read errors."
+            f"{counted(len(self.unhealthy), 'unhealthy or unknown group')}, "
+            f"{counted(len(self.out_of_range), 'out-of-range offset')}, "
+            f"{len(self.frames.leftovers):,} unused offsets or groups, "
+            f"{counted(len(self.frames.problems), 'read error')}."
         )
 
     def show_problems(self) -> None:
@@ -215,10 +217,11 @@ class ExpiryReport:
         """The finding in one sentence, and when the next offset expires if none does soon."""
         later = f" {self.next_expiry}" if self.next_expiry else ""
         return (
-            f"{len(self.found.rows)} offsets of {len(self.groups)} groups expire within "
-            f"{self.within}; {len(self.found.at_risk)} more are at risk if their group stops; "
-            f"{len(self.unknown)} without a forecast; "
-            f"{len(self.fleet.frames.problems)} read errors.{later}"
+            f"{counted(len(self.found.rows), 'offset')} of {counted(len(self.groups), 'group')} "
+            f"expire{'s' * (len(self.found.rows) == 1)} within {self.within}; "
+            f"{len(self.found.at_risk):,} more at risk if their group stops; "
+            f"{len(self.unknown):,} without a forecast; "
+            f"{counted(len(self.fleet.frames.problems), 'read error')}.{later}"
         )
 
     @property

@@ -14,6 +14,7 @@ from toolkit.model.names import shown_name
 from toolkit.planning.diagnosis.next_steps import next_steps
 from toolkit.planning.diagnosis.progress_rules import Verdict
 from toolkit.planning.frames.snapshot_frames import groups_with_lag
+from toolkit.planning.lag.lag import lag_in_words
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.peek_places import PeekRequest, peek_places
 from toolkit.report.cell_text import frame_text, report_text
@@ -120,8 +121,8 @@ class GroupDiagnosis:
         verdicts = [
             word for verdict in VERDICTS_IN_SUMMARY if (word := self._verdict_text(verdict))
         ]
-        lag = self.partitions["lag"].sum(min_count=1)  # null where no partition has any
-        waits = "lag unknown" if pd.isna(lag) else f"lag {lag:,}"
+        lags = self.partitions["lag"]
+        waits = f"lag {lag_in_words(lags) if lags.notna().any() else 'unknown'}"
         if self.partitions.empty:
             waits = "no committed offsets"
         cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
@@ -165,7 +166,8 @@ class GroupDiagnosis:
 
     def conclude(self) -> None:
         """End a notebook with the finding, the partitions without progress and the next step."""
-        conclude(self.summary, findings=len(self.stuck), problems=len(self.facts.read_errors))
+        stuck = int((self.partitions["verdict"] == str(Verdict.STUCK)).sum())
+        conclude(self.summary, findings=stuck, problems=len(self.facts.read_errors))
         worst = self.partitions[self.partitions["verdict"].isin(VERDICTS_IN_SUMMARY)]
         tone = NoticeTone.WARN if len(worst) else NoticeTone.GOOD
         show_headline(

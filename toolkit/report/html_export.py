@@ -176,8 +176,10 @@ def _run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
         "Undo record": result.get("undo"),
         "Version": f"offsetbook {result['version']}",
     }
-    findings = result.get("counts", {}).get("findings", 0)
-    is_found = status == "done" and findings
+    counts = result.get("counts", {})
+    findings = counts.get("findings", 0)
+    # Of a change they are notes on its plan: that it was made, or not, is what matters.
+    is_found = status == "done" and findings and "planned" not in counts
     return {
         "status": status,
         "tone": "warn" if is_found else "",
@@ -185,7 +187,7 @@ def _run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
         "status_text": counted(findings, "finding") if is_found else _status_text(result),
         "summary": visible(result.get("summary", "")),
         "error": error and {"where": visible(where), "reason": visible(error["reason"])},
-        "counts": [_count(name, value) for name, value in result.get("counts", {}).items()],
+        "counts": [_count(name, value) for name, value in counts.items()],
         "clusters": visible(", ".join(result.get("clusters", ()))),
         "facts": [{"name": n, "value": visible(value)} for n, value in facts.items() if value],
         "parameters": [

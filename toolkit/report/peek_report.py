@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -48,46 +48,55 @@ Placed = Sequence[tuple[Record, RecordPlace]]
 
 
 def show_record_cards(
-    records: Sequence[Record], positions: Mapping[TopicPartition, int], *, left_out: int = 0
+    records: Sequence[Record],
+    positions: Mapping[TopicPartition, int],
+    *,
+    unread: Container[object] = (),
+    left_out: int = 0,
 ) -> None:
     """
     Show the records around the offsets of `positions`, by partition and in order.
 
     Key, value and headers are JSON, text or hex by their content; long ones are cut, with a notice.
-    Invisible characters are spelt out. `left_out` is of how many more partitions there could be
-    records.
+    Invisible characters are spelt out. `unread` are partitions that could not be read, `left_out`
+    is of how many more there could be records.
     """
     placed = list(zip(records, places(records, positions), strict=True))
     by_partition = {
         partition: list(found)
         for partition, found in groupby(placed, lambda pair: pair[0].partition)
     }
-    parts = [
-        _partition_html(partition, positions[partition], by_partition.get(partition, []))
+    listed = [
+        (
+            _partition(partition, positions[partition]),
+            by_partition.get(partition, []),
+            "Could not be read." if partition in unread else "No records found.",
+        )
         for partition in sorted(positions)
     ]
-    cut = f"{left_out:,} more partitions are not shown; list them in topics." if left_out else ""
+    more = f"Not shown: {counted(left_out, 'more partition')}; list them in topics."
+    cut = more if left_out else ""
     notice = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
     none = (
         ""
         if positions
         else '<p class="ob-empty">No partition has a problem, and none is selected.</p>'
     )
-    texts = [_partition_text(p, positions[p], by_partition.get(p, [])) for p in sorted(positions)]
+    parts = "".join(_partition_html(*part) for part in listed)
+    texts = [_partition_text(*part) for part in listed]
     display_output(
         {
-            "text/html": f'<div class="ob-records">{notice}{none}{"".join(parts)}</div>',
+            "text/html": f'<div class="ob-records">{notice}{none}{parts}</div>',
             "text/plain": "\n\n".join([*texts, cut]).strip() or "No partition to show.",
         }
     )
     show_looks(f"<style>{style('trouble.css')}</style>")
 
 
-def _partition_html(partition: TopicPartition, offset: int, records: Placed) -> str:
-    title = f"<h4>{in_html(_partition(partition, offset))}</h4>"
+def _partition_html(title: str, records: Placed, nothing: str) -> str:
     cards = "".join(_card(record, place) for record, place in records)
-    nothing = "" if records else '<p class="ob-empty">No records found.</p>'
-    return f'<section class="ob-record-list">{title}{nothing}{cards}</section>'
+    cards = cards or f'<p class="ob-empty">{nothing}</p>'
+    return f'<section class="ob-record-list"><h4>{in_html(title)}</h4>{cards}</section>'
 
 
 def _card(record: Record, place: RecordPlace) -> str:
@@ -125,14 +134,14 @@ def _headers(record: Record) -> list[tuple[str, Decoded]]:
     return shown
 
 
-def _partition_text(partition: TopicPartition, offset: int, records: Placed) -> str:
-    lines = [visible(_partition(partition, offset))]
+def _partition_text(title: str, records: Placed, nothing: str) -> str:
+    lines = [visible(title)]
     for record, place in records:
         key, value = decode(record.key), decode(record.value)
         lines.append(f"  offset {record.offset:,}, {_PLACES[place]}, {_when(record)}")
         fields = [("key", key), ("value", value), *_headers(record)]
         lines += [f"    {visible(name)} ({f.description}): {visible(f.text)}" for name, f in fields]
-    return "\n".join(lines if records else [*lines, "  no records found"])
+    return "\n".join(lines if records else [*lines, f"  {nothing}"])
 
 
 def _partition(partition: TopicPartition, offset: int) -> str:
@@ -208,6 +217,9 @@ class PeekReport:
         return visible_lines(frame_text(shown, max_rows=20))
 
     def _ipython_display_(self) -> None:
-        show_record_cards(self.around.records, self.positions, left_out=self.chosen.left_out)
-        if self.around.problems:
-            show_problems(problems_frame(self.around.problems, cluster=self.cluster))
+        problems = self.around.problems
+        unread = {(p.topic, p.partition) for p in problems}
+        left_out = self.chosen.left_out
+        show_record_cards(self.around.records, self.positions, unread=unread, left_out=left_out)
+        if problems:
+            show_problems(problems_frame(problems, cluster=self.cluster))

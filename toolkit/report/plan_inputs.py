@@ -9,6 +9,7 @@ applied. In a script and in a headless run nothing runs twice, and nothing is ou
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -107,6 +108,7 @@ class CellWatch:
     def __init__(self, shell: Any) -> None:
         self.ran: list[str] = []  # ids, in the order in which they ran last
         self.made: WeakSet[PlanInputs] = WeakSet()
+        self.ended_s = 0.0  # when the last cell ended, of a clock that only goes forward
         shell.events.register("pre_run_cell", self._begin)
         shell.events.register("post_run_cell", self._compare)
 
@@ -126,6 +128,7 @@ class CellWatch:
             self.ran.append(cell)
 
     def _compare(self, _: Any) -> None:
+        self.ended_s = time.monotonic()
         for made in list(self.made):
             made.compare()
 
@@ -137,6 +140,12 @@ def end_plans(why: str = RAN_AGAIN) -> None:
     """Declare everything in this kernel out of date that was made from earlier parameters."""
     if watch := _watch():
         watch.end_all(why)
+
+
+def last_cell_ended_s() -> float:
+    """Return when the last cell ended, of `time.monotonic`; 0 if that is not known."""
+    watch = _watch()
+    return watch.ended_s if watch else 0.0
 
 
 def _watch() -> CellWatch | None:

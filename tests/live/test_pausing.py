@@ -264,6 +264,7 @@ def test_what_another_operator_holds_is_no_hold_of_a_dead_keeper(
     kill_keepers(one.path)
     other.resume(1, 4)
     other.pause(1)
+    one.live.applications.until_delivered(one.live.places_of(4), since=time.time())
 
     assert frozenset() == still_withheld(one.operator.cluster, one.live.group, one.operator.state)
     change = session.pause(one.live.group, [one.live.scope(1, 4)])

@@ -18,25 +18,29 @@ WHERE = {"cluster": "eu", "fleet_file": "fleet.yaml", "state": "state"}
 HELD = live("payments", replace(member("orders"), holds=(TopicPartition("orders", 0),)))
 UNDO, CHECK = ("70_undo", {"run": "r1"}), ("90_troubleshoot_group", {"groups": ["payments"]})
 RESUME = ("40_pause_partitions", {"action": "resume", "groups": ["payments"]})
-MOVE = ("50_reset_offsets", {"groups": ["payments"], "topics": ["orders:0"], "mode": "to-offset"})
+MOVE = ("50_reset_offsets", {"groups": ["payments"], "topics": ["refunds:2"], "mode": "to-offset"})
 LOG = ("80_audit_review", {"groups": ["payments"]})
 
 
 @pytest.mark.parametrize(
-    ("intent", "is_held", "undo", "expected"),
+    ("intent", "held", "undo", "expected"),
     [
-        (Intent.RESET, False, "r1", [UNDO, CHECK]),
-        (Intent.RESET, False, "", [CHECK]),
-        (Intent.DELETE_GROUPS, False, "r1", [UNDO, LOG]),
-        (Intent.PAUSE, True, "", [RESUME, MOVE]),
+        (Intent.RESET, [], "r1", [UNDO, CHECK]),
+        (Intent.RESET, [], "", [CHECK]),
+        (Intent.DELETE_GROUPS, [], "r1", [UNDO, LOG]),
+        # Of a pause that was partly applied, what is paused by now.
+        (Intent.PAUSE, [TopicPartition("refunds", 2)], "", [RESUME, MOVE]),
     ],
 )
 def test_the_steps_after_a_change(
-    *, intent: Intent, is_held: bool, undo: str, expected: list[tuple[str, dict[str, Any]]]
+    intent: Intent,
+    held: list[TopicPartition],
+    undo: str,
+    expected: list[tuple[str, dict[str, Any]]],
 ) -> None:
     """Each is a notebook with its parameters, which it takes, and a command that does the same."""
     plan = replace(plan_for("payments"), intent=intent)
-    steps = [*follow_ups(plan, snapshot(idle("payments")), WHERE, undo=undo, is_held=is_held)]
+    steps = [*follow_ups(plan, snapshot(idle("payments")), WHERE, undo=undo, held=held)]
 
     assert [(name, WHERE | given) for name, given in expected] == [
         (step.notebook, step.parameters) for step in steps
@@ -51,13 +55,13 @@ def test_deleted_offsets_of_a_live_group_come_back_while_nobody_subscribes() -> 
     """Its consumers need not be stopped for that."""
     plan = replace(plan_for("payments"), intent=Intent.DELETE_OFFSETS)
     live_group = snapshot(live("payments", member("orders")))
-    undo, _ = follow_ups(plan, live_group, WHERE, undo="r1", is_held=False)
+    undo, _ = follow_ups(plan, live_group, WHERE, undo="r1", held=())
 
     assert "Only while no member subscribes to the topics." == undo.why
 
 
 def test_what_was_moved_while_it_is_paused_is_resumed_next() -> None:
     """A reset of paused partitions leaves them paused, whoever paused them."""
-    steps = [*follow_ups(plan_for("payments"), snapshot(HELD), WHERE, undo="r1", is_held=False)]
+    steps = [*follow_ups(plan_for("payments"), snapshot(HELD), WHERE, undo="r1", held=())]
 
     assert ["Resume", "Undo", "Next: check the group"] == [step.button for step in steps]

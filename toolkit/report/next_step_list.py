@@ -6,10 +6,10 @@ After a change that is: resume, undo, and look at the groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from toolkit.model import Snapshot
+from toolkit.model import Snapshot, TopicPartition
 from toolkit.model.names import ExactName, shown_name
 from toolkit.plan import Intent, Plan
 from toolkit.planning.selection.partition_selection import scopes_of
@@ -111,17 +111,22 @@ def resume_call(group: str) -> NotebookCall:
 
 
 def follow_ups(
-    plan: Plan, facts: Snapshot, where: Mapping[str, object], *, undo: str, is_held: bool
+    plan: Plan,
+    facts: Snapshot,
+    where: Mapping[str, object],
+    *,
+    undo: str,
+    held: Collection[TopicPartition],
 ) -> Iterator[ShownStep]:
     """
     Yield the steps after a plan was applied: resume, undo, and the next one.
 
     `facts` are those that it was made from, `undo` is the run to undo, "" if there is nothing to
-    undo, and `is_held` is whether it left partitions paused.
+    undo, and `held` are the partitions that it left paused.
     """
     paused = {g.group_id for g in facts.groups if g.paused} & {*plan.group_ids}
-    if is_held or (paused and plan.intent in WHILE_PAUSED):
-        for group in plan.group_ids if is_held else sorted(paused):
+    if held or (paused and plan.intent in WHILE_PAUSED):
+        for group in plan.group_ids if held else sorted(paused):
             yield shown_step(
                 f"Resume the paused partitions of {shown_name(group)}",
                 "Its members continue from the committed offsets.",
@@ -135,13 +140,15 @@ def follow_ups(
         if is_live and plan.intent is Intent.DELETE_OFFSETS:
             why = "Only while no member subscribes to the topics."
         yield shown_step(f"Undo run {undo}", why, undo_call(undo), where, button="Undo")
-    yield _next(plan, where, is_held=is_held)
+    yield _next(plan, where, held=held)
 
 
-def _next(plan: Plan, where: Mapping[str, object], *, is_held: bool) -> ShownStep:
+def _next(
+    plan: Plan, where: Mapping[str, object], *, held: Collection[TopicPartition]
+) -> ShownStep:
     groups = list(map(ExactName, plan.group_ids))
-    if is_held:
-        topics = [str(scope) for scope in scopes_of(c.partition for _, c in plan.changes)]
+    if held:
+        topics = [str(scope) for scope in scopes_of(held)]
         # Without a value the notebook asks for one; `to-current` would have nothing to do.
         parameters = {"groups": groups, "topics": topics, "mode": "to-offset"}
         call = NotebookCall("50_reset_offsets", parameters)

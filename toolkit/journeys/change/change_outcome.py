@@ -106,7 +106,12 @@ class ChangeOutcome:
     @property
     def is_held(self) -> bool:
         """Whether partitions stay paused after this."""
-        return bool(self._done(Action.HOLD) - self._done(Action.RELEASE))
+        return bool(self._held)
+
+    @property
+    def _held(self) -> set[TopicPartition]:
+        held = self._done(Action.HOLD) - self._done(Action.RELEASE)
+        return {partition for _, partition in held}
 
     def _done(self, action: Action) -> set[tuple[str, TopicPartition]]:
         return {
@@ -158,7 +163,7 @@ class ChangeOutcome:
             return []
         undo = self.run_id if self.can_be_undone else ""
         plan, facts, where = self.change.plan, self.change.facts, self.change.access.where
-        return [*follow_ups(plan, facts, where, undo=undo, is_held=self.is_held)]
+        return [*follow_ups(plan, facts, where, undo=undo, held=self._held)]
 
     @property
     def buttons(self) -> NextSteps | None:

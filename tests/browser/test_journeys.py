@@ -434,7 +434,7 @@ def test_when_offsets_of_one_group_expire(operator: Operator) -> None:
     notebook.screenshot("expiry_of_one", of=card)
     assert 0 == card.locator("a[href*=evil]").count()
     box.fill("nobody")
-    expect(card.get_by_text("nobody: No committed offset expires")).to_be_visible()
+    expect(card.get_by_text("nobody: Not among the 2 groups of this chart.")).to_be_visible()
     expect(labels).to_have_count(0)
     assert [] == alarms
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from fleet_tasks import rows_of, tasks_of
@@ -183,6 +183,22 @@ def test_a_broker_without_groups_hides_none(bare_cluster: Cluster, apps: Any) ->
     assert [["those coordinated by broker 77: no connection"]] * 2 == [
         [problem.why for problem in one] for one in told
     ]
+
+
+class NoLeadersNow(Connection):
+    """A connection that was lost since the groups were listed."""
+
+    def send(self, *_: object, **__: object) -> NoReturn:
+        raise ClusterUnreachable("the last broker is gone")
+
+
+def test_what_was_listed_stays_where_leaders_are_not_told_again(bare_cluster: Cluster) -> None:
+    """The silent broker is a problem then: nobody says that it leads nothing."""
+    silent = {UNREACHABLE: ClusterUnreachable("no connection")}
+    with NoLeadersNow(bare_cluster) as connection:
+        (problem,) = listing._hidden_by(connection, silent, {0: 1})
+
+    assert "those coordinated by broker 77: no connection" == problem.why
 
 
 def test_no_password_in_the_debug_log(secured: Any, caplog: pytest.LogCaptureFixture) -> None:

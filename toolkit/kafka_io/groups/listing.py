@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from uuid import uuid4
 
 from kafka.protocol.admin import ListGroupsRequest
@@ -90,16 +91,17 @@ def _hidden_by(
     Return a problem for each silent broker that may coordinate groups.
 
     One that leads no partition of the offsets topic, neither before it was asked nor now,
-    coordinates none. Where the leaders are not known, any may.
+    coordinates none. Where the leaders of either time are not known, any may.
     """
-    if not silent:
-        return []
-    (now,) = describe_topics(connection, [OFFSETS_TOPIC], refresh=True)
-    leading = {*leaders.values(), *(partition.leader_id for partition in now.partitions)}
+    now: set[int] = set()
+    if silent and leaders:
+        with suppress(ToolkitError):  # what the others listed stays
+            (topic,) = describe_topics(connection, [OFFSETS_TOPIC], refresh=True)
+            now = {partition.leader_id for partition in topic.partitions}
     return [
         _unlisted(node_id, str(error))
         for node_id, error in silent.items()
-        if node_id in leading or not leaders
+        if not now or node_id in now.union(leaders.values())
     ]
 
 

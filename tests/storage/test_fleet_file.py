@@ -164,8 +164,8 @@ def test_good_file(written: Path) -> None:
 
 def test_paths_are_those_of_the_file(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A notebook runs in a folder below the file, and gets the same certificate and password."""
-    secret = ("${env:EU_PASSWORD}", "${file:secrets/eu}")
-    written.write_text(GOOD.replace("/etc/ca.pem", "ca.pem").replace(*secret))
+    good, secret = GOOD.replace("/etc/ca.pem", "ca.pem"), "${env:EU_PASSWORD}"
+    written.write_text(good.replace(secret, "${file:secrets/eu}"))
     below = written.parent / "notebooks"
     below.mkdir()
     monkeypatch.chdir(below)
@@ -174,6 +174,9 @@ def test_paths_are_those_of_the_file(written: Path, monkeypatch: pytest.MonkeyPa
 
     assert str(written.parent / "ca.pem") == settings["ssl.ca.location"]
     assert f"${{file:{written.parent}/secrets/eu}}" == settings["sasl.password"]
+    written.write_text(good.replace(secret, "${property:eu.properties:pass}"))
+    password = load_fleet(written)["eu"].settings["sasl.password"]
+    assert f"${{property:{written.parent}/eu.properties:pass}}" == password
     written.write_text(GOOD.replace("/etc/ca.pem", "~/ca.pem"))
     assert str(Path.home() / "ca.pem") == load_fleet(written)["eu"].settings["ssl.ca.location"]
 

@@ -75,7 +75,6 @@ BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
 MS = 1000
 VARIABLE = "OFFSETBOOK_FLEET"
-IN_FILE = "${file:"
 
 
 def sandbox_folder() -> Path:
@@ -330,11 +329,12 @@ def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str
 
 
 def _secret(file: YamlFile, reference: str) -> str:
-    """Return a reference to a secret, with the whole path of a file."""
+    """Return a reference to a secret, with the whole path of its file if it is in one."""
+    kind, where = reference[2:-1].split(":", 1)
     folder = file.path.absolute().parent
-    if not reference.startswith(IN_FILE) or "}" in str(folder):  # which would end the reference
+    if kind == "env" or "}" in str(folder):  # which would end the reference
         return reference
-    return f"{IN_FILE}{folder / reference.removeprefix(IN_FILE)}"
+    return f"${{{kind}:{folder / where}}}"
 
 
 def _refuse_reference(file: YamlFile, node: yaml.Node, what: str, value: str) -> None:

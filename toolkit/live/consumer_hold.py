@@ -117,7 +117,6 @@ class ConsumerHold:
         former = FormerOwners()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
         recipes = [capture_lossless, RECIPES[self.prefer]]
-        gave_way = 0
         while recipes:
             recipe = recipes.pop()
             view = _observe(partitions, pool)
@@ -125,11 +124,10 @@ class ConsumerHold:
             try:
                 holders = recipe(view, partitions, pool, patience_s=self._patience_s)
             except AnotherCapture:
-                gave_way += 1
-                if gave_way > GIVES_WAY:
+                if pool.gave_way == GIVES_WAY:
                     raise
                 # Once the group shows what the other one holds, the rest can be captured.
-                pool.has_given_way, holders = True, []
+                pool.gave_way, holders = pool.gave_way + 1, []
                 recipes.append(recipe)
             if holders and pool.keep_holders(holders, assignor=view.assignor, rack_id=text):
                 self._published = self._published or text

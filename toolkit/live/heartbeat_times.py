@@ -57,7 +57,7 @@ def join_before_heartbeats(
             pool.keep_all()
     facts = _give_way(partitions, announcer, pool)
     changing = unsettled_reason(facts, pool.own_ids)
-    if waits and changing and not pool.has_given_way:
+    if waits and changing and not pool.gave_way:
         raise AnotherCapture(changing)
 
 

@@ -106,7 +106,7 @@ class MemberPool:
     holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
     # Its run id names the change: what a killed keeper left is known by it.
     note: HoldNote = field(default_factory=HoldNote)
-    has_given_way: bool = False  # to another capture, or to members that were changing
+    gave_way: int = 0  # how often, to another capture or to members that were changing
     all_beat_at: float = 0  # when all are to say next that they are there
 
     @property

@@ -37,7 +37,7 @@ from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.first_records import with_first_records
 from toolkit.operate.hold_facts import read_hold_facts
-from toolkit.operate.hold_steps import LOOK_EVERY_S, HoldExecutor
+from toolkit.operate.hold_steps import HoldExecutor
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import (
     InterruptedRun,
@@ -80,6 +80,15 @@ from toolkit.storage.undo_records import new_run_id, write_undo_record
 
 SHOWN_FINDINGS = 5
 AT_REST_WITHIN_S = 15.0  # three heartbeat intervals of a KIP-848 group by default
+READ_AGAIN_S = 0.5  # everything that the plan is judged by
+REBALANCES = frozenset(
+    {
+        GroupState.PREPARING_REBALANCE,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.ASSIGNING,
+        GroupState.RECONCILING,
+    }
+)
 OF_ANOTHER_CHANGE = frozenset({"facts-moved", "keeps-committing"})
 
 
@@ -273,10 +282,11 @@ def _read_at_rest(
     give_up_at = time.monotonic() + AT_REST_WITHIN_S
     while True:
         facts = read_plan_facts(cluster, groups=plan.group_ids, topics=topics)
-        restless = any(not_stable(group) for group in facts.groups if group.group_id in held)
+        rebalancing = [group for group in facts.groups if group.state in REBALANCES]
+        restless = any(not_stable(group) for group in rebalancing if group.group_id in held)
         if not restless or time.monotonic() >= give_up_at:
             return facts
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(READ_AGAIN_S)
 
 
 def _is_young(plan: Plan, step: Step) -> bool:

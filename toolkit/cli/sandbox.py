@@ -10,6 +10,7 @@ import click
 
 from toolkit.cli.options import OUTPUT, clusters_option
 from toolkit.cli.output import write_rows
+from toolkit.model.plurals import counted
 from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def down(state_dir: Path) -> None:
     from toolkit.sandbox.fleet import Sandbox
 
     ended = Sandbox(state_dir).down(on_step=_say)
-    count = "1 process" if len(ended) == 1 else f"{len(ended)} processes"
+    count = counted(len(ended), "process", "processes")
     _say(f"{count} stopped" if ended else "nothing was running")
 
 

@@ -14,6 +14,7 @@ from toolkit.cli.output import PARTLY, echo_error, write_rows
 from toolkit.errors import NotFound, StateFileError
 from toolkit.model.groups import names_meant
 from toolkit.model.names import did_you_mean, shown_name
+from toolkit.model.plurals import counted
 
 if TYPE_CHECKING:
     from toolkit.report.audit_report import AuditReport
@@ -131,6 +132,6 @@ def verify_log(fleet: Path | None, state: Path | None) -> None:
     if report.open_to_others:
         click.echo(f"warning: {report.open_to_others}", err=True)
     if report.is_intact:
-        entries = "1 entry" if report.entry_count == 1 else f"{report.entry_count:,} entries"
+        entries = counted(report.entry_count, "entry", "entries")
         click.echo(f"intact: {entries} in {report.state}")
     sys.exit(0 if report.is_intact else 1)

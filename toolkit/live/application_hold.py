@@ -220,7 +220,8 @@ class ApplicationHold:
         )
 
     def _join(self, topology: Any) -> StreamsHeartbeat:
-        text = write_note(replace(self.note, survives_s=self.survives_s), self.held)
+        note = replace(self.note, survives_s=self.survives_s, own_delay=self._setting or "")
+        text = write_note(note, self.held)
         return StreamsHeartbeat(self._member_id, topology=topology, rack_id=text)
 
     def _evict_all(self, channel: RecipeChannel) -> None:

@@ -77,6 +77,7 @@ class HoldNote:
     reason: str = ""
     survives_s: float | None = None  # how long it lasts without its keeper
     run_id: str = ""  # of the change that began the hold
+    own_delay: str = ""  # in ms, what a Streams application had set before; "" if nothing
 
     def is_of_same_hold(self, other: HoldNote) -> bool:
         """Whether both are of one hold; two may begin in one millisecond, so the run decides."""

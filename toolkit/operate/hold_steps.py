@@ -184,8 +184,11 @@ class HoldExecutor:
             self.handles.append(handle)
             try:
                 record = wait_until_held(path, handle, self.stopped)
-            except NotCaptured:
-                self.clear_away(step, path, there)
+            except NotCaptured as exc:
+                try:
+                    self.clear_away(step, path, there)
+                except ToolkitError as left:
+                    raise NotCaptured(f"{exc.problem}; {left.problem}", hint=exc.hint) from exc
                 raise
         held = frozenset(record.held if record else ())
         if record and goes_on:
@@ -221,11 +224,11 @@ class HoldExecutor:
         # ids; elsewhere a keeper that has ended has left, and what is there is not its own.
         new = {member for member in self.holders(step.group_id) if member.member_id not in there}
         if step.type is GroupType.CONSUMER:
-            left = {m.member_id for m in new if record.note.run_id in m.member_id}
+            left = {m for m in new if record.note.run_id in m.member_id}
         elif record.status is HoldStatus.ENDED:
             left = set()
         else:
-            left = {m.member_id for m in new if not _is_of_another(m, record.note)}
+            left = {m for m in new if not _is_of_another(m, record.note)}
         if left:
             remove_holders(self.cluster, step, left)
         if record.status is HoldStatus.STARTING:
@@ -275,7 +278,7 @@ class HoldExecutor:
             why = f"its holder also holds {in_short(more)}, and can only be removed with that"
             raise BrokerRefused(f"{unheard}{why}")
         if holders:
-            remove_holders(self.cluster, step, {member.member_id for member in holders})
+            remove_holders(self.cluster, step, holders)
 
     def paused(self, group_id: str) -> Paused:
         """Return the held partitions of a group, once they can be read."""
@@ -361,36 +364,39 @@ def _outcome(
     return StepOutcome(step.group_id, step.action, status, why, rows)
 
 
-def remove_holders(cluster: Cluster, step: Step, holders: Collection[str]) -> None:
+def remove_holders(cluster: Cluster, step: Step, holders: Iterable[Member]) -> None:
     """
-    Remove members of a dead or another user's keeper by their ids; coordinators allow it.
+    Remove members of a dead or another user's keeper; coordinators allow it to anybody.
 
     Raises BrokerRefused with the first refusal.
     """
     remove = {GroupType.CONSUMER: _from_consumer, GroupType.STREAMS: _from_streams}
     with GroupChannel(cluster, step.group_id) as channel:
-        refused = list(remove.get(step.type, _from_classic)(channel, sorted(holders)))
+        refused = list(remove.get(step.type, _from_classic)(channel, list(holders)))
     if refused:
         raise BrokerRefused(f"releasing partitions of {shown_name(step.group_id)}: {refused[0]}")
 
 
-def _from_classic(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
-    left = channel.ask(Leave(tuple(holders)))
+def _from_classic(channel: GroupChannel, holders: list[Member]) -> Iterator[str]:
+    left = channel.ask(Leave(tuple(one.member_id for one in holders)))
     yield from (str(code) for code in (left.error, *left.members.values()) if code not in LEFT)
 
 
-def _from_consumer(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
-    answers = channel.ask_together([ConsumerHeartbeat(one, LEAVE_EPOCH) for one in holders])
+def _from_consumer(channel: GroupChannel, holders: list[Member]) -> Iterator[str]:
+    leaving = [ConsumerHeartbeat(one.member_id, LEAVE_EPOCH) for one in holders]
+    answers = channel.ask_together(leaving)
     yield from (answer.why for answer in answers if answer.error not in LEFT)
 
 
-def _from_streams(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
-    """Remove the delay first: a keeper that lives and finds it comes back."""
-    changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, None))
+def _from_streams(channel: GroupChannel, holders: list[Member]) -> Iterator[str]:
+    """Restore the group's own delay first: a keeper that lives and finds its own comes back."""
+    own_delay = next((one.hold_note.own_delay for one in holders if one.hold_note), "")
+    changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, own_delay or None))
     if changed.error:
         yield changed.why
         return
-    answers = channel.ask_together([StreamsHeartbeat(one, LEAVE_EPOCH) for one in holders])
+    leaving = [StreamsHeartbeat(one.member_id, LEAVE_EPOCH) for one in holders]
+    answers = channel.ask_together(leaving)
     yield from (answer.why for answer in answers if answer.error not in LEFT)
     if why := until_resumed(channel, RESUMED_WITHIN_S):
         yield why

@@ -203,6 +203,7 @@ NOTES = st.builds(
     *(TEXTS, TEXTS, TIMES, TIMES, TEXTS),
     st.none() | st.floats(0.5, 1e6, allow_nan=False),
     TEXTS,
+    st.just("") | st.integers(0).map(str),
 )
 PARTITIONS = st.frozensets(st.builds(TopicPartition, TEXTS, st.integers(0, 2**31 - 1)))
 
@@ -238,7 +239,8 @@ def test_holds_that_began_in_one_millisecond_are_two() -> None:
         b"\xff\x00",
         json.dumps({"who": 1, "since": "soon", "until": "2026-01-01", "survives_s": "45"}),
         json.dumps({"survives_s": True, "paused": {"orders": ["1", -1, True, None], "a": 3}}),
-        json.dumps({"survives_s": 1e300, "paused": []}),
+        json.dumps({"survives_s": 1e300, "paused": [], "own_delay": "3 s"}),
+        json.dumps({"own_delay": 3000}),
     ],
 )
 def test_what_is_no_note_is_not_known(text: str | bytes | None) -> None:

@@ -40,6 +40,7 @@ def write_note(note: HoldNote, paused: Iterable[TopicPartition] = ()) -> str:
         "reason": note.reason[:LONGEST_TEXT],
         "survives_s": note.survives_s,
         "run": note.run_id[:LONGEST_TEXT],
+        "own_delay": note.own_delay,
     }
     return json.dumps({name: value for name, value in entries.items() if value})
 
@@ -59,6 +60,7 @@ def read_note(text: str | bytes | None) -> DecodedNote:
         reason=_text(entries.get("reason")),
         survives_s=_seconds(entries.get("survives_s")),
         run_id=_text(entries.get("run")),
+        own_delay=_digits(entries.get("own_delay")),
     )
     return DecodedNote(note, tuple(_partitions(entries.get("paused"))))
 
@@ -66,6 +68,11 @@ def read_note(text: str | bytes | None) -> DecodedNote:
 def _text(value: object) -> str:
     # JSON may name half a character, which could not be written anywhere.
     return _whole(value[:LONGEST_TEXT]) if isinstance(value, str) else ""
+
+
+def _digits(value: object) -> str:
+    text = _text(value)
+    return text if text.isascii() and text.isdigit() else ""
 
 
 def _whole(text: str) -> str:

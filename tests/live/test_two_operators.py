@@ -78,8 +78,8 @@ def test_of_two_pauses_of_a_partition_at_once_one_wins(shared_holding: MakeHoldi
     together(is_so, (*CLASSIC, "librdkafka-consumer"))
 
 
-def test_a_plan_that_is_applied_in_the_rebalance_of_another(shared_holding: MakeHolding) -> None:
-    """It waits for the end of the rebalance, and is refused with whose pause that is."""
+def test_a_plan_in_the_rebalance_of_another_waits_for_its_end(shared_holding: MakeHolding) -> None:
+    """One that is applied then is refused with whose pause that is; one that is made names it."""
 
     def is_so(kind: str) -> None:
         one = shared_holding(kind)
@@ -89,9 +89,12 @@ def test_a_plan_that_is_applied_in_the_rebalance_of_another(shared_holding: Make
         with ThreadPoolExecutor() as pool, one.describing() as describe:
             first = pool.submit(one.operator.apply, plan)
             eventually(lambda: first.done() or is_rebalancing(describe()))
+            scope = [other.live.scope(1)]
+            made = pool.submit(other.operator.session.pause, other.live.group, scope)
             (step,) = other.operator.apply(late).steps
 
         assert first.result().is_done
+        assert "not-stable" not in [finding.rule for finding in made.result().plan.findings]
         assert ChangeStatus.REFUSED is step.status
         assert " since " in step.why
         one.resume()

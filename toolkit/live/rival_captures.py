@@ -25,6 +25,7 @@ from toolkit.kafka_io.membership.classic import (
 from toolkit.live.classic_member import OwnIds
 from toolkit.live.recipe_steps import AGAIN, RecipeChannel
 from toolkit.model import HOLDER_CLIENT_ID, Member, TopicPartition
+from toolkit.model.groups import CLASSIC_REBALANCES
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 
 LOOK_TO_JOIN_S = 1.0  # ids and connections are there, so it takes a request
@@ -126,7 +127,7 @@ def until_at_rest(channel: RecipeChannel, look: Look = _look) -> ClassicFacts:
     give_up_at = channel.now() + AT_REST_WITHIN_S
     while True:
         group = look(channel)
-        if not group.state.endswith("Rebalance") or channel.now() >= give_up_at:
+        if group.state not in CLASSIC_REBALANCES or channel.now() >= give_up_at:
             return group
         channel.sleep(LOOK_EVERY_S)
 

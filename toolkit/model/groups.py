@@ -37,6 +37,11 @@ class GroupState(StrEnum):
     UNKNOWN = "Unknown"
 
 
+CLASSIC_REBALANCES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+# KIP-848 groups are also Reconciling while partitions are paused.
+REBALANCES = (*CLASSIC_REBALANCES, GroupState.ASSIGNING, GroupState.RECONCILING)
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """

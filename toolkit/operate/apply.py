@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -31,12 +31,12 @@ from toolkit.errors import (
 )
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import Cluster, GroupState, Policy, Snapshot
+from toolkit.model import Cluster, GroupState, Policy
 from toolkit.model.names import shown_name
 from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.first_records import with_first_records
-from toolkit.operate.hold_facts import read_hold_facts
+from toolkit.operate.hold_facts import read_at_rest, read_hold_facts
 from toolkit.operate.hold_steps import HoldExecutor
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import (
@@ -72,23 +72,12 @@ from toolkit.planning.guardrails.registry import (
     check_standing,
 )
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.planning.holds.hold_rules import not_stable
 from toolkit.storage import audit
 from toolkit.storage.sightings import empty_since, unsubscribed_since
 from toolkit.storage.state_folder import Operator, locked
 from toolkit.storage.undo_records import new_run_id, write_undo_record
 
 SHOWN_FINDINGS = 5
-AT_REST_WITHIN_S = 15.0  # three heartbeat intervals of a KIP-848 group by default
-READ_AGAIN_S = 0.5  # everything that the plan is judged by
-REBALANCES = frozenset(
-    {
-        GroupState.PREPARING_REBALANCE,
-        GroupState.COMPLETING_REBALANCE,
-        GroupState.ASSIGNING,
-        GroupState.RECONCILING,
-    }
-)
 OF_ANOTHER_CHANGE = frozenset({"facts-moved", "keeps-committing"})
 
 
@@ -251,7 +240,8 @@ def reread_facts(
     limits = approval.limits
     with connected(cluster) as connection:
         held = {step.group_id for step in plan.steps if step.action is Action.HOLD}
-        facts = _read_at_rest(plan, cluster, sorted(topics), held)
+        read = partial(read_plan_facts, cluster, groups=plan.group_ids, topics=sorted(topics))
+        facts = read_at_rest(read, held)
         groups = {group.group_id: group for group in facts.groups}
         hold_facts = {name: read_hold_facts(connection, name, groups.get(name)) for name in held}
         facts = with_first_records(plan, facts, cluster)
@@ -269,24 +259,6 @@ def reread_facts(
         hold_facts=hold_facts,
         by=Operator.here(),
     )
-
-
-def _read_at_rest(
-    plan: Plan, cluster: Cluster, topics: Sequence[str], held: Collection[str]
-) -> Snapshot:
-    """
-    Read the facts once no group of which partitions are `held` rebalances, or after a while.
-
-    A rebalance may be the beginning of another operator's pause, which only a group at rest shows.
-    """
-    give_up_at = time.monotonic() + AT_REST_WITHIN_S
-    while True:
-        facts = read_plan_facts(cluster, groups=plan.group_ids, topics=topics)
-        rebalancing = [group for group in facts.groups if group.state in REBALANCES]
-        restless = any(not_stable(group) for group in rebalancing if group.group_id in held)
-        if not restless or time.monotonic() >= give_up_at:
-            return facts
-        time.sleep(READ_AGAIN_S)
 
 
 def _is_young(plan: Plan, step: Step) -> bool:

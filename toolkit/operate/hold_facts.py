@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
@@ -14,13 +15,17 @@ from toolkit.kafka_io.client.leaders import described_once
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_group_settings
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import CaptureMode, Cluster, Group, GroupType
+from toolkit.model import CaptureMode, Cluster, Group, GroupType, Snapshot
+from toolkit.model.groups import REBALANCES
 from toolkit.operate.first_records import first_unread
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings
+from toolkit.planning.holds.hold_rules import not_stable
 from toolkit.planning.holds.recipes import EAGER
 from toolkit.storage.state_folder import Operator
 
 APART_S = 2.0  # two samples give the production rate
+AT_REST_WITHIN_S = 15.0  # three heartbeat intervals of a KIP-848 group by default
+READ_AGAIN_S = 0.5  # everything that a plan is judged by
 MS = 1000
 
 
@@ -31,9 +36,10 @@ def sample_hold_facts(
     """
     Read the settings and an earlier sample of one group, before its snapshot is read.
 
-    If records may be redelivered, waits two seconds between the samples. Raises ClusterUnreachable.
+    A group that rebalances is waited for. If records may be redelivered, waits two seconds between
+    the samples. Raises ClusterUnreachable.
     """
-    earlier = read_snapshot(cluster, groups=[group])
+    earlier = read_at_rest(partial(read_snapshot, cluster, groups=[group]), {group})
     known = next((found for found in earlier.groups if found.group_id == group), None)
     with connected(cluster) as connection:
         facts = read_hold_facts(connection, group, known)
@@ -43,6 +49,22 @@ def sample_hold_facts(
         return facts
     time.sleep(APART_S)
     return replace(facts, earlier=earlier)
+
+
+def read_at_rest(read: Callable[[], Snapshot], group_ids: Collection[str]) -> Snapshot:
+    """
+    Return what is read once none of some groups rebalances, or after a while.
+
+    A rebalance may be the beginning of another operator's pause, which only a group at rest shows.
+    """
+    give_up_at = time.monotonic() + AT_REST_WITHIN_S
+    while True:
+        facts = read()
+        rebalancing = [group for group in facts.groups if group.state in REBALANCES]
+        restless = any(not_stable(group) for group in rebalancing if group.group_id in group_ids)
+        if not restless or time.monotonic() >= give_up_at:
+            return facts
+        time.sleep(READ_AGAIN_S)
 
 
 def read_hold_facts(connection: Connection, name: str, group: Group | None) -> HoldFacts:

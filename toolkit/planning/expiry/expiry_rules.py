@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.model import UNPARSED, GroupState, GroupType
+from toolkit.model.groups import CLASSIC_REBALANCES
 from toolkit.model.snapshot import NO_TOPIC
 from toolkit.planning.frames.row_slices import Texts, texts_in
 
@@ -25,7 +26,6 @@ Times = npt.NDArray[np.datetime64]
 Durations = npt.NDArray[np.timedelta64]
 
 CONSUMERS = "consumer"  # protocol type of classic consumer groups
-REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 NOT_LIVE = (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
 NO_TIME = np.datetime64("NaT", "ms")
 LAST_DAY = np.datetime64("9999-12-31T00:00", "ms")  # later dates are out of range
@@ -48,7 +48,7 @@ class ExpiryFacts:
         self.pending, self.settled = _answers(partitions["pending"])
         self.live: Flags = (state != "") & ~_is_in(state, NOT_LIVE)
         self.empty: Flags = np.equal(state, GroupState.EMPTY)
-        self.rebalancing = _is_in(state, REBALANCING)
+        self.rebalancing = _is_in(state, CLASSIC_REBALANCES)
         self.stable: Flags = np.equal(state, GroupState.STABLE)
         # A classic group that never had a member has no protocol type, as on the broker.
         never_used = np.equal(kind, GroupType.CLASSIC) & (protocol == "") & self.empty

@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 
 from toolkit.model import GroupState, GroupType
+from toolkit.model.groups import CLASSIC_REBALANCES
 
 GONE = frozenset({GroupState.EMPTY, GroupState.DEAD})
-REBALANCING = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
 
 EXPIRED = "expired"
 DELETED = "deleted"
@@ -87,7 +87,7 @@ def _unreadable(
     why = why.mask(alone & (why == ""), "members joined after the log was read")
     foreign = (type_ == GroupType.CLASSIC) & protocol.notna() & (protocol != "consumer")
     why = why.mask(foreign, "protocol type is not consumer")
-    why = why.mask(state.isin(REBALANCING), "the group is rebalancing")
+    why = why.mask(state.isin(CLASSIC_REBALANCES), "the group is rebalancing")
     why = why.mask(state == GroupState.UNKNOWN, "group state unknown")
     return why.mask(state.isin(GONE), "")
 

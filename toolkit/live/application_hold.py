@@ -1,15 +1,15 @@
 """
 Hold all partitions of a Kafka Streams application on the Streams protocol (KIP-1071).
 
-Its coordinator assigns tasks, which cannot be withheld one by one. But when the first member joins
-an empty group it waits for `streams.initial.rebalance.delay.ms` before it assigns any, a setting of
-the group. So all members are evicted at once, and a sentinel is the first to join again: the
-others come back and get nothing. Around the end of the delay they are evicted again, and then the
-next delay begins, for as long as the hold lasts. A delay cannot be ended, so it must be short.
+Its coordinator assigns tasks, and single tasks cannot be withheld. But when the first member joins
+an empty group, the coordinator waits for the group's `streams.initial.rebalance.delay.ms` before it
+assigns any. So all members are evicted at once, and a sentinel joins first: the others rejoin and
+get no task. Around the end of the delay they are evicted again and the next delay begins, for as
+long as the hold lasts. A delay cannot be cut short, so it must be brief.
 
-What was measured (Kafka 4.3.1): 25 times in a row on three instances, at a load of 6 on two
-processors, no member was given a task, and no thread ended. An earlier version took the end of the
-delay from the clock: once a thread was given tasks, and ended when it was evicted.
+Measured with Kafka 4.3.1 (25 times in a row, three instances, load 6 on two processors): no member
+was assigned a task, and no thread ended. When the end of the delay was taken from the clock, a
+thread was once assigned tasks, and ended when it was evicted.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 
 DELAY_S = APPLICATION_DELAY.total_seconds()
-BEGIN_AGAIN_S = 2.0  # before the end of the delay there is no time for anything else
-EVICT_BEFORE_S = 0.2  # the end of the delay, which is known to some milliseconds
-LATE_S = 10.0  # so much later it ends on a coordinator that has much to do
+BEGIN_AGAIN_S = 2.0  # so long before its end the next delay is prepared
+EVICT_BEFORE_S = 0.2  # the end of the delay is known to some milliseconds
+LATE_S = 10.0  # a busy coordinator ends it up to so much later
 READ = (
     "the coordinator assigned tasks during the pause, as it does when it has moved to another "
     "broker, or when the keeper was stopped; all members were evicted again"
@@ -62,15 +62,15 @@ WENT_ON = (
     "not paused again"
 )
 LOST_AFTER_S = SESSION_TIMEOUT_S  # without a heartbeat
-TOLD_WITHIN_S = 10.0  # after the delay its members hear of their tasks
+TOLD_WITHIN_S = 10.0  # after the delay members learn their tasks
 LOOK_EVERY_S = 0.5
 
 
 class ApplicationHold:
     """
-    The partitions of all tasks of an application, of which its members get none.
+    The partitions of all tasks of an application, which are assigned to no member.
 
-    Without its keeper it lasts until the delay is over, for `delay_s` at most.
+    Without its keeper the hold ends with the delay, after `delay_s` at most.
     """
 
     beat_every_s = 1.0
@@ -81,15 +81,15 @@ class ApplicationHold:
         self.held: frozenset[TopicPartition] = frozenset()
         self._member_id = ""
         self._epoch = 0
-        self._topology = 0  # which of the possible ones it is
-        self._is_set = False  # whether the hold has to restore the group's setting
-        self._setting: str | None = None  # what the group's own was before, if it had one
-        # When the delay began, at the earliest and at the latest, by the channel's clock.
+        self._topology = 0  # index in `possible_topologies`
+        self._is_set = False  # whether the group's setting has to be restored
+        self._setting: str | None = None  # the group's own value before, if any
+        # When the delay began, at the earliest and the latest, by the channel's clock.
         self._began = (0.0, 0.0)
-        self._kept_at = math.inf  # when it was last kept; a keeper that takes over does so at once
+        self._kept_at = math.inf  # time of the last `keep`; inf before it
 
     def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
-        """Hold these; returns when no member has a task any more."""
+        """Hold these partitions; returns when no member has a task any more."""
         if self.held:
             raise NotCaptured("the whole application is paused already")
         group = described(channel)
@@ -118,8 +118,8 @@ class ApplicationHold:
         """
         Stay in the group, and evict all members again around the end of the delay.
 
-        Raises BrokerRefused where a member had tasks, after evicting it, or HoldLost where it may
-        have had them for long.
+        Raises BrokerRefused if a member had tasks, after evicting it, or HoldLost if it may have
+        had them for long.
         """
         group = described(channel)
         was_read = is_read(group)
@@ -145,7 +145,7 @@ class ApplicationHold:
             self._epoch = beat.epoch
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
-        """Let the application go on; returns when it has its tasks, after the delay."""
+        """Resume the application; returns when it has its tasks, after the delay."""
         if self.held - some:
             raise Blocked(
                 "nothing was resumed: the tasks of a Streams application are paused together",
@@ -156,7 +156,7 @@ class ApplicationHold:
         left = self._leave(channel)
         if left.error and left.error not in MEMBER_GONE:
             raise BrokerRefused(f"releasing the hold: {left.why}")
-        # Not before: a hold that could not leave goes on, and needs its delay.
+        # Not earlier: a hold whose member could not leave goes on, and needs its delay.
         self.held = frozenset()
         if not_restored := self._restore(channel):
             raise BrokerRefused(not_restored)
@@ -199,13 +199,13 @@ class ApplicationHold:
             )
         own = found.own.get(STREAMS_DELAY_MS)
         self._setting = None if own == self._delay_ms else own
-        self._is_set = True  # perhaps, where no answer comes
+        self._is_set = True  # it may be, if no response arrives
         changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, self._delay_ms))
         if changed.error:
             raise NotCaptured(f"{STREAMS_DELAY_MS} of the group cannot be set: {changed.why}")
 
     def _find_topology(self, channel: RecipeChannel, group: StreamsFacts) -> None:
-        """Join, which succeeds with the application's own topology only, and disturbs no member."""
+        """Join with each possible topology; only the application's own is accepted."""
         for number, topology in enumerate(possible_topologies(group.topology)):
             joined = channel.ask(self._join(topology))
             if not joined.error:
@@ -225,7 +225,7 @@ class ApplicationHold:
         return StreamsHeartbeat(self._member_id, topology=topology, rack_id=text)
 
     def _evict_all(self, channel: RecipeChannel) -> None:
-        """Evict all members, also the sentinel, which then joins first: the delay begins."""
+        """Evict all members and the sentinel, which rejoins first: the delay begins."""
         group = described(channel)
         self._check_late(channel, group)
         topologies = possible_topologies(group.topology)
@@ -244,9 +244,9 @@ class ApplicationHold:
 
         Return whether one of them had a task.
 
-        When it is over the coordinator assigns tasks to who is in the group then. Ours stays in it:
-        its tasks tell that it is over, and it shows in every description that the application is
-        paused. The others are evicted before their next heartbeat.
+        When the delay ends, the coordinator assigns tasks to the members of the group. Our member
+        stays: its tasks show that the delay has ended, and every description shows that the
+        application is paused. The others are evicted before their next heartbeat.
         """
         now = channel.now()
         now = channel.sleep(max(0.0, self._began[0] + self.survives_s - EVICT_BEFORE_S - now))
@@ -264,7 +264,7 @@ class ApplicationHold:
         return was_read
 
     def _until_back(self, channel: RecipeChannel, evicted: set[str]) -> None:
-        """Wait until all that were evicted are back, and so know it, or must have ended."""
+        """Wait until all evicted members have rejoined, or must have ended."""
         expired_at = channel.now() + SESSION_TIMEOUT_S
         while True:
             group = described(channel)
@@ -276,14 +276,14 @@ class ApplicationHold:
             elif is_over:
                 raise NotCaptured("the coordinator assigns tasks all the same", hint=AGAIN)
             channel.sleep(self.beat_every_s)
-            with suppress(BrokerRefused):  # the setting may not have reached the coordinator
+            with suppress(BrokerRefused):  # the setting may not have arrived at the coordinator
                 self.keep(channel)
 
     def _check_late(self, channel: RecipeChannel, group: StreamsFacts) -> None:
         """
-        Raise HoldLost, and evict nobody, if the application may have gone on for long.
+        Raise HoldLost, and evict no member, if the application may have run for long.
 
-        What a keeper notices within a session timeout it takes back.
+        If the keeper notices within a session timeout, it pauses the application again.
         """
         is_there = self._member_id in {one.member_id for one in group.members}
         is_late = channel.now() - self._kept_at > LOST_AFTER_S
@@ -296,7 +296,7 @@ class ApplicationHold:
         raise HoldLost("; ".join(filter(None, [WENT_ON, not_restored])))
 
     def _check_resumed(self, channel: RecipeChannel, group: StreamsFacts) -> None:
-        """Raise HoldLost if the application was resumed: its setting is gone then."""
+        """Raise HoldLost if the application was resumed: then its setting has changed."""
         found = delay_setting(channel)
         is_own = found.own.get(STREAMS_DELAY_MS) == self._delay_ms
         if not is_own or self._others(group):
@@ -305,12 +305,12 @@ class ApplicationHold:
             raise HoldLost(LOST)
 
     def _come_back(self, channel: RecipeChannel, group: StreamsFacts) -> None:
-        """Join again, unless the application was resumed."""
+        """Rejoin, unless the application was resumed."""
         self._check_resumed(channel, group)
         self._evict_all(channel)
 
     def _restore(self, channel: RecipeChannel) -> str:
-        """Restore the setting of the group; return why that was not seen to be done."""
+        """Restore the setting of the group; return why that failed, "" if it did not."""
         if not self._is_set:
             return ""
         try:
@@ -327,7 +327,7 @@ class ApplicationHold:
         return holders(group) - {self._member_id}
 
     def _refuse_another(self, group: StreamsFacts) -> None:
-        """Raise NotCaptured if the application has another hold; of two, one gives up."""
+        """Raise NotCaptured if the application has another hold; one of two gives up."""
         others = self._others(group)
         if others and (not self._member_id or min(others) < self._member_id):
             self._is_set = False  # the other has the same
@@ -335,7 +335,7 @@ class ApplicationHold:
 
 
 def described(channel: RecipeChannel) -> StreamsFacts:
-    """Return the group; raises BrokerRefused where it, or its topology, is not known."""
+    """Return the group; raises BrokerRefused if it, or its topology, is unknown."""
     group = channel.ask(DescribeStreams())
     if group.error:
         raise BrokerRefused(f"the group cannot be described: {group.why}")
@@ -345,7 +345,7 @@ def described(channel: RecipeChannel) -> StreamsFacts:
 
 
 def delay_setting(channel: RecipeChannel) -> ConfigFound:
-    """Return the delay in force, if the cluster has it, and the group's own, if it is set."""
+    """Return the effective delay, if the cluster has that setting, and the group's own, if set."""
     found = channel.ask(FetchGroupConfig((STREAMS_DELAY_MS,)))
     if found.error:
         raise BrokerRefused(f"{STREAMS_DELAY_MS} of the group cannot be read: {found.why}")
@@ -363,7 +363,7 @@ def is_read(group: StreamsFacts) -> bool:
 
 
 def until_resumed(channel: RecipeChannel, within_s: float) -> str:
-    """Wait until the members have tasks, or there are none; return why that was not seen."""
+    """Wait until members have tasks, or there are none; return why not, "" if so."""
     now = channel.now()
     give_up_at = now + within_s
     while now < give_up_at:

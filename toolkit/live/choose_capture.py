@@ -1,4 +1,4 @@
-"""Take the lead of a classic group, in the way that costs this group least."""
+"""Choose how to become the leader of a classic group with the least disturbance."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from toolkit.planning.holds.recipes import partitions_to_claim
 
 
 class Captured(NamedTuple):
-    """A group that `member` leads, as it was before, and how many partitions its topics have."""
+    """A group that `member` leads now: as it was before, and the partition counts of its topics."""
 
     member: SentinelMember
     joined: JoinResult
@@ -40,9 +40,10 @@ class Captured(NamedTuple):
 
 def capture_lead(own: OwnIds, survives_s: float, *, quietly: bool = False) -> Captured:
     """
-    Become the leader of a group; only of a cooperative one `quietly`, while its members read on.
+    Become the leader of a group.
 
-    Raises NotCaptured, and Blocked for a protocol that is not known.
+    `quietly`: the members of a cooperative group keep reading meanwhile, and its leader reads some
+    records again. Raises NotCaptured, and Blocked for an unknown protocol.
     """
     group, counts = _look(own.channel)
     protocol = protocol_named(group.protocol)
@@ -50,7 +51,7 @@ def capture_lead(own: OwnIds, survives_s: float, *, quietly: bool = False) -> Ca
     if protocol.cooperative and not quietly:
         places = partitions_to_claim(list(map(_topics, group.members)), counts)
     connections = open_connections(own.channel, len(places))
-    if connections:  # which took a while
+    if connections:  # opening them took a while
         group, counts = _look(own.channel)
     member = SentinelMember(protocol, round(survives_s * 1000), topics=frozenset(counts))
     try:
@@ -69,20 +70,20 @@ def capture_lead(own: OwnIds, survives_s: float, *, quietly: bool = False) -> Ca
 
 
 def _look(channel: RecipeChannel) -> tuple[ClassicFacts, dict[str, int]]:
-    """Return the group, which can be captured, and how many partitions its topics have."""
+    """Return a group that can be captured, and the partition counts of its topics."""
     group = look_for_others(channel)
     check_capturable(group)
-    # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
+    # Before any member is disturbed: partitions that we cannot see cannot be assigned.
     return group, count_partitions(channel, topics_of(group), {})
 
 
 def topics_of(group: ClassicFacts) -> frozenset[str]:
-    """Return what the members of a group subscribe to."""
+    """Return the topics that the members of a group subscribe to."""
     return frozenset().union(*map(_topics, group.members))
 
 
 def shares_of(group: ClassicFacts) -> Shares:
-    """Return what each member of a Stable group has."""
+    """Return the assignment of each member of a Stable group."""
     return {
         one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
     }
@@ -92,9 +93,9 @@ def count_partitions(
     channel: RecipeChannel, topics: Iterable[str], known: Mapping[str, int]
 ) -> dict[str, int]:
     """
-    Return the partitions of topics; one that cannot be seen for a moment keeps its known count.
+    Return the partition counts of topics; a topic that cannot be read keeps its known count.
 
-    Raises NotCaptured for one whose count is not known.
+    Raises NotCaptured for a topic whose count is not known.
     """
     names = tuple(sorted(topics))
     found = channel.ask(FetchTopics(names))
@@ -103,7 +104,7 @@ def count_partitions(
         if name not in known:
             raise NotCaptured(f"topic {name} cannot be read: {why}; its partitions would stop")
         counts[name] = known[name]
-    # One that is deleted keeps its count too: its readers find that out by themselves.
+    # A deleted topic keeps its count as well: its readers notice that by themselves.
     return {name: counts.get(name, known.get(name, 0)) for name in names}
 
 

@@ -1,11 +1,11 @@
 """
-Who has what in a classic group that a member of offsetbook leads.
+The assignments of a classic group that a member of offsetbook leads.
 
-A group has one leader. A second operator's member subscribes to nothing and names in its note what
-it is to hold. The leader leaves these partitions unassigned as well, and returns the note in the
-member's assignment, where every description shows it. Sentinels stand first in the
-coordinator's table, so when the leader leaves or dies the next one leads, and goes on with what the
-remaining notes name.
+A group has one leader. The sentinel of a second operator subscribes to no topic and names the
+partitions that it is to hold in its note. The leader leaves these unassigned as well, and returns
+the note in the assignment of that sentinel, where every description shows it. Sentinels are first
+in the coordinator's table, so when the leader leaves or dies the next sentinel leads, and holds
+what the remaining notes name.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from toolkit.planning.holds.assignment import Shares, Subscriber, assign, assign
 
 class Assignments(NamedTuple):
     """
-    What the leader tells each member, by member id.
+    The assignment of each member, by member id.
 
-    `unreleased` is held and still owned by a member; `is_partial` says that partitions are withheld
-    until their owners have revoked them.
+    `unreleased` are partitions to hold that a member still owns; `is_partial`: some partitions are
+    withheld until their owners have revoked them.
     """
 
     assignments: dict[str, bytes]
@@ -46,12 +46,12 @@ class Assignments(NamedTuple):
 @dataclass(slots=True)
 class ClassicAssignment:
     """
-    What the members of a classic group have, as last seen or assigned.
+    The partitions of the members of a classic group, as last seen or assigned.
 
-    `shares` are those of the application's members, with what they would have of what is held;
-    `held_by_others` are those of other members of offsetbook. `keeps_shares` where the group's own
-    leader assigned otherwise than Kafka's assignor of that name. `former_ids` are of members that
-    were removed and rejoined.
+    `shares` are those of the application's members, including held ones that they would have;
+    `held_by_others` are those of other sentinels. `keeps_shares`: the group's own leader did not
+    assign as Kafka's assignor of that name does. `former_ids` are those of members that were
+    removed and rejoined.
     """
 
     shares: Shares = field(default_factory=dict)
@@ -61,7 +61,7 @@ class ClassicAssignment:
     former_ids: dict[str, str] = field(default_factory=dict)
 
     def paused(self, held: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        """Return what all members of offsetbook hold; `held` by this one."""
+        """Return what all sentinels hold; `held` by this one."""
         return held.union(*self.held_by_others.values())
 
     def owners(self, partitions: Collection[TopicPartition]) -> set[str]:
@@ -69,7 +69,7 @@ class ClassicAssignment:
         return {one for one, share in self.shares.items() if not share.isdisjoint(partitions)}
 
     def read(self, group: ClassicFacts, member_id: str) -> None:
-        """Take over what a Stable group shows; `member_id` is this hold's own member."""
+        """Read the assignments of a Stable group; `member_id` is this hold's own sentinel."""
         self.shares = shares_of(group)
         self.held_by_others = {
             one.member_id: frozenset(read_note(user_data_from_bytes(one.assignment)).paused)
@@ -80,7 +80,7 @@ class ClassicAssignment:
     def compare(
         self, group: ClassicFacts, counts: Mapping[str, int], held: frozenset[TopicPartition]
     ) -> None:
-        """Note whether members have their shares by a rule other than Kafka's."""
+        """Note whether the assignment differs from that of Kafka's assignor."""
         members = (
             Subscriber(one.member_id, found.topics, instance_id=one.instance_id or "")
             for one in group.members
@@ -91,7 +91,7 @@ class ClassicAssignment:
         )
 
     def has_grown(self, channel: RecipeChannel) -> bool:
-        """Return whether a topic has other partitions than when they were last assigned."""
+        """Return whether a topic has more partitions than when they were last assigned."""
         return self.counts != count_partitions(channel, self.counts, self.counts)
 
     def assign(
@@ -103,10 +103,10 @@ class ClassicAssignment:
         note: str,
     ) -> Assignments:
         """
-        Compute the assignment of all members without what is held.
+        Compute the assignments of all members, without the held partitions.
 
-        The leader subscribes to what its members do from then on. Raises NotCaptured where the
-        partitions of a topic are not known.
+        From then on the leader subscribes to the topics of the others. Raises NotCaptured if the
+        partition count of a topic is not known.
         """
         notes = {**self._grant(joined, leader.member_id, held), leader.member_id: note}
         paused = self.paused(held)
@@ -136,7 +136,7 @@ class ClassicAssignment:
     def _grant(
         self, joined: JoinResult, leader_id: str, held: frozenset[TopicPartition]
     ) -> dict[str, str]:
-        """Decide what other members of offsetbook hold, and return the note of each."""
+        """Decide what other sentinels hold, and return the note of each."""
         wishes = {
             one: read_note(note_in_subscription(data))
             for one, data in joined.members.items()
@@ -151,9 +151,9 @@ class ClassicAssignment:
         self, joined: JoinResult, paused: frozenset[TopicPartition]
     ) -> Iterable[Subscriber]:
         """
-        Yield the application's members, with what they own or had last.
+        Yield the application's members with the partitions that they own or owned last.
 
-        A member that was removed rejoins under another id, and keeps its place among the others.
+        A member that was removed rejoins under another id, and keeps its rank among the others.
         """
         members = {one: data for one, data in joined.members.items() if not is_sentinel(one)}
         before = ids_before(self.shares, members)
@@ -161,7 +161,7 @@ class ClassicAssignment:
         for member_id, data in members.items():
             subscribed = read_subscription(data)
             if subscribed is None:
-                # It gets nothing, as from a leader that cannot read it either.
+                # Nothing is assigned to it; no leader could read its subscription.
                 yield Subscriber(member_id, frozenset())
                 continue
             had = self.shares.get(before.get(member_id, ""), frozenset())
@@ -177,7 +177,7 @@ class ClassicAssignment:
             )
 
     def state(self) -> dict[str, Any]:
-        """Return what another process needs to go on, as JSON can hold it."""
+        """Return the state from which another process can continue, for JSON."""
         return {
             "counts": dict(self.counts),
             "shares": {one: sorted(share) for one, share in self.shares.items()},
@@ -198,12 +198,12 @@ class ClassicAssignment:
 
 
 def as_partitions(pairs: Iterable[tuple[str, int]]) -> frozenset[TopicPartition]:
-    """Return partitions that were written as pairs of topic and number."""
+    """Return partitions from pairs of topic and partition number."""
     return frozenset(TopicPartition(topic, number) for topic, number in pairs)
 
 
 def is_sentinel(member_id: str) -> bool:
-    """Return whether a member is offsetbook's: an id begins with the client id."""
+    """Return whether a member is offsetbook's: member ids begin with the client id."""
     return member_id.startswith(f"{HOLDER_CLIENT_ID}-")
 
 
@@ -211,9 +211,9 @@ def granted(
     wishes: Mapping[str, DecodedNote], before: Shares, taken: Collection[TopicPartition]
 ) -> Shares:
     """
-    Return what each member gets of what its note names and no other hold has taken.
+    Return the partitions of each sentinel: those in its note that no other hold has.
 
-    Who had a partition before keeps it; of others that name it the one with the lowest id gets it.
+    A sentinel keeps what it held before; otherwise the one with the lowest id gets a partition.
     """
     named = {one: frozenset(wish.paused) for one, wish in sorted(wishes.items())}
     found: dict[str, frozenset[TopicPartition]] = {}

@@ -1,13 +1,13 @@
 """
 Make offsetbook's member the leader of a classic group.
 
-The leader is the first member, and when it leaves, another one. So it has to be removed, which
-loses what it has read since its last commit, unless it has revoked everything at that moment.
-Members of eager protocols do that before they join a rebalance. So we open a rebalance, and another
-one at the instant at which all have joined, before anybody is given anything. The leader is
-removed then, which costs it nothing, and joins again after us.
+The first member of a group leads it until it leaves. So the leader has to be removed, and its
+records since the last commit are read again, unless it has revoked its partitions before. Members
+of eager protocols revoke them before they join a rebalance. So we start a rebalance and, as soon as
+all members have joined and before any is assigned partitions, a second one. Then the leader owns
+nothing, is removed, and rejoins after our member.
 
-Members of cooperative protocols read on while they wait: see `cooperative_captures`.
+Members of cooperative protocols keep reading while they wait: see `cooperative_captures`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from toolkit.live.rival_captures import Contest, begin_contest, not_joined
 from toolkit.model import GroupState
 from toolkit.planning.holds.recipes import WAITS_FOR
 
-STOP_WITHIN_S = WAITS_FOR.total_seconds()  # then what slow members have read is read again
+STOP_WITHIN_S = WAITS_FOR.total_seconds()  # then records of slow members are read again
 STOP_TRIES = 6  # the leader was faster once in 18, and three times in a row on a busy machine
-PLACE_TRIES = 3  # one in 16 of those that come back has to come back once more
-BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
+PLACE_TRIES = 3  # of the members that rejoin, one in 16 has to do so once more
+BACK_AFTER_S = 1.5  # removed members rejoin at once; a few clients take longer
 AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most
 LOOK_EVERY_S = 0.05
-REJOINED_WITHIN_S = 2.0  # our second join has been sent by then
+REJOINED_WITHIN_S = 2.0  # by then our second join has been sent
 
-OpenConnection: TypeAlias = PendingAnswer[ClassicFacts]  # by the request it was opened with
+OpenConnection: TypeAlias = PendingAnswer[ClassicFacts]  # the request that opened it
 
 
 def lead_eager(own: OwnIds, member: SentinelMember, group_size: int) -> JoinResult:
@@ -57,15 +57,15 @@ def lead_eager(own: OwnIds, member: SentinelMember, group_size: int) -> JoinResu
         except AssignedAgain:
             if not left:
                 raise
-            connections = (None, None)  # there the second join may still be waiting
+            connections = (None, None)  # the second join may still wait on the old one
     return take_lead(own, member, stopper, stopped)
 
 
 class Stopped(NamedTuple):
-    """A group whose members wait in a rebalance; `at` is when they had joined the one before."""
+    """A group whose members wait in a rebalance; `at` is when they had joined the previous one."""
 
     at: float
-    all_joined: bool  # False: some did not in time
+    all_joined: bool  # False: some did not join in time
     leader: str  # "" if not all joined
 
 
@@ -74,7 +74,7 @@ class AssignedAgain(NotCaptured):
 
 
 def open_connections(channel: RecipeChannel, count: int) -> list[OpenConnection]:
-    """Return what later requests can be sent after, each on a connection of its own."""
+    """Open connections, each with a request of its own; later requests can be sent after these."""
     return [channel.send_ahead(DescribeClassic()) for _ in range(count)]
 
 
@@ -85,15 +85,15 @@ def until_all_stop(
     connections: Sequence[OpenConnection | None] = (None, None),
 ) -> Stopped:
     """
-    Wait until all members of a group have joined a rebalance, and keep them from being assigned.
+    Wait until all members have joined a rebalance, and start the next one before any assignment.
 
-    A coordinator does not say who has joined. It answers when all have, however late they hear of
-    it and however seldom they poll. Our next join is on the same connection, so it is there before
-    the leader can have assigned partitions: all have to join once more, with what they had.
-    `stopper` does not join that rebalance, so it does not end. If the leader was faster, all
-    read on: raise AssignedAgain. Brokers before 4.0 tell that only between the two joins, where a
-    look gives the leader more time. After `STOP_WITHIN_S` members that have not joined are not
-    waited for. `connections` are two that are open already.
+    A coordinator does not show which members have joined. It answers our join when all have,
+    however late they notice the rebalance and however seldom they poll. Our next join is already on
+    the same connection, so it arrives before the leader can assign partitions, and all members have
+    to rejoin. `stopper` does not join that rebalance, which keeps it from ending. If the leader was
+    faster, its members read on: raise AssignedAgain. Brokers before 4.0 show that only between the
+    two joins, and asking gives the leader more time. Members that have not joined after
+    `STOP_WITHIN_S` are not waited for. `connections` are two that are already open.
     """
     channel = contest.own.channel
     tells_later = contest.group.shows_assignments
@@ -102,7 +102,7 @@ def until_all_stop(
     joining = channel.send_ahead(member.join_quietly(), after=connections[0])
     looking = None if tells_later else channel.send_ahead(DescribeClassic(), after=joining)
     channel.send_ahead(member.rejoin_quietly(), after=looking or joining)
-    # The rebalance does not end before, so our second join is there when it does.
+    # It keeps the rebalance from ending before our second join has arrived.
     channel.send_ahead(stopper.join_quietly(), after=connections[1])
     is_over, answered_at = False, math.inf
     while not is_over or (answered_at == math.inf and now < give_up_at):
@@ -135,13 +135,13 @@ def take_lead(
     may_read: Collection[str] = (),
 ) -> JoinResult:
     """
-    Join as the leader of a group that is stopped.
+    Join as the leader of a stopped group.
 
-    Its leader is removed, and who would lead before sentinels, and they join again; all
-    others too if some have not joined in time. Those that `may_read` are left where that can be.
+    Removes its leader and all members that would lead before our member; they rejoin. If some
+    members have not joined in time, removes all. Members that `may_read` are kept where possible.
     """
     channel, blocker = own.channel, SentinelMember(member.protocol)
-    # While an id is drawn with which no member has joined, the rebalance does not end.
+    # A rebalance does not end while a member id is assigned that has not joined.
     (blocker.member_id,) = own.draw_ids(blocker, 1)
     while channel.sleep(LOOK_EVERY_S) < stopped.at + AT_ONCE_AFTER_S:
         pass
@@ -161,11 +161,11 @@ def _clear_first_places(
     channel: RecipeChannel, member: SentinelMember, stay: Collection[str]
 ) -> None:
     """
-    Remove who would lead before a second sentinel, and have them join under other ids.
+    Remove members that would lead before a second sentinel, so that they rejoin under other ids.
 
-    All but those that `stay` own nothing while the rebalance lasts, so it costs them nothing.
-    Later, when another operator holds other partitions, they could not be removed any more: see
-    `classic_assignment`.
+    During the rebalance all members except those in `stay` own nothing, so no record is read again.
+    Later, when a second operator pauses other partitions, they could not be removed without that:
+    see `classic_assignment`.
     """
     for _ in range(PLACE_TRIES):
         listed = waiting(channel, member)
@@ -177,7 +177,7 @@ def _clear_first_places(
 
 
 def _rejoined(channel: RecipeChannel) -> ClassicFacts:
-    """Return the group when it rebalances again, or after a while: assignments may come before."""
+    """Return the group once it rebalances again, or after a while if it was assigned before."""
     group = channel.ask(DescribeClassic())
     give_up_at = channel.now() + REJOINED_WITHIN_S
     while group.state != GroupState.PREPARING_REBALANCE and channel.now() < give_up_at:
@@ -188,18 +188,18 @@ def _rejoined(channel: RecipeChannel) -> ClassicFacts:
 
 def _was_assigned(group: ClassicFacts, own_ids: Collection[str]) -> bool:
     """
-    Whether members have been assigned something that they read until they hear of the rebalance.
+    Whether members were assigned partitions, which they read until they notice the rebalance.
 
-    The leader may have been faster than our second join. A rebalance that begins before the leader
-    has assigned anything takes away all assignments. Only brokers from 4.0 on tell them in a
-    rebalance.
+    The leader may have been faster than our second join. A rebalance that starts before the leader
+    has assigned partitions clears all assignments. Only brokers from 4.0 on show assignments during
+    a rebalance.
     """
     assignments = (one.assignment for one in group.members if one.member_id not in own_ids)
     return any(map(assignment_from_bytes, assignments))
 
 
 def waiting(channel: RecipeChannel, member: SentinelMember) -> list[str]:
-    """Return all who are in the rebalance that `member` waits in; no member is removed before."""
+    """Return the members in the rebalance that `member` waits in; raises NotCaptured."""
     listed = channel.ask(DescribeClassic())
     ids = [one.member_id for one in listed.members]
     if listed.state != GroupState.PREPARING_REBALANCE or member.member_id not in ids:
@@ -208,14 +208,14 @@ def waiting(channel: RecipeChannel, member: SentinelMember) -> list[str]:
 
 
 def ahead_of(member: SentinelMember, listed: list[str]) -> list[str]:
-    """Return who would lead before a sentinel: members are listed in the order of their places."""
+    """Return the members that would lead before ours: descriptions list them in that order."""
     return listed[: listed.index(member.member_id)]
 
 
 def let_it_end(
     channel: RecipeChannel, joining: PendingAnswer[JoinResult], blocker: SentinelMember
 ) -> JoinResult:
-    """End the rebalance; return the answer to the join that was sent ahead."""
+    """Let the rebalance end; return the answer to the join that was sent ahead."""
     channel.ask(Leave((blocker.member_id,)))
     joined = channel.wait_for(joining)
     if joined.error:
@@ -238,7 +238,7 @@ def until_back(
     *,
     staying: SentinelMember | None = None,
 ) -> None:
-    """Wait until a group has as many members as before, for a while; a sentinel is `staying`."""
+    """Wait a while until a group has so many members; `staying` sends heartbeats meanwhile."""
     now = channel.now()
     give_up_at = now + patience_s
     found = 0
@@ -252,7 +252,7 @@ def until_back(
 
 
 def check_capturable(group: ClassicFacts) -> None:
-    """Raise NotCaptured for a group whose lead we must not take, or Blocked for its protocol."""
+    """Raise NotCaptured for a group that we must not lead, Blocked for an unknown protocol."""
     if group.error:
         raise NotCaptured(f"the group cannot be described: {group.why}")
     if group.state != "Stable" or group.protocol_type != "consumer":

@@ -1,10 +1,10 @@
 """
 Hold partitions of a classic group: a sentinel leads it and leaves them unassigned.
 
-The others get their assignments in exactly the bytes of their own protocol. What is paused, and a
-note about it, is in what the sentinel assigns to itself, where every description shows it. When it
-leaves, or has not been heard of for its session timeout, a member of the group leads again. Where a
-sentinel leads already, for another operator, a second one follows it: see `classic_assignment`.
+The other members get assignments in exactly the bytes of their own protocol. The sentinel assigns
+itself a note that names the paused partitions; every group description shows it. When the sentinel
+leaves, or sends no heartbeat for its session timeout, a member of the application leads again. If a
+sentinel of another operator leads already, a second one follows it: see `classic_assignment`.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.selection.member_names import in_short
 
 CONTEST_TRIES = 3
-SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
-LET_GO_S = 3.0  # a member that joins again when it has revoked does so in less, unless it is slow
-COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
+SECOND_STEP_S = 8.0  # two heartbeat intervals by default, and a margin
+LET_GO_S = 3.0  # members that revoke rejoin within this, unless they are slow
+COUNTS_EVERY_S = 5.0  # interval of looking for added partitions
 LET_GO_WITHIN_S = 60.0
 PAUSE_FROM_THERE = "pause these partitions from there, or resume that pause first"
 
 
 class ClassicHold(LeaderHold):
-    """Partitions that a classic group's members do not get, because a sentinel leads it."""
+    """Partitions of a classic group that are not assigned, because a sentinel leads the group."""
 
     def __init__(
         self,
@@ -71,21 +71,21 @@ class ClassicHold(LeaderHold):
         prefer: CaptureMode = CaptureMode.LOSSLESS,
     ) -> None:
         """
-        Hold nothing yet; a hold survives the process behind it for `session_timeout_s`.
+        Hold nothing yet; a hold outlives its process for `session_timeout_s`.
 
-        What is preferred counts for groups of cooperative members only.
+        `prefer` has an effect on cooperative groups only.
         """
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self.prefer = prefer
         self._member: SentinelMember | None = None
         self._assignment = ClassicAssignment()
-        self._follows = False  # another sentinel leads, as far as known
-        self._granted: frozenset[TopicPartition] = frozenset()  # by that one
+        self._follows = False  # another sentinel leads, as far as is known
+        self._granted: frozenset[TopicPartition] = frozenset()  # by the leading sentinel
         self._count_at = 0.0
-        self._due_at = math.inf  # when a second step is taken, should no member ask for it
+        self._due_at = math.inf  # when we rejoin if no member has by then
 
     def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
-        """Hold these too: all of them or none; returns when no member has one of them any more."""
+        """Hold more partitions, all or none; returns when no member reads one of them any more."""
         if partitions <= self.held:
             return
         before = self.held
@@ -103,7 +103,7 @@ class ClassicHold(LeaderHold):
             self._until_released(channel, former)
         except BaseException as exc:
             self.held = before if self._member else frozenset()
-            self._told = ""
+            self._published = ""
             is_new = bool(own.ids)
             if is_new:
                 self._member = None
@@ -113,13 +113,13 @@ class ClassicHold(LeaderHold):
             raise
 
     def keep(self, channel: RecipeChannel) -> None:
-        """Stay a member; raises HoldLost also if the leader does not hold what is held any more."""
+        """Stay a member; also raises HoldLost if the leader no longer holds our partitions."""
         super().keep(channel)
         if self._follows and self.held - self._granted:
             self._leave(channel, "the hold that leads the group does not hold it any more")
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
-        """Give these back; with the last of them our member leaves."""
+        """Release partitions; with the last of them our member leaves the group."""
         self._keep_only(channel, self.held - some)
 
     def state(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class ClassicHold(LeaderHold):
             "session_timeout_s": self.survives_s,
             "held": sorted(self.held),
             "follows": self._follows,
-            "told": self._told,
+            "published": self._published,
             **self._assignment.state(),
         }
 
@@ -146,7 +146,7 @@ class ClassicHold(LeaderHold):
             state["generation"],
             frozenset(state["topics"]),
         )
-        hold.held, hold._told = as_partitions(state["held"]), state.get("told", "")
+        hold.held, hold._published = as_partitions(state["held"]), state.get("published", "")
         hold._follows, hold._granted = state.get("follows", False), hold.held
         hold._assignment = ClassicAssignment.from_state(state)
         return hold
@@ -160,7 +160,7 @@ class ClassicHold(LeaderHold):
         for left in reversed(range(CONTEST_TRIES)):
             try:
                 return self._contend(own, partitions)
-            except GaveUp:  # so did we, if both took long to join
+            except GaveUp:  # if both joined late, both gave up
                 if not left:
                     raise
                 own.channel.sleep(random.uniform(0, LOOK_TO_JOIN_S))  # noqa: S311 - no secret
@@ -192,7 +192,7 @@ class ClassicHold(LeaderHold):
         return self._former_owners(captured.group, partitions), captured.joined
 
     def _begin_to_follow(self, own: OwnIds) -> ClassicFacts:
-        """Get an id for a follower, and return the group as it is at rest."""
+        """Get a member id for a follower, and return the group once it does not rebalance."""
         group = until_at_rest(own.channel)
         check_capturable(group)
         protocol = protocol_named(group.protocol)
@@ -212,7 +212,7 @@ class ClassicHold(LeaderHold):
         return former
 
     def _check_granted(self, channel: RecipeChannel) -> None:
-        """Raise NotCaptured unless the leader holds all of it, and this sentinel leads after it."""
+        """Raise NotCaptured unless the leader holds everything and this sentinel leads next."""
         if not self._follows:
             return
         mine = self._joined().member_id
@@ -228,9 +228,9 @@ class ClassicHold(LeaderHold):
         raise NotCaptured(f"{other.problem}, and {why}", hint=PAUSE_FROM_THERE)
 
     def _until_released(self, channel: RecipeChannel, former: FormerOwners) -> None:
-        """Wait until no member says that it owns what is held, nor may read it unheard of."""
+        """Wait until no member claims a held partition, or may still read one unnoticed."""
         now = channel.now()
-        # No broker shows a classic member's session timeout.
+        # Brokers do not show the session timeout of a classic member.
         give_up_at, expired_at = now + LET_GO_WITHIN_S, now + SESSION_TIMEOUT_S
         while self._unreleased or (now < expired_at and _are_missing(channel, former)):
             if self._unreleased and now > give_up_at:
@@ -238,7 +238,7 @@ class ClassicHold(LeaderHold):
             now = channel.sleep(BEAT_S)
             self.keep(channel)
 
-    # Each rebalance: lead it, or follow.
+    # During each rebalance: lead, or follow.
 
     def _join(self) -> Join:
         member = self._joined()
@@ -248,7 +248,7 @@ class ClassicHold(LeaderHold):
         return self._joined().heartbeat()
 
     def _is_due(self, channel: RecipeChannel) -> bool:
-        """Return whether a second step is to be taken, or a topic has grown."""
+        """Return whether to rejoin: partitions were withheld, or a topic has grown."""
         if self._follows:  # the leader does both
             return False
         now = channel.now()
@@ -264,15 +264,17 @@ class ClassicHold(LeaderHold):
         self._follows = False
         member = self._joined()
         member.generation = joined.generation
-        member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
+        member.protocol = protocol_named(joined.protocol)  # the group may have changed it
         assigned = self._assignment.assign(channel, joined, member, self.held, self._note_text())
         self._unreleased = assigned.unreleased
         self._due_at = channel.now() + _patience_s(assigned)
         return channel.ask(member.sync(assigned.assignments)).error
 
     def _follow(self, channel: RecipeChannel, joined: JoinResult) -> int:
-        """Take what the leader assigns; leave if it is no sentinel. Return the broker's code."""
-        if not (self._follows and is_sentinel(joined.leader)):  # which may assign it a share
+        """Sync, or leave if the leader is no sentinel; return the error code of the broker."""
+        if not (
+            self._follows and is_sentinel(joined.leader)
+        ):  # a consumer may assign it partitions
             self._leave(channel, "another member is the group leader, and assigns all partitions")
         member = self._joined()
         member.generation = joined.generation
@@ -301,11 +303,10 @@ class ClassicHold(LeaderHold):
 
 def _patience_s(assigned: Assignments) -> float:
     """
-    Return after what time members have to join once more, should none do so by itself.
+    Return after how many seconds we rejoin if no member does.
 
-    A member that has to revoke something does, unless it was removed from the group before:
-    librdkafka comes back claiming what it had, though it has revoked that, and so has nothing to
-    do.
+    A member that has to revoke partitions rejoins by itself, unless it was removed before:
+    librdkafka then claims partitions that it has already revoked, and so has nothing to revoke.
     """
     if assigned.unreleased:
         return LET_GO_S
@@ -313,14 +314,14 @@ def _patience_s(assigned: Assignments) -> float:
 
 
 def leads_next(group: ClassicFacts, member_id: str) -> bool:
-    """Return whether only sentinels stand before this one in the table of the coordinator."""
-    listed = [one.member_id for one in group.members]  # in its order
+    """Return whether all members before this one in the coordinator's table are sentinels."""
+    listed = [one.member_id for one in group.members]  # in the order of that table
     return all(map(is_sentinel, listed[: listed.index(member_id)]))
 
 
 def _are_missing(channel: RecipeChannel, former: FormerOwners) -> bool:
     group = channel.ask(DescribeClassic())
-    # In a rebalance members are listed that may never join it.
+    # During a rebalance members are listed that may never rejoin.
     return group.state != GroupState.STABLE or former.are_missing(group.members)
 
 

@@ -15,16 +15,16 @@ from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
 from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import Shares
 
-# While it is being captured a group waits so long for us, should we be killed in the middle.
+# How long a group waits for our member if we are killed during a capture.
 CAPTURE_SESSION_MS = 10_000
-DRAWN = 64  # ids among which one is chosen
+DRAWN = 64  # member ids to choose one from
 SMALLEST_TABLE = 16  # places of a Java HashMap for up to 12 members
 CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 
 
 @dataclass(slots=True)
 class SentinelMember:
-    """A sentinel: offsetbook's member in a classic group, as far as it has joined."""
+    """A sentinel: offsetbook's member in a classic group, and the requests that it sends."""
 
     protocol: ClassicProtocol
     session_timeout_ms: int = CAPTURE_SESSION_MS
@@ -33,7 +33,7 @@ class SentinelMember:
     topics: frozenset[str] = field(default_factory=frozenset)
 
     def join(self) -> Join:
-        """Return a join as one that subscribes to what the others do, so that offsets are kept."""
+        """Return a join with the subscription of the group, which keeps its offsets from expiry."""
         return self._join(self._offers(self.topics), self.session_timeout_ms)
 
     def join_quietly(self) -> Join:
@@ -41,24 +41,24 @@ class SentinelMember:
         return self._join(self._offers(()), CAPTURE_SESSION_MS)
 
     def rejoin_quietly(self) -> Join:
-        """Return a join that differs from the last quiet one, so that it opens a rebalance."""
+        """Return a quiet join with other protocols than before, which starts a rebalance."""
         join = self.join_quietly()
         return replace(join, protocols=join.protocols[:1])
 
     def wish(self, note: str) -> Join:
-        """Return a join that asks a sentinel that leads for what its note names, and no other."""
+        """Return a join that asks the leading sentinel to pause the partitions named in a note."""
         return self._join(self._offers((), note), self.session_timeout_ms)
 
     def claim(self, place: TopicPartition) -> Join:
-        """Return a join as one that reads what the others do and owns a partition already."""
+        """Return a join with the subscription of the group, claiming to own a partition."""
         claim = self.protocol.claim(self.topics, place)
         return self._join(
             self._offers(self.topics) | {self.protocol.name: claim}, CAPTURE_SESSION_MS
         )
 
     def _offers(self, topics: Iterable[str], note: str = "") -> dict[str, bytes]:
-        # A client that has no protocol in common with us would be refused for good, so we offer all
-        # that we can lead. Our vote goes to the first: nothing changes by us.
+        # A client that shares no protocol with us would be rejected, so we offer all that we can
+        # lead. Our vote goes to the first, the current one.
         offered = (self.protocol, *PROTOCOLS.values())
         return {one.name: one.subscription(topics, note) for one in offered}
 
@@ -66,7 +66,7 @@ class SentinelMember:
         return Join(self.member_id, tuple(offers.items()), session_timeout_ms, REBALANCE_TIMEOUT_MS)
 
     def sync(self, assignments: Mapping[str, bytes]) -> Sync:
-        """Return the end of a rebalance, in which a leader assigns partitions."""
+        """Return a sync: of the leader, with the assignments of all members."""
         return Sync(self.member_id, self.generation, self.protocol.name, assignments)
 
     def heartbeat(self) -> ClassicHeartbeat:
@@ -76,30 +76,30 @@ class SentinelMember:
 @dataclass(slots=True)
 class OwnIds:
     """
-    The ids of one capture's sentinels that may be in the group, and the way to its coordinator.
+    The member ids of one capture that may be in the group, and a channel to its coordinator.
 
-    Each is put on the list as soon as the coordinator has given it out, so that an interruption at
-    any step leaves none behind.
+    An id is added as soon as the coordinator has assigned it, so that an interruption at any step
+    leaves no member in the group.
     """
 
     channel: RecipeChannel
     ids: list[str] = field(default_factory=list)
 
     def draw_ids(self, member: SentinelMember, count: int) -> list[str]:
-        """Return new ids for members like one that has none; see `draw`."""
+        """Return new member ids for quiet joins; see `draw`."""
         return self.draw(member.join_quietly(), count)
 
     def draw(self, join: Join, count: int) -> list[str]:
         """
-        Return new ids for members that are to join; `join` has none, and is answered with one.
+        Return new member ids (KIP-394): a coordinator answers a join without one with a new id.
 
-        While an id is drawn with which no member has joined, no rebalance of the group ends.
+        No rebalance of the group ends while there is an id that has not joined.
         """
         answers = self.channel.ask_together([join] * count)
         drawn = [one.member_id for one in answers if one.error == ErrorCode.MEMBER_ID_REQUIRED]
         self.ids += drawn
         for answer in answers:
-            if answer.error == ErrorCode.NONE:  # a broker that asks for no id took us for a member
+            if answer.error == ErrorCode.NONE:  # a broker without KIP-394: it is a member now
                 self.ids.append(answer.member_id)
             if answer.error != ErrorCode.MEMBER_ID_REQUIRED:
                 raise NotCaptured(
@@ -109,9 +109,9 @@ class OwnIds:
 
     def draw_id(self, member: SentinelMember, group_size: int, *, last: bool = False) -> str:
         """
-        Return an id that comes before those of most others, or after them, in a table of members.
+        Return a member id that is among the first in the coordinator's table, or the last.
 
-        Coordinators keep members in one, and when a leader leaves, the first one there is the next.
+        Coordinators keep members in a hash table; when the leader leaves, the first one leads.
         """
         drawn = self.draw_ids(member, DRAWN)
         if not last and not any(stands_first(one, group_size + 1) for one in drawn):  # once in 60
@@ -122,17 +122,17 @@ class OwnIds:
         return chosen
 
     def leave(self, some: Collection[str]) -> None:
-        """Have some of the ids leave, and take them off the list."""
+        """Remove some of the members from the group, and from the list."""
         if some:
             self.channel.ask(Leave(tuple(some)))
         self.ids[:] = [member_id for member_id in self.ids if member_id not in some]
 
     def leave_after(self, failure: BaseException) -> None:
         """
-        Have all ids leave after a capture that failed, even if interrupted again.
+        Remove all members after a failed capture, even if interrupted again.
 
-        Raises NotCaptured with both reasons where they may still be in the group, unless the
-        capture was ended by something else than a ToolkitError.
+        If they may still be in the group, raises NotCaptured with both reasons, unless the capture
+        was ended by something other than a ToolkitError.
         """
         for _ in range(LEAVE_TRIES):
             try:
@@ -149,14 +149,14 @@ class OwnIds:
 
 
 def place_in_table(member_id: str, size: int) -> tuple[int, int]:
-    """Return where a Java HashMap of a size, and one of twice as many places, has a string."""
+    """Return the buckets of a string in a Java HashMap of a size, and in one twice as large."""
     places, code = _places(size), java_hash(member_id)
     spread = code ^ (code >> 16)
     return spread & (places - 1), spread & (2 * places - 1)
 
 
 def stands_first(member_id: str, size: int) -> bool:
-    """Return whether a table of a size has a member where `OwnIds.draw_id` places a sentinel."""
+    """Return whether a member is in the first part of a table, where a sentinel's id would be."""
     place, _ = place_in_table(member_id, size)
     return place < _places(size) // SMALLEST_TABLE
 
@@ -169,7 +169,7 @@ def _places(size: int) -> int:
 
 
 def ids_before(shares: Shares, members: Iterable[str]) -> dict[str, str]:
-    """Return the ids that members had before, which changes when one is removed and comes back."""
+    """Return the former id of each member: a member that is removed rejoins under another one."""
     here = set(members)
     before = {one: one for one in shares if one in here}
     gone = sorted(shares.keys() - here)

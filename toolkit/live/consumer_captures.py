@@ -1,14 +1,14 @@
 """
-Take over partitions of a KIP-848 group: without a repeat, at once, or without moving others.
+Take over partitions of a KIP-848 group: without redelivery, at once, or without moving others.
 
-Range assignor: every partition of a topic gets its own sentinel; those of the requested ones stay.
-`capture_lossless` waits until the owners revoke them, so no record is redelivered; `capture_fast`
-evicts them. So does `capture_lossless` in the end: to leave the group would stop it for longer, as
-the assignor may then mean for other members what a busy owner has not revoked.
+Range assignor: every partition of a topic gets its own sentinel; those of the requested partitions
+stay. `capture_lossless` waits until the owners revoke them, so no record is redelivered, and evicts
+owners that are late: to give up would stop the group for longer, because the assignor may then
+assign what a busy owner has not revoked to other members. `capture_fast` evicts them at once.
 
-Uniform assignor: it gives free partitions to the member with the fewest. offsetbook members are
-first loaded with the partitions of a topic that no member of the group reads, to one less than the
-busiest member has: nothing moves. Then the owners are evicted, and each sentinel is given exactly
+Uniform assignor: it assigns free partitions to the member with the fewest. First, sentinels are
+assigned partitions of a topic that no member of the group reads, one less than the busiest member
+has: no other partition moves. Then the owners are evicted, and each sentinel is assigned exactly
 one of their partitions.
 """
 
@@ -36,14 +36,14 @@ from toolkit.planning.selection.member_names import in_short
 RANGE = "range"
 BEAT_S = 0.05
 LOOK_EVERY_S = 1.0
-GIVE_UP_AFTER_S = 10.0  # when late owners were evicted, what they had is assigned within a second
-FAST_WITHIN_S = 3.0  # 0.8 s at most on an idle machine
+GIVE_UP_AFTER_S = 10.0  # partitions of evicted owners are assigned within a second
+FAST_WITHIN_S = 3.0  # it took 0.8 s at most on an idle machine
 
 UNIFORM = "uniform"
 LOADED_WITHIN_S = 12.0
 CAPTURED_WITHIN_S = 2.0
-# Assignments are computed at most once a second by default. An eviction has to be answered by one
-# at once: an owner that is back before it, with nothing, is the first to be given something.
+# Assignments are computed at most once a second by default. One has to follow the eviction at once:
+# an owner that rejoins before it, with no partitions, is assigned some first.
 AGAIN_AFTER_S = 1.2
 
 
@@ -51,21 +51,21 @@ def capture_lossless(
     view: GroupView, partitions: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> list[Holder]:
     """
-    Have every partition handed over to the sentinel that is to hold it.
+    Have every partition assigned to the sentinel that is to hold it.
 
-    The range assignor sorts members, so the first ones, the sentinels, are given a partition each,
-    in the order of both. Topics do not touch one another there, so all are flooded side by side.
+    The range assignor sorts members, so the sentinels, which are first, are assigned one partition
+    each, in the order of both. Topics are independent there, so all are captured side by side.
     """
     places = [
         TopicPartition(name, number)
         for name, topic in sorted(view.topics.items())
         for number in range(topic.partitions)
     ]
-    # Of several that hold, the first drops its subscription before the others. One more of its
-    # topic takes what is free then: readers that are given that in the next assignment would not
-    # be given what they had, as they are if they begin with nothing.
+    # Of several holders the first drops its subscription before the others. A spare sentinel of its
+    # topic takes the partition that is free then: readers that were assigned it would not get back
+    # their former partitions in the next assignment.
     spare = [min(partitions).topic] if len(partitions) > 1 else []
-    # The assignor that most members ask for is used, and others may ask for another one.
+    # The group uses the assignor that most members ask for.
     voters = max(0, len(view.members) + 1 - len(places))
     topics = [*((place.topic,) for place in places), *((name,) for name in spare), *[()] * voters]
     new_members = pool.create_members(len(topics), static=view.is_static)
@@ -94,8 +94,8 @@ def _wait(
             return
         if now >= look_at:
             facts = pool.channel.ask(DescribeConsumer())
-            refuse_what_is_held(facts, missing, pool.own_ids)  # by one that was faster
-            # Of two holds that are captured at once one goes on, the same in the eyes of both.
+            refuse_what_is_held(facts, missing, pool.own_ids)  # by a faster one
+            # Of two simultaneous captures one goes on; both decide alike.
             give_way(facts, pool.own_ids, below=min(pool.members))
             if now >= begun + patience_s:
                 together(pool.channel, [leave(one) for one in late_members(facts)])
@@ -113,9 +113,9 @@ def capture_fast(
     """
     Evict the owners and take over their partitions before they rejoin; return [] if that failed.
 
-    Sentinels are there already and subscribe to nothing; the coordinator, which computes
+    The sentinels have joined before, without subscriptions; the coordinator, which computes
     assignments once a second by default, is configured not to wait. A reader whose heartbeat comes
-    between the eviction and their subscriptions is given the partition, and keeps it.
+    between the eviction and the subscriptions is assigned the partition, and keeps it.
     """
     _no_interval(pool)
     joining = [
@@ -159,9 +159,9 @@ def owned_within(
     apart: frozenset[UUID] = frozenset(),
 ) -> dict[TopicPartition, Sentinel]:
     """
-    Wait until each partition is the only one of a sentinel; {} if it is too late.
+    Wait until each partition is the only one of a sentinel; return {} after `time_s`.
 
-    Topics `apart` do not count: no member reads them.
+    Topics in `apart`, which no member reads, do not count.
     """
     give_up_at = pool.channel.now() + time_s
     while not (found := _sole_owners(view, partitions, pool.members.values(), apart)):
@@ -188,7 +188,7 @@ def _sole_owners(
 
 
 def holders_of(view: GroupView, captured: Mapping[TopicPartition, Sentinel]) -> list[Holder]:
-    """Return the members that stay, and which partition each of them holds."""
+    """Return the members that stay, and the partition that each of them holds."""
     return [
         Holder(one.member_id, one.epoch, place, view.topics[place.topic].topic_id)
         for place, one in sorted(captured.items())
@@ -197,7 +197,7 @@ def holders_of(view: GroupView, captured: Mapping[TopicPartition, Sentinel]) -> 
 
 @dataclass(frozen=True, slots=True)
 class WeightTopic:
-    """How many sentinels are loaded with how many partitions each, and of which topic."""
+    """How many sentinels are assigned how many partitions each, and of which topic."""
 
     members: int
     each: int
@@ -211,7 +211,7 @@ def capture_quiet(
     """
     Take over the partitions; return [] if the assignment after the eviction was not exact.
 
-    Raises NotCaptured, before anybody is evicted, where it cannot be tried, and says what helps.
+    Raises NotCaptured, before a member is evicted, if it cannot be tried; the hint says what helps.
     """
     load = _load(pool.channel, view, partitions)
     if not _loaded(view, load, pool, min(patience_s, LOADED_WITHIN_S)):
@@ -235,7 +235,7 @@ def _load(
             f"quiet capture needs assignor {UNIFORM}, but the group uses {view.assignor}",
             hint="use the lossless mode",
         )
-    # What counts is what members are meant to have, also of partitions that are held already.
+    # Targets count, including partitions that are held already.
     needed = sum(len(owner.target) for owner in view.owners(partitions))
     each = max(len(member.target) for member in view.readers) - 1
     if not each:

@@ -1,11 +1,10 @@
 """
 Hold partitions of a KIP-848 group back from its members.
 
-A member that reports a partition as its own though it is meant for another is waited for by the
-coordinator, and until it has given the partition up no other member gets it. So each partition
-is captured by a sentinel that has exactly that one, subscribes to nothing any more, and goes on
-reporting it. What a member reports is withheld all or nothing; one member for each partition
-makes each a switch of its own.
+A coordinator waits for a member that still reports a partition which is meant for another member,
+and assigns it to nobody until then. So each partition is captured by a sentinel that owns only this
+one, then drops its subscription and keeps reporting the partition. A member reports all of its
+partitions or none; with one sentinel for each, partitions are resumed one by one.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from toolkit.model.groups import SESSION_TIMEOUT_S
 from toolkit.planning.holds.recipes import WAITS_FOR
 from toolkit.planning.selection.member_names import in_short
 
-# Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
-# go, and meanwhile all other partitions of the topic stand still: it is evicted then.
+# Two heartbeats of the owners, and a margin. A busy owner revokes nothing, and all other partitions
+# of the topic stand still meanwhile: it is evicted then.
 PATIENCE_S = WAITS_FOR.total_seconds()
-GIVES_WAY = 3  # how often a capture begins anew behind another one, which may be disturbed too
-BEAT_EVERY_S = 2.0  # sessions are 45 s by default; a resume by another operator is seen this soon
-TOPICS_EVERY_S = 5.0  # how often it is looked whether the topics are still the same
+GIVES_WAY = 3  # how often a capture restarts after another one
+BEAT_EVERY_S = 2.0  # a resume by another operator is noticed this soon
+TOPICS_EVERY_S = 5.0  # interval of checking whether topics were deleted
 RECIPES = {
     CaptureMode.LOSSLESS: capture_lossless,
     CaptureMode.QUIET: capture_quiet,
@@ -49,10 +48,10 @@ RECIPES = {
 
 class ConsumerHold:
     """
-    Partitions of one KIP-848 group that are withheld from it.
+    Partitions of one KIP-848 group that are withheld from its members.
 
-    `note` is published at the broker, a new one with the next `keep`. The hold lasts for
-    `survives_s` when no keeper keeps it, where the broker shows it, and for 24.8 days at most.
+    `note` is shown by the broker, a new one after the next `keep`. Without a keeper the hold lasts
+    for `survives_s`, where the broker shows the session timeout, and for 24.8 days at most.
     """
 
     beat_every_s = BEAT_EVERY_S
@@ -71,8 +70,8 @@ class ConsumerHold:
         self._patience_s = patience_s
         self._holders: dict[TopicPartition, Holder] = {}
         self._published = ""
-        self._topics_at = 0.0  # when it is looked next whether the topics are still the same
-        # When members that the capture has made late are looked for; and evicted if still so.
+        self._topics_at = 0.0  # time of the next check of the topics
+        # When members that revoke late after the capture are looked for, and when evicted.
         self._late_at = self._evict_at = math.inf
         self._late: dict[str, frozenset[TopicPartition]] = {}
 
@@ -82,11 +81,11 @@ class ConsumerHold:
 
     def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
         """
-        Withhold these partitions, too.
+        Hold more partitions, all or none.
 
-        All or nothing: raises NotCaptured, and then, as when it is interrupted, every
-        sentinel that joined for it has left and the group reads as before. Raises HoldLost as
-        `keep` does for topics that were deleted: what is held is not asked for again.
+        Raises NotCaptured; then, and after an interruption, every sentinel that joined for it has
+        left and the group reads as before. Raises HoldLost, like `keep`, if the topic of a held
+        partition was deleted.
         """
         self._leave_deleted_topics(channel)
         new = frozenset(partitions) - self.held
@@ -115,7 +114,7 @@ class ConsumerHold:
         self.survives_s = _session_s(pool.channel)
         text = self._note_text()
         former = FormerOwners()
-        # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
+        # Other members may interfere with a recipe; capture_lossless succeeds in the end.
         recipes = [capture_lossless, RECIPES[self.prefer]]
         while recipes:
             recipe = recipes.pop()
@@ -126,7 +125,7 @@ class ConsumerHold:
             except AnotherCapture:
                 if pool.gave_way == GIVES_WAY:
                     raise
-                # Once the group shows what the other one holds, the rest can be captured.
+                # Once the group shows what the other capture holds, the rest can be captured.
                 pool.gave_way, holders = pool.gave_way + 1, []
                 recipes.append(recipe)
             if holders and pool.keep_holders(holders, assignor=view.assignor, rack_id=text):
@@ -136,7 +135,7 @@ class ConsumerHold:
         raise NotCaptured("other members interfered", hint=AGAIN)
 
     def _until_known(self, channel: RecipeChannel, former: FormerOwners) -> None:
-        """Hold until who was evicted is back, or its session has expired."""
+        """Hold until all evicted members have rejoined, or their sessions have expired."""
         now = channel.now()
         expired_at = now + (self.survives_s or SESSION_TIMEOUT_S)
         beat_at = now + self.beat_every_s
@@ -150,12 +149,11 @@ class ConsumerHold:
 
     def keep(self, channel: RecipeChannel) -> None:
         """
-        Go on holding: one heartbeat of every sentinel.
+        Send one heartbeat of every sentinel.
 
-        Raises HoldLost for the partitions whose members were removed: an operator resumed them, or
-        no heartbeat got through for a session; and for those of a topic that was deleted. They are
-        not held any more, and not captured again. The others are still held: `keep` goes on with
-        them.
+        Raises HoldLost for partitions whose sentinels were removed, because an operator resumed
+        them or no heartbeat arrived for a session, and for those of a deleted topic. They are not
+        captured again. The others are still held.
         """
         holders = list(self._holders.values())
         text = self._note_text()
@@ -170,7 +168,9 @@ class ConsumerHold:
             refused = refused or (answer.why if holder.place in self._holders else "")
             holder.update(answer)
         if lost:
-            with suppress(ToolkitError):  # one that is only out of step would be waited for
+            with suppress(
+                ToolkitError
+            ):  # the group would wait for a sentinel that is only out of step
                 together(channel, [leave(member_id) for member_id in lost.values()])
             raise _lost(lost)
         if refused:
@@ -187,9 +187,9 @@ class ConsumerHold:
 
     def _leave_deleted_topics(self, channel: RecipeChannel) -> None:
         """
-        Look whether a topic was deleted: then its holders hold nothing.
+        Check whether topics were deleted: their sentinels hold nothing any more.
 
-        No broker says that: heartbeats go on, and a new topic of that name is read.
+        Brokers do not report that: heartbeats succeed, and a new topic of that name is read.
         """
         self._topics_at = channel.now() + TOPICS_EVERY_S
         names = tuple(sorted({place.topic for place in self._holders}))
@@ -198,7 +198,7 @@ class ConsumerHold:
         try:
             found = channel.ask(FetchTopics(names))
         except (BrokerRefused, ClusterUnreachable):
-            return  # the heartbeats got through
+            return  # the heartbeats have arrived
         ids = {name: topic.topic_id for name, topic in found.topics.items()}
         gone = {
             place: holder.member_id
@@ -216,10 +216,10 @@ class ConsumerHold:
 
     def _evict_late(self, channel: RecipeChannel) -> None:
         """
-        Evict members that are busy since the capture, and keep others from what those should have.
+        Evict members that are busy since the capture, for which other members have to wait.
 
-        When our other members left, partitions were shared out again, also what a busy one has. One
-        that owes the same as half the time before is busy; others take part in a rebalance.
+        When the other sentinels left, partitions were reassigned, also those of a busy member. It
+        is busy if it still owes the same as half the time before; others are just rebalancing.
         """
         late = late_members(channel.ask(DescribeConsumer()))
         busy = [name for name, places in late.items() if places & self._late.get(name, frozenset())]
@@ -227,10 +227,10 @@ class ConsumerHold:
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
         """
-        Give partitions back; their members get them with their next heartbeat.
+        Release partitions; members get them with their next heartbeat.
 
-        Raises HoldLost, when the others are given back, for those whose members were removed
-        before; what a broker refuses is still held.
+        Then raises HoldLost for partitions whose sentinels were removed before, or BrokerRefused
+        for those that a broker does not release, which are still held.
         """
         places = sorted(frozenset(some) & self.held)
         answers = together(channel, [leave(self._holders[place].member_id) for place in places])
@@ -248,7 +248,7 @@ class ConsumerHold:
             raise _lost(lost)
 
     def state(self) -> dict[str, Any]:
-        """Return what another process needs to go on with the hold."""
+        """Return the state from which another process can continue the hold, for JSON."""
         return {
             "prefer": self.prefer.value,
             "survives_s": self.survives_s,
@@ -266,7 +266,7 @@ class ConsumerHold:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], note: HoldNote = HoldNote()) -> Self:  # noqa: B008
-        """Go on with a hold of another process, which may go on as well: that does no harm."""
+        """Continue the hold of another process; both may keep it at the same time."""
         hold = cls(CaptureMode(state["prefer"]), note)
         hold.survives_s = state["survives_s"]
         for entry in state["holders"]:
@@ -290,7 +290,7 @@ def _observe(partitions: frozenset[TopicPartition], pool: MemberPool) -> GroupVi
 def _session_s(channel: RecipeChannel) -> float | None:
     try:
         found = channel.ask(FetchGroupConfig((SESSION_TIMEOUT_MS,)))
-    except BrokerRefused:  # an older broker, which has no settings of groups
+    except BrokerRefused:  # an older broker without group settings
         return None
     value = found.values.get(SESSION_TIMEOUT_MS, "")
     return int(value) / 1000 if value.isdecimal() else None

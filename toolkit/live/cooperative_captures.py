@@ -1,22 +1,21 @@
 """
 Make offsetbook's member the leader of a cooperative group.
 
-Members of cooperative protocols read on while they rebalance, so a leader that is removed loses
-what it has read since its last commit. There are two ways.
+Members of cooperative protocols keep reading during a rebalance, so records that a removed leader
+has read since its last commit are read again. There are two ways.
 
-After a commit: it is removed soon after it has committed. What it reads between its last commit and
-its removal is read again. No other member stops for longer than a moment.
+After a commit: the leader is removed soon after a commit. Records that it reads in between are read
+again. The other members stop only for a moment.
 
-By claims, when members own nothing: a cooperative leader lets members keep what they say they own,
-up to an equal share. So there is a sentinel for each partition, which says that it owns that one.
-The leader has the others revoke everything, and they join again with nothing. From then on the
-group is like an eager one in a rebalance, and only its leader is removed.
+By claims, when members own nothing: a cooperative leader lets members keep the partitions that they
+claim to own, up to an equal share. So one sentinel for each partition joins and claims it. The
+leader has the other members revoke everything, and they rejoin without partitions. From then on
+the group is like an eager one in a rebalance, and only its leader is removed.
 
-One that was slow may not have heard of that: when it asks what it was assigned, the members that
-were faster have begun the next rebalance, and it joins that with what it had (seen twice in 94
-captures of librdkafka while ten other processes were busy). The leader always knows, and who was
-removed and came back. So where another member would lead next, it is made to lead, and everything
-is claimed once more, before it is removed.
+A slow member may not know that it owns nothing: when it syncs, faster members have started the next
+rebalance, and it rejoins with what it owned (seen twice in 94 captures of librdkafka with ten other
+busy processes). The leader always knows, and so does a member that was removed and has rejoined. So
+before a member that would lead next is removed, it leads once and everything is claimed again.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ from toolkit.live.recipe_steps import RecipeChannel, ask_both
 from toolkit.live.rival_captures import Contest, begin_contest
 from toolkit.model import TopicPartition
 
-HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
-LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
-COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
-SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
+HEARTBEAT_S = 3.0  # default of nearly all clients, which notice a rebalance by it
+LET_GO_AFTER_S = 5.0  # until a removed member stops reading: a heartbeat, and a margin
+COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default: two intervals
+SOON_S = 1.5  # a good moment: a commit so shortly before a heartbeat
 
-CLAIM_TRIES = 3  # each has all members revoke everything twice, and there is another way
+CLAIM_TRIES = 3  # in each, all members revoke everything twice
 IS_OVER = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})  # or the next one has begun
-# A member id, what it claims, and a connection for it.
+# A member id, the partition that it claims, and its connection.
 Claim: TypeAlias = tuple[str, TopicPartition, OpenConnection]
 
 
@@ -67,14 +66,15 @@ def lead_after_commit(
     own: OwnIds, member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]]
 ) -> JoinResult:
     """
-    Join as the leader of a Stable group whose members read on while they rebalance.
+    Become the leader of a Stable cooperative group by removing its leader after a commit.
 
-    `owned` is what each member has. Only the leader is removed, at a good moment for it, which a
-    second sentinel waits for. Then that one keeps the rebalance from ending. Raises
-    AnotherCapture, before anybody is removed, if another capture goes on.
+    `owned` are the partitions of each member. A second sentinel waits for the commit, then keeps
+    the rebalance from ending. Raises AnotherCapture, before a member is removed, if another capture
+    goes on.
     """
     channel, blocker = own.channel, SentinelMember(member.protocol)
-    # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
+    # Last, because Java's sticky assignor may assign partitions to the first member though it does
+    # not subscribe.
     blocker.member_id = own.draw_id(blocker, len(owned), last=True)
     leader = _outlast(own, blocker)
     leader = _await_commit(channel, blocker, leader, owned)
@@ -85,20 +85,20 @@ def lead_after_commit(
     first = ahead_of(member, listed)
     channel.ask(Leave(tuple(sorted({leader.member_id, *first} - set(own.ids)))))
     joining = channel.send_ahead(member.join())
-    # Until it is back it may not have heard of it, and read on.
+    # Until it rejoins, the removed leader may not know and read on.
     until_back(channel, len(listed), LET_GO_AFTER_S, staying=blocker)
     return let_it_end(channel, joining, blocker)
 
 
 class GroupLeader(NamedTuple):
-    """Who leads, and when it last assigned partitions."""
+    """The leader of a group, and when it last assigned partitions."""
 
     member_id: str
     assigned_at: float
 
 
 def _outlast(own: OwnIds, member: SentinelMember) -> GroupLeader:
-    """Join as a member that wants nothing, and stay until no other capture can go on."""
+    """Join without a subscription, and stay until no other capture can go on."""
     channel = own.channel
     (connection,) = open_connections(channel, 1)
     contest = begin_contest(own)
@@ -117,7 +117,7 @@ def _outlast(own: OwnIds, member: SentinelMember) -> GroupLeader:
 def _join_quietly(
     channel: RecipeChannel, member: SentinelMember, answer: JoinResult | None = None
 ) -> GroupLeader:
-    """Join as one that wants nothing, once more until the group is at rest."""
+    """Join without a subscription, again until no rebalance follows."""
     code: int = ErrorCode.REBALANCE_IN_PROGRESS
     while code == ErrorCode.REBALANCE_IN_PROGRESS:
         joined = answer or channel.ask(member.join_quietly())
@@ -135,14 +135,14 @@ def _await_commit(
     leader: GroupLeader,
     owned: Mapping[str, frozenset[TopicPartition]],
 ) -> GroupLeader:
-    """Be a member that wants nothing until the leader has committed; return who leads."""
+    """Stay a member without a subscription until the leader has committed; return the leader."""
     before = channel.ask(FetchCommits()).told
     now = leader.assigned_at
     give_up_at = now + COMMIT_WITHIN_S
     while now < give_up_at:
         found, beaten = ask_both(channel, FetchCommits(), member.heartbeat())
         if beaten.error == ErrorCode.REBALANCE_IN_PROGRESS:
-            # A leader may take the new member as an occasion to share out differently.
+            # The leader may take the new member as an occasion to reassign partitions.
             leader = _join_quietly(channel, member)
         places = owned.get(leader.member_id, frozenset())
         offsets = before if found.error else found.offsets
@@ -155,7 +155,7 @@ def _await_commit(
 
 
 def _until_they_wait(channel: RecipeChannel, member: SentinelMember, leader: GroupLeader) -> None:
-    """Wait until all have heard of the rebalance with a heartbeat, and wait in it."""
+    """Wait until all members have noticed the rebalance with a heartbeat and rejoined."""
     now = channel.now()
     heard_at = _next_beat(leader, now)
     while now < heard_at + AT_ONCE_AFTER_S:
@@ -164,12 +164,12 @@ def _until_they_wait(channel: RecipeChannel, member: SentinelMember, leader: Gro
 
 
 def _next_beat(leader: GroupLeader, now: float) -> float:
-    """Return when members send their next heartbeat: they count from when they were assigned."""
+    """Return the time of the next heartbeats; members count intervals from their assignment."""
     return leader.assigned_at + ((now - leader.assigned_at) // HEARTBEAT_S + 1) * HEARTBEAT_S
 
 
 class NotClaimed(NotCaptured):
-    """The leader did not leave everything to sentinels; no member that reads was removed."""
+    """The leader did not assign everything to sentinels; no reading member was removed."""
 
 
 def lead_by_claims(
@@ -179,12 +179,12 @@ def lead_by_claims(
     connections: Sequence[OpenConnection],
 ) -> JoinResult:
     """
-    Join as the leader of a Stable group whose members read on while they rebalance.
+    Become the leader of a Stable cooperative group once its members own nothing.
 
-    `places` are all partitions of the group's topics; each needs one of `connections`. Before a
-    member is removed that may still read, raise AnotherCapture if another capture goes on,
-    NotClaimed if the leader does not leave all to sentinels, and AssignedAgain if it assigned
-    something again, each time that this was tried.
+    `places` are all partitions of the group's topics; each needs one of `connections`. Raises,
+    before a member that may still read is removed: AnotherCapture if another capture goes on,
+    NotClaimed if the leader does not assign all partitions to sentinels, and AssignedAgain if it
+    assigned partitions to members again in each try.
     """
     contest: Contest | None = None
     leader, members, may_read = "", 0, None
@@ -192,14 +192,14 @@ def lead_by_claims(
     new = SentinelMember(member.protocol, topics=member.topics)
     stopper = SentinelMember(member.protocol)
     for left in reversed(range(CLAIM_TRIES)):
-        # While ids are drawn with which no member has joined, the rebalance does not end.
+        # A rebalance does not end while member ids are assigned that have not joined.
         before = [one for one in (stopper.member_id, *claimers) if one in own.ids]
         claimers = own.draw_ids(new, len(places) - 1)
         if contest is None:
             member.member_id = own.draw_id(new, 2 * len(places))
             contest = begin_contest(own)
         own.leave(before)
-        if members:  # while no sentinel is in the group that would lead
+        if members:  # while no sentinel in the group would lead
             own.channel.ask(Leave((leader,)))
             until_back(own.channel, members, BACK_AFTER_S)
         joins = [*zip([member.member_id, *claimers], places, connections, strict=True)]
@@ -216,7 +216,7 @@ def lead_by_claims(
         listed = waiting(own.channel, member)
         if not left or not may_read.intersection(ahead_of(member, listed)):
             break
-        members = len(listed) - 1  # with the leader, which comes back, and without the stopper
+        members = len(listed) - 1  # with the leader, which rejoins, without the stopper
     return take_lead(own, member, stopper, stopped, may_read or ())
 
 
@@ -227,18 +227,18 @@ def _claim(
     may_read: Collection[str] | None,
 ) -> tuple[str, set[str]]:
     """
-    Have sentinels, the first of which is `member`, own a partition each, and no other.
+    Have each sentinel own one partition, and other members none; `member` is the first sentinel.
 
-    `may_read` are the members of the application that may own something, None for all. Returns the
-    leader, and which may still read, because they may not have heard yet that they own nothing.
+    `may_read` are the members of the application that may own partitions, None for all. Returns the
+    leader, and the members that may still read, because they may not know that they own nothing.
     """
     own, channel = contest.own, contest.own.channel
     joined = _send_claims(contest, member, joins)
     member.generation = joined.generation
     synced = channel.ask(member.sync({}))
     group = channel.ask(DescribeClassic())
-    # Their assignments are shown by all brokers when the rebalance is over, and by brokers from
-    # 4.0 on also in the next one, which they begin when they have revoked it.
+    # All brokers show assignments after the rebalance; brokers from 4.0 on also during the next
+    # one, which members start when they have revoked their partitions.
     assignments = {
         one.member_id: one.assignment for one in group.members if one.member_id not in own.ids
     }
@@ -252,13 +252,13 @@ def _claim(
 
 
 def _send_claims(contest: Contest, member: SentinelMember, joins: Sequence[Claim]) -> JoinResult:
-    """Have sentinels join with their claims; return the answer to `member` when all have joined."""
+    """Have sentinels join with their claims; return the answer to `member` when all have."""
     channel, claimer = contest.own.channel, replace(member)
     sent: list[PendingAnswer[JoinResult]] = []
     for claimer.member_id, place, connection in joins:
         sent.append(channel.send_ahead(claimer.claim(place), after=connection))
         if contest.has_joined and len(sent) == 1:
-            # It waits already, with its earlier claim: the others have to come after it.
+            # It already waits with its earlier claim: the others have to follow it.
             contest.look(member.member_id)
     joining, last = sent[0], sent[-1]
     give_up_at = channel.now() + STOP_WITHIN_S

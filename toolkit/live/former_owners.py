@@ -1,10 +1,10 @@
 """
-Wait for members that had partitions which are held now, until they cannot be reading them.
+Wait until former owners of held partitions cannot be reading them any more.
 
-A member that was removed, or fell out of its group, hears of it with its next heartbeat and reads
-until then, also if it hangs in between. A coordinator tells nothing about a member that is not in
-the group. So partitions count as held when as many members with the client id and host of each
-former owner are in the group as before, or when the session of one that is missing has expired.
+A member that was removed, or fell out of its group, notices that with its next heartbeat and reads
+until then, also if it hangs in between. Coordinators show nothing about members that are not in
+the group. So partitions count as held when the group has as many members with the client id and
+host of each former owner as before, or when the session of a missing one has expired.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ GroupMember = DescribedClassicMember | DescribedConsumerMember
 
 
 class FormerOwners:
-    """How many members there were of each client id and host that an owner has."""
+    """The number of members for each client id and host of an owner."""
 
     def __init__(self) -> None:
         self._before: Counter[tuple[str, str]] = Counter()
 
     def add(self, members: Iterable[GroupMember], owners: Collection[str]) -> None:
-        """Remember a group before a capture; `owners` are the ids of members that own something."""
+        """Remember a group before a capture; `owners` are the member ids of partition owners."""
         members = list(members)
         places = {_place(one) for one in members if one.member_id in owners}
         self._before |= Counter(_place(one) for one in members if _place(one) in places)
 
     def are_missing(self, members: Iterable[GroupMember]) -> bool:
-        """Whether one of them, or of those that look the same, is not in the group now."""
+        """Whether the group has fewer members of one of these client ids and hosts now."""
         return bool(self._before - Counter(map(_place, members)))
 
 

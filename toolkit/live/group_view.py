@@ -1,7 +1,7 @@
 """
 Read a KIP-848 group before a capture, and refuse groups that cannot be captured.
 
-Nothing is joined here: a refusal leaves the group as it was.
+No member joins here: a refusal leaves the group as it was.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from toolkit.live.rival_captures import (
 from toolkit.model import HOLDER_CLIENT_ID, GroupState, Member, TopicPartition
 from toolkit.planning.selection.member_names import in_short
 
-SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
+SETTLE_S = 20.0  # a change takes two heartbeats, by default 10 s
 LOOK_EVERY_S = 0.25
 LAST_ID = "\x7f"  # after all member ids of offsetbook
 
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """The group as it was when all its members had what they are meant to have."""
+    """The group, at a time when the assignment of all members matched their targets."""
 
     assignor: str
     members: tuple[DescribedConsumerMember, ...]
@@ -46,7 +46,7 @@ class GroupView:
 
     @property
     def readers(self) -> list[DescribedConsumerMember]:
-        """Its members without those that hold partitions back."""
+        """The members of the application, without sentinels."""
         return [member for member in self.members if member.client_id != HOLDER_CLIENT_ID]
 
     @property
@@ -56,7 +56,7 @@ class GroupView:
 
     @property
     def read_topics(self) -> frozenset[str]:
-        """What is subscribed to by name, and what patterns match, as far as it is given out."""
+        """Topics subscribed to by name, and those of patterns that have assigned partitions."""
         return frozenset().union(*(_topics_of(member) for member in self.readers))
 
     def owners(self, partitions: frozenset[TopicPartition]) -> list[DescribedConsumerMember]:
@@ -72,9 +72,9 @@ def observe(
     channel: RecipeChannel, partitions: frozenset[TopicPartition], own_ids: frozenset[str]
 ) -> GroupView:
     """
-    Return what a capture has to know; raises NotCaptured for what cannot or must not be captured.
+    Return the group once it is settled; raises NotCaptured if it cannot or must not be captured.
 
-    A group that is changing is waited for; `own_ids` are the member ids of the running hold.
+    `own_ids` are the member ids of the running hold.
     """
     facts = _settled_facts(channel, partitions, own_ids)
     names = tuple(sorted({place.topic for place in partitions}))
@@ -126,7 +126,7 @@ def _refuse(
 def refuse_what_is_held(
     facts: ConsumerFacts, partitions: frozenset[TopicPartition], own_ids: Collection[str]
 ) -> None:
-    """Raise AnotherHold if other sentinels, which are not capturing any more, hold partitions."""
+    """Raise AnotherHold if other sentinels hold partitions; those still capturing do not count."""
     others = (one for one in facts.members if one.member_id not in own_ids and not one.topics)
     if taken := [consumer_holder(one) for one in others if one.holds & partitions]:
         raise AnotherHold(taken)
@@ -139,14 +139,14 @@ def refuse_what_is_announced(
     *,
     below: str = LAST_ID,
 ) -> None:
-    """Raise AnotherAnnounced if other sentinels, with ids before `below`, announce partitions."""
+    """Raise AnotherAnnounced if other sentinels with ids before `below` announce partitions."""
     announced = _announced(facts, own_ids, below)
     if taken := [one for one in announced if partitions.intersection(one.holds)]:
         raise AnotherAnnounced(taken)
 
 
 def give_way(facts: ConsumerFacts, own_ids: Collection[str], *, below: str = LAST_ID) -> None:
-    """Raise AnotherCapture, with who captures what if that is shown, if another capture goes on."""
+    """Raise AnotherCapture if another capture goes on; it says who captures what, if shown."""
     if is_being_captured(facts, own_ids, below=below):
         known = [one for one in _announced(facts, own_ids, LAST_ID) if one.holds]
         words = AnotherAnnounced(known).problem if known else BEING_CAPTURED
@@ -171,7 +171,7 @@ def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
         return "another hold is being captured"
     if facts.state != GroupState.RECONCILING:
         return f"its state is {facts.state}"
-    # While partitions are held a group is never Stable: those that are to have them wait.
+    # While partitions are held a group is never Stable: members wait for them.
     held = frozenset[TopicPartition]().union(*(one.holds for one in facts.members))
     waiting = [
         member
@@ -186,7 +186,7 @@ def unsettled_reason(facts: ConsumerFacts, own_ids: frozenset[str]) -> str:
 def is_being_captured(
     facts: ConsumerFacts, own_ids: Collection[str], *, below: str = LAST_ID
 ) -> bool:
-    """Whether members of another hold still subscribe, and have ids before `below`."""
+    """Whether sentinels of another hold, with ids before `below`, still subscribe to topics."""
     return any(
         member.client_id == HOLDER_CLIENT_ID
         and member.member_id not in own_ids
@@ -198,11 +198,10 @@ def is_being_captured(
 
 def late_members(facts: ConsumerFacts) -> dict[str, frozenset[TopicPartition]]:
     """
-    Return the ids of members that have not revoked what others are meant to have, and that.
+    Return, by member id, partitions that a member has not revoked though others are to own them.
 
-    They are busy with what they polled, or have not heard of it yet. The coordinator waits for them
-    up to their rebalance timeout, 5 min by default, and the member that is meant to have it waits,
-    too.
+    Such members are busy with polled records, or have not noticed the change yet. The coordinator
+    and the new owners wait for them, up to their rebalance timeout, 5 min by default.
     """
     readers = [member for member in facts.members if member.client_id != HOLDER_CLIENT_ID]
     meant = Counter(place for member in facts.members for place in member.target)

@@ -1,10 +1,11 @@
 """
-Begin a capture shortly before the owners of the partitions send their heartbeats.
+Start a capture shortly before the owners of the partitions send their heartbeats.
 
-With one heartbeat a member hears what it has to revoke, and with the next, 5 s later by default,
-what it is given. A capture that begins just before the owners' heartbeats disturbs them, and those
-whose heartbeats come in the second until the next assignment. One that begins at any time disturbs
-all members; and what an early one had and a late one is given back nobody reads for two intervals.
+With one heartbeat a member learns what to revoke, and with the next, 5 s later by default, what it
+is assigned. A capture that starts just before the owners' heartbeats disturbs only the owners, and
+members whose heartbeats arrive in the second until the next assignment. One that starts at any time
+disturbs all members, and a partition that moves from an early to a late member is not read for two
+intervals.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from toolkit.model import TopicPartition
 from toolkit.planning.holds.recipes import waits_for_heartbeats
 
 LOOK_EVERY_S = 0.25
-AHEAD_S = 1.4  # of the heartbeats: the assignment is computed after a second, and some room
+AHEAD_S = 1.4  # of the heartbeats: a second until the assignment, and a margin
 LATE_S = 1.0  # a heartbeat of a busy machine
 
 
@@ -37,11 +38,11 @@ def join_before_heartbeats(
     pool: MemberPool,
 ) -> None:
     """
-    Have members join, with no topics yet, and wait until the capture is to begin.
+    Have members join, without topics yet, and wait until the capture should start.
 
     Raises AnotherHold if another hold has the partitions by then or announced them first, and
-    AnotherCapture if one is being captured or, for once, if the group has changed meanwhile: its
-    members that have still to be given something would wait for one more heartbeat.
+    AnotherCapture if another capture goes on or, the first time, if the group has changed: members
+    that wait for partitions would have to wait for one more heartbeat.
     """
     owners = {one.member_id for one in view.owners(partitions)}
     pool.join(new_members)
@@ -64,10 +65,10 @@ def join_before_heartbeats(
 def _give_way(
     partitions: frozenset[TopicPartition], announcer: Sentinel, pool: MemberPool
 ) -> ConsumerFacts:
-    """Return the group as it is, unless another hold goes on instead."""
+    """Return the group, unless another capture goes on instead."""
     facts = pool.channel.ask(DescribeConsumer())
     refuse_what_is_held(facts, partitions, pool.own_ids)
-    # Of two that announced one partition each sees the other, and the same one goes on.
+    # If two announced the same partition, each sees the other, and both decide alike.
     refuse_what_is_announced(facts, partitions, pool.own_ids, below=announcer.member_id)
     give_way(facts, pool.own_ids)
     return facts
@@ -77,13 +78,13 @@ def next_heartbeats(
     owners: Collection[str], pool: MemberPool, interval_s: float, *, room_s: float
 ) -> float:
     """
-    Return when the next heartbeats of owners begin; now, if one of them does not tell.
+    Return the time of the first of the owners' next heartbeats; now, if one does not show.
 
-    In seconds of the channel's clock, and at least `room_s` from now. The order is the one that
-    takes least time from the first to the last of them.
+    In seconds of the channel's clock, at least `room_s` from now, and in the order that takes the
+    least time from the first to the last.
 
-    The epoch of the group was bumped just now, and nothing else changed. As each member hears of
-    it, the group description shows the new epoch for it.
+    The epoch of the group was bumped just now, and nothing else changed. The group description
+    shows the new epoch for each member that has sent a heartbeat since.
     """
     began = since = now = pool.channel.now()
     heard: dict[str, float] = {}
@@ -101,10 +102,10 @@ def next_heartbeats(
 
 
 def first_of_next(heard: Collection[float], interval_s: float, earliest: float) -> float:
-    """Return the first of the next heartbeats, in the order that takes least time."""
+    """Return the first of the next heartbeats, in the order that takes the least time."""
     times = sorted(
         at + interval_s * max(1, math.ceil((earliest - at) / interval_s)) for at in heard
     )
-    # Whoever begins, those before it follow it one interval later.
+    # If one is first, those before it follow one interval later.
     lasts = [times[-1], *(at + interval_s for at in times[:-1])]
     return min(zip(times, lasts, strict=True), key=lambda one: (one[1] - one[0], one[0]))[0]

@@ -33,9 +33,9 @@ def record_end(
     status: ChangeStatus = ChangeStatus.DONE,
 ) -> None:
     """
-    Append what really happened to a hold, as a run of its own; `path` is its hold file.
+    Record the end of a hold as a run of its own; `path` is its hold file.
 
-    Raises StateFileError where the audit log cannot be written.
+    Raises StateFileError if the audit log cannot be written.
     """
     state = path.parents[2]
     plan = Plan(

@@ -1,11 +1,11 @@
 """
 The process that holds partitions: `python -m toolkit.live.keeper HOLD_FILE [--standby]`.
 
-It captures them, says to the broker that the hold goes on, follows the group and its coordinator,
-and ends when it is asked to, when the pause duration has ended, or when another operator has
-resumed the partitions; it never takes these back. The process that starts it has the other end of
-its standard input: until a line comes from there, the end of that process is the end of the hold.
-It starts a standby, with the same standard input, which takes the hold over should it die.
+The keeper captures the partitions, sends heartbeats, follows the group and its coordinator, and
+ends on request, after the pause duration, or when another operator has resumed the partitions; it
+never captures these again. Its starter has the other end of its standard input: until a line
+arrives there, the hold ends with the starter. The keeper starts a standby with the same standard
+input, which takes the hold over if the keeper dies.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ from toolkit.storage.hold_files import (
 log = logging.getLogger("keeper")
 
 OPTION = "--standby"
-LOOKED_AT_FOR_S = 10.0  # another process may be looking whether there is a keeper
-STANDBY_AGAIN_S = 5.0  # one that ends at once is not started again at once
+LOOKED_AT_FOR_S = 10.0  # another process may just check whether a keeper runs
+STANDBY_AGAIN_S = 5.0  # pause before it is started again
 OPEN_FILES = 4_096  # at most
 
 
-# `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
-# was held before; `keep` and `release` raise HoldLost where the broker no longer knows sentinels,
-# and `held` is what the others hold. `survives_s` is how long they do without a keeper, None where
-# that is not known, and `state` what another process needs to go on.
+# `capture`, `keep` and `release` are recipes. After a failed or interrupted capture the hold is as
+# before; `keep` and `release` raise HoldLost if the broker has removed sentinels; then `held` is
+# what the others hold. `survives_s` is how long a hold lasts without a keeper, None if that is not
+# known, and `state` is what another process needs to continue.
 Hold = ClassicHold | StreamsHold | ConsumerHold | ApplicationHold
 
 
 def new_hold(type_: GroupType, assignor: str, *, prefer: CaptureMode, note: HoldNote) -> Hold:
-    """Return a hold, of nothing yet, for a kind of group."""
+    """Return a hold for a type of group, which holds nothing yet."""
     if type_ is GroupType.CONSUMER:
         return ConsumerHold(prefer=prefer, note=note)
     if type_ is GroupType.STREAMS:
@@ -88,7 +88,7 @@ def new_hold(type_: GroupType, assignor: str, *, prefer: CaptureMode, note: Hold
 def taken_over(
     type_: GroupType, assignor: str, state: Mapping[str, Any], *, note: HoldNote
 ) -> Hold:
-    """Return a hold that another process began."""
+    """Return a hold that another process has started."""
     if type_ is GroupType.CONSUMER:
         return ConsumerHold.from_state(dict(state), note=note)
     if type_ is GroupType.STREAMS:
@@ -99,10 +99,10 @@ def taken_over(
 
 class Standby:
     """
-    The standby of one keeper, as its child, so that its end is noticed.
+    The standby of one keeper, a child process, so that its end is noticed.
 
-    It waits for the keeper's lock, which the kernel frees however the keeper ends, and not before.
-    So a hold never has two keepers: one that is only stopped, or slow, still has the lock.
+    It waits for the keeper's lock, which the kernel frees when the keeper ends, and not before.
+    So a hold never has two keepers: a stopped or slow keeper still has the lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -112,7 +112,7 @@ class Standby:
         self._started_at = -math.inf
 
     def ensure(self) -> None:
-        """Start the standby if it does not run; a hold goes on without one."""
+        """Start the standby if it does not run; if that fails, the hold continues without."""
         if self._process and self._process.poll() is None:
             return
         if time.monotonic() < self._started_at + STANDBY_AGAIN_S:
@@ -120,8 +120,8 @@ class Standby:
         self._started_at = time.monotonic()
         try:
             self._process = subprocess.Popen(
-                # -P: do not import modules from the working directory. It has the keeper's standard
-                # input, so that it knows of the starter what the keeper knows.
+                # -P: do not import modules from the working directory. The standby inherits the
+                # standard input, and so learns about the starter what the keeper learns.
                 [sys.executable, "-P", "-m", "toolkit.live.keeper", str(self._path), OPTION],
                 start_new_session=True,
             )
@@ -131,27 +131,26 @@ class Standby:
 
 def is_detached(starter: int) -> bool:
     """
-    Return whether a starter has detached its keeper, of a pipe from it that can be read.
+    Return whether a starter has detached its keeper; `starter` is a readable pipe from it.
 
-    What it wrote stays in the pipe, where a standby finds it; a pipe that can be read and has
-    nothing in it has ended.
+    The line stays in the pipe, where a standby finds it; a readable pipe without data has ended.
     """
     return any(fcntl.ioctl(starter, termios.FIONREAD, bytes(4)))
 
 
 class Keeper:
-    """Keeps one hold; `starter` is where the end of its starter is noticed, None where alone."""
+    """Keeps one hold; `starter` is the pipe from its starter, None if there is none."""
 
     def __init__(self, path: Path, record: HoldRecord, *, starter: int | None) -> None:
-        """Prepare to hold what a record says: to capture it, or to go on for another keeper."""
+        """Prepare to capture the partitions of a record, or to continue for another keeper."""
         self.path = path
         self.record = record
         self.starter = starter
         self.end_reason = ""
-        self.lost: HoldLost | None = None  # what a request has found
+        self.lost: HoldLost | None = None  # found by a request
         self.added: frozenset[TopicPartition] = frozenset()  # by the last request
         self.is_ending = False
-        self.is_unwritten = False  # whether the hold file says less than it should
+        self.is_unwritten = False  # whether the hold file is out of date
         self.wakeful, self.waker = socket.socketpair()
         kind = (record.type, record.assignor)
         if record.status is HoldStatus.HELD:
@@ -164,11 +163,11 @@ class Keeper:
         self.heard_at = self.channel.now()  # when the brokers last heard of the hold
 
     def run(self) -> None:
-        """Hold until the end, and leave nothing behind but the record of how it ended."""
+        """Hold until the end, and record how the hold ended."""
         with self.wakeful, self.waker, self.control, self.channel:
             self.note(socket=str(self.control.path), pid=os.getpid())
             try:
-                # What was resumed since is not captured again by a keeper that takes over.
+                # A keeper that takes over does not capture again what was resumed since.
                 if self.record.status is HoldStatus.STARTING:
                     with self.recipe() as channel:
                         self.hold.capture(channel, frozenset(self.record.wanted))
@@ -184,7 +183,7 @@ class Keeper:
 
     @contextmanager
     def recipe(self) -> Iterator[RecipeChannel]:
-        """Yield the channel of one recipe, and note what it has changed, also where it fails."""
+        """Yield the channel of one recipe, and note what it has changed, also if it fails."""
         try:
             yield CheckedChannel(self.channel, self.check)
         except HoldLost:
@@ -196,11 +195,11 @@ class Keeper:
         self.note_members()
 
     def note_members(self) -> None:
-        """Write down what another keeper needs to go on; nothing where nothing is held."""
+        """Write down what another keeper needs to continue, if anything is held."""
         self.note(members=self.hold.state() if self.hold.held else {})
 
     def keep(self) -> None:
-        """Keep the hold until nothing is paused any more."""
+        """Keep the hold until nothing is held any more."""
         while self.hold.held:
             self.wait(self.hold.beat_every_s)
             self.check()
@@ -210,20 +209,20 @@ class Keeper:
         self.end(PlannedEnd.RESUMED, PlannedEnd.RESUMED)
 
     def beat(self) -> None:
-        """Say to the broker that the hold goes on; raises HoldLost if nothing is held any more."""
+        """Send the heartbeats of the hold; raises HoldLost if nothing is held any more."""
         held = self.hold.held
         try:
             with self.recipe() as channel:
                 self.hold.keep(channel)
             self.note_held("held")
-            self.standby.ensure()  # not before: what ends this one might end it, too
+            self.standby.ensure()  # not earlier: what ends this keeper might end it, too
         except HoldLost as exc:
             if self.hold.held in {held, frozenset()}:
                 raise
             self.note_members()  # the others are still held
             self.note_held(str(exc))
         except (ClusterUnreachable, BrokerRefused) as exc:
-            # It may come back in time; until then the broker does what it does without us.
+            # The broker may be back in time; until then the hold lasts as without a keeper.
             self.note(words=f"{self.probable_state()}: {exc}")
 
     def probable_state(self) -> str:
@@ -241,18 +240,18 @@ class Keeper:
             if self.end_reason or self.is_over:
                 return
             if self.control.fileno() in ready:
-                self.control.serve(self.answer, self.take_back)
+                self.control.serve(self.answer, self.release_unheard)
                 if self.lost:
                     raise self.lost
 
     @property
     def is_over(self) -> bool:
-        """Whether the pause duration has ended; what is still being captured is captured first."""
+        """Whether the pause duration has ended; a capture is finished first."""
         until = self.record.note.until
         return bool(until and until < now() and self.record.status is HoldStatus.HELD)
 
     def ready(self, seconds: float, *more: int) -> list[int]:
-        """Return what there is to hear from, after so long at most; note what the starter says."""
+        """Return the readable descriptors after so long at most; note a message of the starter."""
         sources = [self.wakeful.fileno(), *more]
         if self.starter is not None:
             sources.append(self.starter)
@@ -270,11 +269,11 @@ class Keeper:
         return found
 
     def check(self) -> None:
-        """Raise Interrupted, once, when the hold is to end."""
+        """Raise Interrupted, once, when the hold has to end."""
         self.ready(0)
         over = PlannedEnd.TIME_OVER if self.is_over else ""
         if not self.is_ending and (why := self.end_reason or over):
-            self.is_ending = True  # what puts things in order is not interrupted
+            self.is_ending = True  # cleaning up is not interrupted
             raise Interrupted(why)
 
     def answer(self, request: KeeperRequest) -> KeeperReply:
@@ -286,7 +285,7 @@ class Keeper:
                 case "status":
                     pass
                 case "add":
-                    self.beat()  # what the broker has taken away meanwhile is captured again
+                    self.beat()  # partitions that were lost meanwhile are captured again
                     self.added = some - self.hold.held
                     with self.recipe() as channel:
                         self.hold.capture(channel, self.added)
@@ -294,7 +293,7 @@ class Keeper:
                     self.note(added_until=self.ends(some, request.for_s))
                     self.note_held("held")
                 case "release":
-                    self.let_go(some)
+                    self.release(some)
                 case other:
                     return {"ok": False, "words": f"unknown request {other!r}"}
         except Interrupted:
@@ -307,40 +306,41 @@ class Keeper:
     def ends(
         self, asked: frozenset[TopicPartition], for_s: float | None
     ) -> dict[TopicPartition, datetime]:
-        """Return which partitions are held until when, after some more, that were asked for."""
+        """Return the ends of added partitions after a request for some, which last `for_s`."""
         before = self.record.added_until
         if for_s is None:
             return {place: until for place, until in before.items() if place not in asked}
         return {**before, **dict.fromkeys(self.added, now() + timedelta(seconds=for_s))}
 
     def release_what_is_over(self) -> None:
-        """Release what was added for a time that is over: a move resumes it before, or has died."""
+        """Release partitions whose time is over: the move that added them has died."""
         over = {place for place, until in self.record.added_until.items() if until < now()}
         if over & self.hold.held:
-            self.try_to_let_go(frozenset(over))
+            self.try_to_release(frozenset(over))
 
-    def take_back(self, request: KeeperRequest) -> None:
-        """Release what was added for a process that does not wait any more: it said "refused"."""
+    def release_unheard(self, request: KeeperRequest) -> None:
+        """Release partitions added for a process that has given up and reported "refused"."""
         if request.do == "add" and self.added & self.hold.held:
-            self.try_to_let_go(self.added)
+            self.try_to_release(self.added)
 
-    def try_to_let_go(self, some: frozenset[TopicPartition]) -> None:
-        """Release some partitions; what a broker does not do now raises nothing."""
+    def try_to_release(self, some: frozenset[TopicPartition]) -> None:
+        """Release some partitions; log an error of a broker."""
         try:
-            self.let_go(some)
+            self.release(some)
         except HoldLost:
             raise
         except ToolkitError as exc:
             log.warning("%s", exc)
 
-    def let_go(self, some: frozenset[TopicPartition]) -> None:
+    def release(self, some: frozenset[TopicPartition]) -> None:
         """
         Release some partitions on request; with the last, the hold ends.
 
-        What somebody else has resumed is let go. Raises HoldLost if that is also so of all others.
+        Partitions that another operator has resumed count as released. Raises HoldLost if all
+        others were resumed as well.
         """
         is_last = self.hold.held <= some
-        self.is_ending = self.is_ending or is_last  # what lets all go is not interrupted
+        self.is_ending = self.is_ending or is_last  # releasing everything is not interrupted
         try:
             with self.recipe() as channel:
                 self.hold.release(channel, some & self.hold.held)
@@ -349,7 +349,7 @@ class Keeper:
                 raise
             self.note_members()
         except ToolkitError:
-            self.is_ending = False  # it goes on, and the request may come again
+            self.is_ending = False  # the hold continues, and the request may be repeated
             raise
         self.note(
             wanted=tuple(sorted({*self.record.wanted} - some)), added_until=self.ends(some, None)
@@ -357,14 +357,14 @@ class Keeper:
         self.note_held("held")
 
     def end(self, words: str, planned: PlannedEnd | None = None) -> None:
-        """Release everything that is still held, and record how the hold ended."""
+        """Release everything that is held, and record how the hold ended."""
         self.is_ending = True
         try:
             if self.hold.held:
                 with self.recipe() as channel:
                     self.hold.release(channel, self.hold.held)
         except HoldLost as exc:
-            # A leave whose answer was lost is answered so when it is sent again.
+            # That is the response to a repeated leave whose first response was lost.
             if self.channel.now() - self.heard_at > 2 * self.hold.beat_every_s:
                 words, planned = f"{words}; {exc.problem}", None
         except ToolkitError as exc:
@@ -381,7 +381,7 @@ class Keeper:
         *,
         status: ChangeStatus = ChangeStatus.DONE,
     ) -> None:
-        """Record how the hold ended, also in the audit log, unless who ended it has done that."""
+        """Record how the hold ended; in the audit log, too, unless a resume is recorded there."""
         was_held = self.record.status is HoldStatus.HELD
         self.note(status=HoldStatus.ENDED, words=words, planned_end=planned)
         if was_held and planned is not PlannedEnd.RESUMED:
@@ -392,16 +392,16 @@ class Keeper:
         self.note(held=())
 
     def note_held(self, words: str) -> None:
-        """Write down what is held now."""
+        """Write down which partitions are held now."""
         held = tuple(sorted(self.hold.held))
         note = replace(self.record.note, survives_s=self.hold.survives_s)
         self.note(status=HoldStatus.HELD, words=words, held=held, note=note)
 
     def note(self, **changes: Any) -> None:
         """
-        Write a change into the hold file, where it is one, or where the last could not be written.
+        Write the hold file if anything changed, or if the last change could not be written.
 
-        What is held goes on being held when the disk is full; before, that is a reason not to.
+        If the disk is full, a hold continues, but a new one does not start.
         """
         record = replace(self.record, **changes)
         if record == self.record and not self.is_unwritten:
@@ -425,9 +425,9 @@ def now() -> datetime:
 
 def allow_open_files() -> None:
     """
-    Have as many files open as captures need, where this process may: shells often allow fewer.
+    Raise the limit of open files as far as captures need and this process may.
 
-    A capture by claims has a connection for each partition, of four files each.
+    Shells often allow few. A capture by claims has a connection, of four files, for each partition.
     """
     unlimited = resource.RLIM_INFINITY  # may be -1
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -444,7 +444,7 @@ def main() -> None:
     if not standby and os.fork():
         os._exit(0)
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
-    # What the client says while a broker is away it says all the time; we say it once.
+    # While a broker is away the client logs that all the time; we log it once.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
@@ -452,7 +452,7 @@ def main() -> None:
         with keeper_lock(Path(path), within_s=math.inf if standby else LOOKED_AT_FOR_S):
             record = read_hold(Path(path))
             if record is None or (standby and record.status is not HoldStatus.HELD):
-                return  # there is nothing to take over
+                return  # nothing to take over
             log.info("%s", "the standby goes on" if standby else "started")
             keeper = Keeper(Path(path), record, starter=0)
             signal.signal(signal.SIGTERM, lambda *_: _stop(keeper))

@@ -2,10 +2,10 @@
 Control socket of a keeper: one JSON line per request and response, accessible to its user only.
 
     {"do": "status"}
-    {"do": "add", "partitions": [["orders", 1]]}      hold these too
-    {"do": "release", "partitions": [["orders", 1]]}  let these go; without a list, all of them
+    {"do": "add", "partitions": [["orders", 1]]}      hold these, too
+    {"do": "release", "partitions": [["orders", 1]]}  release these; without a list, all
 
-The answer has `ok`, and `words` where something went wrong.
+The response has `ok`, and `words` that say what went wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from toolkit.storage.formats.atomic_files import folder_for_sockets
 LONGEST_LINE = 1_000_000
 LONGEST_S = 1e9  # 32 years
 PATIENCE_S = 2.0  # for one request: heartbeats wait meanwhile
-ANSWER_WITHIN_S = 120.0  # a capture may take 30 s, and another one may be going on
+ANSWER_WITHIN_S = 120.0  # a capture may take 30 s, and may have to wait for another
 
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # what Kafka allows
 
@@ -36,7 +36,7 @@ KeeperReply = dict[str, Any]
 
 
 class KeeperRequest(NamedTuple):
-    """A request; `partitions` are None where none are named, `for_s` where they have no end."""
+    """A request; `partitions` is None for all, `for_s` is None for no time limit."""
 
     do: str
     partitions: frozenset[TopicPartition] | None = None
@@ -44,7 +44,7 @@ class KeeperRequest(NamedTuple):
 
 
 def _remove(path: str) -> None:
-    """Remove a socket and its folder, unless something else is at its path, or in there."""
+    """Remove a socket and its folder, unless something else is there."""
     with suppress(OSError):
         if path and Path(path).is_socket():
             Path(path).unlink()
@@ -52,13 +52,13 @@ def _remove(path: str) -> None:
 
 
 class KeeperSocket:
-    """A keeper's end: a socket in a folder of its own, gone when the keeper ends."""
+    """The socket of a keeper, in a folder of its own; removed when the keeper ends."""
 
     def __init__(self, *, after: str = "") -> None:
         """
-        Listen, and remove the socket that a keeper before this one left `after` it was killed.
+        Listen, and remove the socket of a killed keeper, `after` which this one continues.
 
-        Raises PrerequisiteMissing where no socket can be made.
+        Raises PrerequisiteMissing if no socket can be created.
         """
         _remove(after)
         try:
@@ -78,7 +78,7 @@ class KeeperSocket:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def fileno(self) -> int:
-        """Return what `select` waits for."""
+        """Return the descriptor for `select`."""
         return self._listener.fileno()
 
     def serve(
@@ -87,9 +87,9 @@ class KeeperSocket:
         unheard: Callable[[KeeperRequest], None],
     ) -> None:
         """
-        Hear one request and answer it; only a request that is understood is passed on.
+        Answer one request; `answer` gets valid requests only.
 
-        `unheard` is called where nobody waits for the answer any more.
+        `unheard` is called if the client no longer waits for the response.
         """
         with suppress(OSError), self._listener.accept()[0] as connection:
             line = _line(connection)
@@ -111,7 +111,7 @@ class KeeperSocket:
 def ask_keeper(
     path: str, request: Mapping[str, Any], *, within_s: float = ANSWER_WITHIN_S
 ) -> KeeperReply:
-    """Ask the keeper that listens at a path; raises HoldLost where it does not answer."""
+    """Ask the keeper that listens at a path; raises HoldLost if it does not respond."""
     if not path:
         raise HoldLost("the keeper is still starting", hint="again")
     try:
@@ -130,7 +130,7 @@ def ask_keeper(
 
 
 def _line(connection: socket.socket) -> bytes:
-    """Return what comes until the end of a line, of the patience or of the limit."""
+    """Return the data up to the end of a line, the time limit or the size limit."""
     line, give_up_at = bytearray(), time.monotonic() + PATIENCE_S
     while not line.endswith(b"\n") and len(line) <= LONGEST_LINE:
         connection.settimeout(max(0.001, give_up_at - time.monotonic()))

@@ -15,8 +15,8 @@ from toolkit.live.recipe_steps import RecipeChannel
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S
 
-REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a sentinel that has hung
-BEAT_S = 0.1  # while a capture is waited for
+REBALANCE_TIMEOUT_MS = 60_000  # how long a rebalance waits for a sentinel that hangs
+BEAT_S = 0.1  # during a capture
 COME_AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
 FORGOTTEN = (
     "hold lost: its member is no longer in the group. Either the partitions were resumed, or the "
@@ -26,23 +26,25 @@ FORGOTTEN = (
 
 class LeaderHold(ABC):
     """
-    Partitions that a classic group's members do not get, because a sentinel leads it.
+    Partitions of a classic group that are not assigned, because a sentinel leads the group.
 
-    A subclass becomes the leader, and says in each rebalance who gets what.
+    A subclass becomes the leader, and assigns partitions in each rebalance.
     """
 
     beat_every_s = 1.0
 
     def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
-        """A hold survives the process behind it for `session_timeout_s`."""
+        """Hold nothing yet; a hold outlives its process for `session_timeout_s`."""
         self.note = note
         self.survives_s = session_timeout_s
         self.held: frozenset[TopicPartition] = frozenset()
-        self._unreleased: frozenset[TopicPartition] = frozenset()  # held, and still with a member
-        self._told = ""  # the note, with what is held, of the last rebalance; "" if that failed
+        self._unreleased: frozenset[TopicPartition] = (
+            frozenset()
+        )  # held, but still owned by a member
+        self._published = ""  # the note of the last rebalance; "" if that failed
 
     def keep(self, channel: RecipeChannel) -> None:
-        """Stay the leader, and say who has what again when members come and go, or topics grow."""
+        """Stay the leader; assign partitions again when members come and go, or topics grow."""
         answer = channel.ask(self._heartbeat())
         if answer.error == ErrorCode.UNKNOWN_MEMBER_ID:
             raise self._lost(FORGOTTEN)
@@ -50,12 +52,12 @@ class LeaderHold(ABC):
             raise BrokerRefused(
                 f"the coordinator rejected the heartbeat of a hold: {reason(answer.error, 'Read')}"
             )
-        is_told = self._told == self._note_text()
-        if not is_told or answer.error in COME_AGAIN or self._is_due(channel):
+        is_published = self._published == self._note_text()
+        if not is_published or answer.error in COME_AGAIN or self._is_due(channel):
             self._rebalance(channel)
 
     def _rebalance(self, channel: RecipeChannel, joined: JoinResult | None = None) -> None:
-        """Say as the leader who gets what, until a rebalance is over; join before, if not yet."""
+        """Join, unless `joined`, and assign partitions until no rebalance follows."""
         code: int = ErrorCode.REBALANCE_IN_PROGRESS
         while code in COME_AGAIN:
             answer = joined or channel.ask(self._join())
@@ -65,25 +67,25 @@ class LeaderHold(ABC):
                 code = self._lead(channel, answer)
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             raise self._lost(FORGOTTEN)
-        if code in ASK_AGAIN:  # the coordinator moves, and the new one is not ready yet
-            self._told = ""
+        if code in ASK_AGAIN:  # the coordinator moves and is not ready yet
+            self._published = ""
             raise BrokerRefused(f"a rebalance of a hold goes on later: {reason(code, 'Read')}")
         if code != ErrorCode.NONE:
             self._leave(channel, f"no longer group leader: {reason(code, 'Read')}")
-        self._told = self._note_text()
+        self._published = self._note_text()
 
     def _keep_only(self, channel: RecipeChannel, left: frozenset[TopicPartition]) -> None:
-        """Give all but these back; if none is left, our member leaves."""
+        """Release all other partitions; if none is left, our member leaves the group."""
         heartbeat = self._heartbeat()
         if left:
-            self.held = left  # should the broker not hear of it now, `keep` tells it
+            self.held = left  # if the request fails, `keep` repeats it
             self._rebalance(channel)
             return
         answer = channel.ask(Leave((heartbeat.member_id,)))
         code = answer.error_of(heartbeat.member_id)
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             raise self._lost(FORGOTTEN)
-        if code != ErrorCode.NONE:  # one that could not leave still holds everything
+        if code != ErrorCode.NONE:  # then the hold is unchanged
             raise BrokerRefused(f"releasing the hold: {reason(code, 'Read')}")
         self._forget_member()
 
@@ -96,7 +98,7 @@ class LeaderHold(ABC):
         return HoldLost(why)
 
     def _leave(self, channel: RecipeChannel, why: str) -> NoReturn:
-        """Leave, because the members would wait for ours until its session ends; say why."""
+        """Leave, so that members do not wait for our session to end; raise HoldLost."""
         member_id = self._heartbeat().member_id
         self._forget_member()
         with suppress(ToolkitError):
@@ -109,16 +111,16 @@ class LeaderHold(ABC):
 
     @abstractmethod
     def _join(self) -> Join:
-        """Return the request by which our member joins once more."""
+        """Return the request with which our member rejoins."""
 
     @abstractmethod
     def _lead(self, channel: RecipeChannel, joined: JoinResult) -> int:
-        """Say who gets what, and return the broker's code."""
+        """Assign partitions; return the error code of the broker."""
 
     @abstractmethod
     def _is_due(self, channel: RecipeChannel) -> bool:
-        """Return whether a rebalance is due although no member asks for one."""
+        """Return whether a rebalance is due that no member has started."""
 
     @abstractmethod
     def _forget_member(self) -> None:
-        """Forget our member, which is not in the group any more, so nothing is held."""
+        """Forget our member, which has left the group, so nothing is held."""

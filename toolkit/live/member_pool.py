@@ -1,8 +1,8 @@
 """
 Manage offsetbook's members in a KIP-848 group, from capture to hold.
 
-A sentinel that joins is first put on the list of those that have to leave, so that an interruption
-at any step leaves none behind.
+A sentinel is put on the list of members that have to leave before it joins, so that an
+interruption at any step leaves no member in the group.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from toolkit.kafka_io.membership.group_config import ChangeConfig
 from toolkit.live.recipe_steps import LEAVE_TRIES, RecipeChannel, may_stay
 from toolkit.model import HoldNote, TopicPartition
 
-ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
-LONGEST_NOTE = 16_000  # characters; a text of the protocol ends at 32,767 bytes
-MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
-# While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
+ALL_BEAT_EVERY_S = 4.0  # of sentinels that only have to stay members
+LONGEST_NOTE = 16_000  # characters; the protocol limits a string to 32,767 bytes
+MAX_IN_FLIGHT = 500  # pipelined requests of one connection
+# A heartbeat of a reader while these leave would spoil the capture, so they must be few.
 MAX_LEAVERS_FOR_LATE_HEARTBEAT = 40
 
 
 @dataclass(slots=True)
 class Sentinel:
-    """A sentinel that captures: what the coordinator answered last."""
+    """A sentinel during a capture, as of the last response of the coordinator."""
 
     member_id: str
     instance_id: str | None = None
     epoch: int = JOIN_EPOCH
     owned: frozenset[IdPartition] = frozenset()
-    interval_s: float = 0  # between two heartbeats of a member, as the coordinator wants them
+    interval_s: float = 0  # heartbeat interval that the coordinator asks for
 
     def join(self) -> ConsumerHeartbeat:
         return ConsumerHeartbeat(
@@ -70,7 +70,7 @@ class Sentinel:
 
 @dataclass(slots=True)
 class Holder:
-    """A member that reports one partition as its own for as long as it is to be withheld."""
+    """A sentinel that holds one partition by reporting it as its own."""
 
     member_id: str
     epoch: int
@@ -78,7 +78,7 @@ class Holder:
     topic_id: UUID
 
     def heartbeat(self, rack_id: str | None = None, **fields: Any) -> ConsumerHeartbeat:
-        """Go on holding; `rack_id` is what the hold says about itself, where that is new."""
+        """Return a heartbeat that keeps the partition; `rack_id` is the hold's note, if new."""
         owned = frozenset({self._id})
         return ConsumerHeartbeat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **fields)
 
@@ -87,48 +87,48 @@ class Holder:
         return IdPartition(self.topic_id, self.place.partition)
 
     def has_extra_partitions(self, answer: ConsumerHeartbeatResult) -> bool:
-        """Return whether the coordinator assigned it partitions that it must not hold."""
+        """Return whether the coordinator assigned more than the held partition."""
         return bool(answer.assigned and answer.assigned != {self._id})
 
     def update(self, answer: ConsumerHeartbeatResult) -> None:
-        """Take in the epoch; what is wrong comes up again with the next heartbeat."""
+        """Update the epoch; an error is returned again by the next heartbeat."""
         if not answer.error:
             self.epoch = answer.epoch
 
 
 @dataclass(slots=True)
 class MemberPool:
-    """All sentinels that one capture needs, and what else it has to restore."""
+    """All sentinels of one capture, and the group settings that it has to restore."""
 
     channel: RecipeChannel
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[ChangeConfig] = field(default_factory=list)
-    holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
-    # Its run id names the change: what a killed keeper left is known by it.
+    holders: Sequence[Holder] = ()  # they need heartbeats during a long capture
+    # Member ids contain its run id, by which sentinels of a killed keeper are recognised.
     note: HoldNote = field(default_factory=HoldNote)
-    gave_way: int = 0  # how often, to another capture or to members that were changing
-    all_beat_at: float = 0  # when all are to say next that they are there
+    gave_way: int = 0  # how often, to another capture or to a rebalance
+    all_beat_at: float = 0  # time of the next heartbeat of all
 
     @property
     def own_ids(self) -> frozenset[str]:
-        """Those that capture, and those that hold already."""
+        """The member ids of capturing and holding sentinels."""
         return frozenset(self.members).union(holder.member_id for holder in self.holders)
 
     def create_members(self, count: int, *, static: bool) -> list[Sentinel]:
-        """Return new members, not joined yet; the range assignor takes them first, in order."""
-        # It sorts by instance id, those without one last, and then by member id.
+        """Return members to join; the range assignor serves them first, in this order."""
+        # It sorts by instance id, members without one last, and then by member id.
         names = [f"!{number:05d}-{self.note.run_id}-{uuid4()}" for number in range(count)]
         return [Sentinel(name, name if static else None) for name in names]
 
     def join(self, new: Sequence[Sentinel]) -> None:
-        """Have members join that subscribe to nothing yet, which changes nothing for others."""
+        """Have members join without subscriptions, which changes no assignment."""
         self.members.update((one.member_id, one) for one in new)
         answers = together(self.channel, [one.join() for one in new])
         for one, answer in zip(new, answers, strict=True):
             one.update(answer)
 
     def heartbeat(self, some: Iterable[Sentinel]) -> None:
-        """Have members say that they are there, and those that hold already."""
+        """Send heartbeats of some members and of all holders."""
         some = list(some)
         held = [holder.heartbeat() for holder in self.holders]
         answers = together(self.channel, [*(one.heartbeat() for one in some), *held])
@@ -138,7 +138,7 @@ class MemberPool:
             holder.update(answer)
 
     def keep_all(self) -> None:
-        """Have all members say that they are there, if that was a while ago."""
+        """Send heartbeats of all members if the last ones were a while ago."""
         now = self.channel.now()
         if now >= self.all_beat_at:
             self.heartbeat(self.members.values())
@@ -151,7 +151,7 @@ class MemberPool:
         assignor: str | None = None,
         before: Sequence[ConsumerHeartbeat] = (),
     ) -> None:
-        """Have members ask for topics, in the same go as the requests that come just `before`."""
+        """Have members subscribe to topics, in one batch with the requests `before`."""
         subscribing = [
             one.heartbeat(topics=tuple(topics), assignor=assignor) for one, topics in some
         ]
@@ -161,12 +161,12 @@ class MemberPool:
 
     def bump_epoch(self) -> None:
         """
-        Have a new epoch of the group that changes nothing.
+        Start a new epoch of the group that changes no assignment.
 
-        Only while another of ours, with no topics, is in the group. The first of these joins
-        without a new epoch, and an assignment that is computed with its own heartbeat counts all
-        members as subscribed to the same topics: to none, if it is the first in the coordinator's
-        table (seen with Apache Kafka 4.3.1, when two operators did so at the same moment).
+        Only while another sentinel without topics is in the group. The first of these joins without
+        a new epoch, and an assignment computed with its heartbeat takes all members as subscribed
+        to the same topics: to none, if it is the first in the coordinator's table (seen with Apache
+        Kafka 4.3.1, with two operators at the same moment).
         """
         (idle,) = self.create_members(1, static=False)
         self.join([idle])
@@ -175,9 +175,9 @@ class MemberPool:
 
     def announce(self, member: Sentinel, partitions: Iterable[TopicPartition]) -> None:
         """
-        Have a member show what is to be captured, by whom and since when, until it holds.
+        Have a member show what is being captured, by whom and since when.
 
-        What is too long for that is not shown: others then wait, and are refused after that.
+        A note that is too long is not shown: other captures then wait, and are refused afterwards.
         """
         text = write_note(self.note, partitions)
         if len(text) <= LONGEST_NOTE:
@@ -187,26 +187,26 @@ class MemberPool:
         self, asking: Sequence[tuple[Sentinel, Sequence[str]]], *, assignor: str | None = None
     ) -> None:
         """
-        Have members that have joined ask for topics, so that the assignor sees all of them first.
+        Have members subscribe to topics before the next assignment, all of them.
 
-        Assignments are computed once a second, and a change has one computed immediately. So there
-        is one of a change of nothing first, and the next has all members: one with some of them
-        would have the readers exchange partitions.
+        Assignments are computed once a second, and the first change has one computed immediately.
+        So the first change is an empty one, and the next assignment has all members: one with some
+        of them would make readers exchange partitions.
         """
         self.bump_epoch()
         self.subscribe(asking, assignor=assignor, before=[asking[0][0].heartbeat()])
 
     def keep_holders(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> bool:
         """
-        Make holders drop their subscription and keep their partitions, and the others leave.
+        Have holders drop their subscription and keep their partitions, and the others leave.
 
-        Return whether none of them was given anything besides, which no member would read then.
+        Return whether no holder was assigned more partitions, which nobody would read then.
 
-        A member that reports what is not meant for it any more is waited for, and what it reports
-        is withheld. The first heartbeat of this has a new assignment computed, and the next one is
-        a second away. That of a single holder comes last, when all others have left: what they
-        leave is given out at once. Several come first: one that still wants something, and is not
-        the only one, would be given what the others set free.
+        The coordinator waits for a member that reports a partition no longer meant for it. The
+        first of these heartbeats has an assignment computed, the next one follows a second later.
+        The heartbeat of a single holder comes last, when all others have left: what they leave is
+        assigned at once. Those of several come first: a holder that still subscribes, and is not
+        the only one, would be assigned what the others leave.
         """
         staying = {holder.member_id for holder in holders}
         stay = [h.heartbeat(rack_id, topics=(), assignor=assignor) for h in holders]
@@ -225,7 +225,7 @@ class MemberPool:
         self.members.clear()
 
     def leave_and_restore(self) -> None:
-        """Make all members leave and restore changed group settings, even if interrupted again."""
+        """Have all members leave and restore changed group settings, even if interrupted again."""
         for _ in range(LEAVE_TRIES):
             try:
                 self.leave()
@@ -240,7 +240,7 @@ class MemberPool:
 
     @property
     def cleanup_problems(self) -> str:
-        """Say what could not be undone, because no broker answered; "" where all is in order."""
+        """Describe what could not be undone, because no broker responded; "" if nothing."""
         words = []
         if self.members:
             words.append(may_stay(len(self.members)))
@@ -249,14 +249,14 @@ class MemberPool:
 
 
 def leave(member_id: str) -> ConsumerHeartbeat:
-    """Have a member leave, a sentinel or not: a coordinator does not check who asks."""
+    """Return the request that removes a member: coordinators accept it from any client."""
     return ConsumerHeartbeat(member_id, LEAVE_EPOCH)
 
 
 def together(
     channel: RecipeChannel, requests: Sequence[ConsumerHeartbeat]
 ) -> list[ConsumerHeartbeatResult]:
-    """Send heartbeats in as few goes as the connection takes; return the answers in order."""
+    """Send heartbeats in as few batches as possible; return the responses in order."""
     answers: list[ConsumerHeartbeatResult] = []
     for some in in_chunks(requests, MAX_IN_FLIGHT):
         answers += channel.ask_together(some)

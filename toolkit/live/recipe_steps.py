@@ -1,8 +1,8 @@
 """
-Carry out recipes: functions that ask a group's coordinator over a channel, and put things in order.
+Carry out recipes: functions that send requests to a group's coordinator over a channel.
 
-So a recipe reads from top to bottom, is tested without a broker over a scripted channel, and can be
-interrupted at every single step.
+A recipe reads from top to bottom, can be tested without a broker over a scripted channel, and can
+be interrupted at every step; then it cleans up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OtherT = TypeVar("OtherT", bound=MemberResponse)
 
 
 class RecipeChannel(Protocol):
-    """What carries out the steps of recipes: a `GroupChannel`, or what stands before one."""
+    """Carries out the steps of recipes: a `GroupChannel`, or a wrapper of one."""
 
     def ask(self, request: MemberRequest[AnswerT]) -> AnswerT:
         """Send a request and return its answer."""
@@ -29,41 +29,41 @@ class RecipeChannel(Protocol):
         return answer
 
     def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
-        """Return the answers to some requests, in their order; of none, nothing is sent."""
+        """Send requests and return their answers in order; without requests, send nothing."""
 
     def send_ahead(
         self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None
     ) -> PendingAnswer[AnswerT]:
         """
-        Send a request, and return what `wait_for` takes.
+        Send a request and return its pending answer.
 
-        It goes over a connection of its own, or over that of a request that was sent ahead before:
-        a broker takes it up `after` it has answered that one.
+        It uses a connection of its own, or that of an earlier request: a broker handles it `after`
+        it has answered that one.
         """
 
     def wait_for(self, pending: PendingAnswer[AnswerT]) -> AnswerT:
-        """Return the answer to a request that was sent."""
+        """Wait for the answer to a request, and return it."""
 
     def is_answered(self, pending: PendingAnswer[Any]) -> bool:
-        """Return whether a request that was sent need not be waited for."""
+        """Return whether the answer to a request has arrived."""
 
     def sleep(self, seconds: float) -> float:
         """Let time pass, and return `now`."""
 
     def now(self) -> float:
-        """Return a monotonic clock in seconds, which goes on while the machine is suspended."""
+        """Return a monotonic time in seconds that includes time in suspend."""
 
 
 class CheckedChannel(RecipeChannel):
     """
     The channel of one recipe, which calls `check` before every step.
 
-    What `check` or a step raises is raised inside the recipe. From then on the recipe puts things
-    in order and is not checked any more.
+    What `check` or a step raises is raised inside the recipe. From then on the recipe cleans up,
+    without further checks.
     """
 
     def __init__(self, channel: RecipeChannel, check: Callable[[], None]) -> None:
-        """Take the steps over another channel."""
+        """Carry out the steps over another channel."""
         self._channel = channel
         self._check = check
         self._is_orderly = True
@@ -105,14 +105,14 @@ class CheckedChannel(RecipeChannel):
 
 
 def may_stay(count: int) -> str:
-    """Return what is said of offsetbook's members that could not leave a group."""
+    """Return the message about offsetbook members that could not leave a group."""
     return f"{counted(count, 'offsetbook member')} may stay in the group until the session timeout"
 
 
 def ask_both(
     channel: RecipeChannel, first: MemberRequest[AnswerT], second: MemberRequest[OtherT]
 ) -> tuple[AnswerT, OtherT]:
-    """Send two requests of different kinds in one go, and return the answer to each."""
+    """Send two requests of different kinds in one batch, and return their answers."""
     requests: tuple[MemberRequest[Any], ...] = (first, second)
     answer, other = channel.ask_together(requests)
     return answer, other

@@ -1,12 +1,11 @@
 """
 Decide on the cluster which of several captures of a classic group goes on.
 
-Operators on two machines share no files, so the group itself decides. A capture gets what it needs
-to join, looks whether offsetbook is in the group, joins, and looks again until every capture that
-can have missed it in its own look is listed: `LOOK_TO_JOIN_S`. Of those, the one with the lowest
-member id goes on. One that took longer to join gives way to every other. Both are measured with one
-machine's own clock, so of several captures one at most goes on, whatever the clocks of the machines
-say.
+Operators on two machines share no files, so the group decides. A capture prepares to join, checks
+that no other offsetbook member is in the group, joins, and checks again until every capture that
+may have missed it is listed: `LOOK_TO_JOIN_S`. Of those, the one with the lowest member id goes on.
+One that took longer to join gives way to all others. Each machine measures this with its own clock,
+so at most one of several captures goes on, even if the clocks differ.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from toolkit.model import HOLDER_CLIENT_ID, Member, TopicPartition
 from toolkit.model.groups import CLASSIC_REBALANCES
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 
-LOOK_TO_JOIN_S = 1.0  # ids and connections are there, so it takes a request
+LOOK_TO_JOIN_S = 1.0  # member ids and connections exist, so it takes one request
 JOINED_WITHIN_S = 10.0
 LOOK_EVERY_S = 0.1
-AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and some room
+AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and a margin
 BEING_CAPTURED = "another hold of the group is being captured"
-NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
+NOTE_WITHIN_S = 30.0  # a capture shows its note once it has succeeded
 
 Look = Callable[[RecipeChannel], ClassicFacts]
 
@@ -43,15 +42,15 @@ def _look(channel: RecipeChannel) -> ClassicFacts:
 
 
 class AnotherCapture(NotCaptured):
-    """Another capture of the same group goes on; this one has to leave."""
+    """Another capture of the group goes on; this one has to leave."""
 
 
 class GaveUp(NotCaptured):
-    """Another capture was in the group, and is not any more."""
+    """Another capture was in the group, and has left."""
 
 
 class AnotherHold(NotCaptured):
-    """The group is held already; `paused` is what offsetbook's members there hold."""
+    """The group is held already; `paused` are the partitions that its sentinels hold."""
 
     does = "has already paused"
     hint = "pause these partitions from there as well, or resume that pause first"
@@ -68,14 +67,14 @@ class AnotherHold(NotCaptured):
 
 
 class AnotherAnnounced(AnotherHold):
-    """The partitions are about to be captured by another hold; `holds` of members are these."""
+    """Another hold is about to capture the partitions, which are the `holds` of its members."""
 
     does = "is just pausing"
     hint = "see in a minute what became of that, and pause these partitions from there as well"
 
 
 class Contest:
-    """One capture, of `own` ids, among others; at `looked_at` no other was in the `group`."""
+    """One capture, with `own` ids, among others; at `looked_at` no other was in the `group`."""
 
     def __init__(self, own: OwnIds, looked_at: float, group: ClassicFacts) -> None:
         self.own = own
@@ -90,10 +89,10 @@ class Contest:
 
     def look(self, member_id: str) -> bool:
         """
-        Look once, after a while, and return whether our member has outlasted all others.
+        Check once, after a short wait, and return whether our member has outlasted all others.
 
-        Raises AnotherCapture if all of ours have to give way, and NotCaptured if the one is not in
-        the group.
+        Raises AnotherCapture if this capture has to give way, and NotCaptured if its member is not
+        in the group.
         """
         channel = self.own.channel
         began = channel.sleep(LOOK_EVERY_S)
@@ -114,16 +113,15 @@ class Contest:
 
 def look_for_others(channel: RecipeChannel) -> ClassicFacts:
     """
-    Return the group as it is without another hold, once it is not in a rebalance.
+    Return the group once it does not rebalance; raises NotCaptured if it has another hold.
 
-    Raises NotCaptured that says who holds what. A rebalance may be the beginning of a capture, and
-    is waited for. Nothing is sent that could disturb the group.
+    A rebalance may be the beginning of a capture. The group is only described, not disturbed.
     """
     return until_at_rest(channel, _without_others)
 
 
 def until_at_rest(channel: RecipeChannel, look: Look = _look) -> ClassicFacts:
-    """Return the group as it is once it is not in a rebalance, or after a while."""
+    """Return the group once it does not rebalance, or after a while."""
     give_up_at = channel.now() + AT_REST_WITHIN_S
     while True:
         group = look(channel)
@@ -134,10 +132,10 @@ def until_at_rest(channel: RecipeChannel, look: Look = _look) -> ClassicFacts:
 
 def begin_contest(own: OwnIds) -> Contest:
     """
-    Look for others once more, when all is there to join at once.
+    Check for other captures once more, when this one is ready to join at once.
 
-    Raises AnotherCapture if there is one. Its outcome must not be waited for with ids that were
-    drawn: the rebalance of the other capture does not end before they have left, or 10 s later.
+    Raises AnotherCapture if there is one. All own ids have to leave before its outcome is awaited:
+    its rebalance does not end before that, or 10 s later.
     """
     looked_at = own.channel.now()
     group = _look(own.channel)
@@ -154,7 +152,7 @@ def _without_others(channel: RecipeChannel) -> ClassicFacts:
 
 
 def not_joined(group: ClassicFacts) -> NotCaptured:
-    """Return the error of a capture whose member is not in the group."""
+    """Return the error of a capture whose member could not join."""
     return NotCaptured(
         f"capture failed: the group went to {group.state} before offsetbook could join",
         hint=AGAIN,
@@ -162,12 +160,12 @@ def not_joined(group: ClassicFacts) -> NotCaptured:
 
 
 def holders(group: ClassicFacts) -> list[DescribedClassicMember]:
-    """Return offsetbook's members, which are shown in every state of a group."""
+    """Return offsetbook's members, which descriptions show in every state of a group."""
     return [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]
 
 
 def refuse_another_hold(channel: RecipeChannel) -> NoReturn:
-    """Raise AnotherHold, which says who holds what, as soon as the group shows it; or GaveUp."""
+    """Raise AnotherHold as soon as the group shows who holds what, or GaveUp."""
     give_up_at = channel.now() + NOTE_WITHIN_S
     while True:
         group = channel.ask(DescribeClassic())
@@ -186,7 +184,7 @@ def refuse_another_hold(channel: RecipeChannel) -> NoReturn:
 def refuse_what_others_hold(
     channel: RecipeChannel, partitions: frozenset[TopicPartition], mine: str
 ) -> None:
-    """Raise AnotherHold if another sentinel than this one holds any of the partitions."""
+    """Raise AnotherHold if a sentinel other than this one holds any of the partitions."""
     group = channel.ask(DescribeClassic())
     others = [classic_member(one) for one in holders(group) if one.member_id != mine]
     if taken := [one for one in others if partitions.intersection(one.holds)]:

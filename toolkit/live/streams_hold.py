@@ -1,10 +1,10 @@
 """
 Hold partitions of a classic Kafka Streams group by removing their tasks from its assignment.
 
-What Streams tells its threads only its own leader can compute. But it can be read from the broker,
-and cut: all members are evicted while a sentinel waits to join, so that it leads; each thread
-that comes back gets what it had, without the tasks that are held. A leader that leaves one
-member without bytes, or with others than Streams itself would write, ends the application.
+Only a Streams leader can compute assignments of Streams threads. But these can be read from the
+broker and shortened: all members are evicted while a sentinel waits to join, so that it leads; each
+thread that rejoins is assigned what it had, without the held tasks. A leader that assigns a member
+no bytes, or bytes that Streams itself would not write, ends the application.
 """
 
 from __future__ import annotations
@@ -41,34 +41,34 @@ from toolkit.model import HoldNote, TopicPartition
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
 from toolkit.planning.selection.member_names import in_short
 
-BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
+BACK_WITHIN_S = 30.0  # evicted members rejoin within this, unless their heartbeat interval is long
 LISTED_WITHIN_S = 5.0
-BACK_AT_ONCE_S = 4.0  # members notice with their next heartbeat, every 3 s by default
+BACK_AT_ONCE_S = 4.0  # members notice by their heartbeats, every 3 s by default
 LOOK_EVERY_S = 0.01
 
 
 class StreamsThread(NamedTuple):
-    """What stays the same of a thread when it joins anew, under another member id."""
+    """Identifies a thread that rejoins under another member id."""
 
     name: str
     process: str
 
 
 class CannotLead(Exception):
-    """Members want something of their leader that only their own code can do."""
+    """Members need something of their leader that only a Streams leader can do."""
 
 
 @dataclass(slots=True)
 class StreamsTasks:
-    """What each thread has, with what is held; `topics` are those that all of them read."""
+    """The assignment of each thread, including held tasks; all threads read `topics`."""
 
     topics: frozenset[str]
     threads: dict[StreamsThread, StreamsAssignment]
-    here: frozenset[StreamsThread] = frozenset()  # who was there when tasks were last shared out
+    here: frozenset[StreamsThread] = frozenset()  # members at the last assignment
 
     @classmethod
     def read(cls, members: Iterable[DescribedClassicMember]) -> Self:
-        """Read what a Stable group's members have; raises NotCaptured where it cannot be cut."""
+        """Read the assignments of a Stable group; raises NotCaptured if one cannot be shortened."""
         threads: dict[StreamsThread, StreamsAssignment] = {}
         topics: set[frozenset[str]] = set()
         for one in members:
@@ -95,7 +95,7 @@ class StreamsTasks:
         return cls(topics.pop(), threads)
 
     def check(self, held: Collection[TopicPartition]) -> None:
-        """Raise NotCaptured unless some partitions are whole tasks of the application."""
+        """Raise NotCaptured unless the partitions to hold are whole tasks of the application."""
         found = {pair.partition for one in self.threads.values() for pair in one.pairs}
         if unread := set(held) - found:
             raise NotCaptured(f"no thread is assigned {in_short(unread)}")
@@ -116,10 +116,10 @@ class StreamsTasks:
         keep_absent: bool,
     ) -> dict[str, bytes]:
         """
-        Return what each member gets: what it had, without what is held.
+        Return the assignment of each member: what it had, without what is held.
 
-        What members had that are gone goes to those who have least, unless they are about to be
-        back. Raises CannotLead for a member to which we have nothing to give that it can read.
+        Tasks of absent members are assigned to the members with the fewest, unless `keep_absent`:
+        they are about to rejoin. Raises CannotLead for a member that could not read its assignment.
         """
         threads = self._threads_of(members)
         nothing = next(iter(self.threads.values())).of(())
@@ -133,14 +133,14 @@ class StreamsTasks:
 
     @property
     def absent(self) -> frozenset[StreamsThread]:
-        """The threads that were not there when tasks were last shared out."""
+        """The threads that were absent when tasks were last assigned."""
         return frozenset(self.threads.keys() - self.here)
 
     def has(self, threads: Iterable[StreamsThread]) -> frozenset[TopicPartition]:
         return frozenset(pair.partition for one in threads for pair in self.threads[one].pairs)
 
     def _threads_of(self, members: Mapping[str, bytes]) -> dict[str, StreamsThread]:
-        """Return who the members are; one that has another one's name as well is a new one."""
+        """Return the thread of each member; a second member of a thread's name is a new thread."""
         found: dict[str, StreamsThread] = {}
         for member_id, data in sorted(members.items()):
             subscription = _read(member_id, data)
@@ -156,7 +156,7 @@ class StreamsTasks:
         return found
 
     def _hand_on(self, left: StreamsAssignment) -> None:
-        """Give tasks to the threads that have least."""
+        """Assign tasks to the threads with the fewest."""
         tasks: dict[bytes, list[TaskPartition]] = {}
         for pair in left.pairs:
             tasks.setdefault(pair.task, []).append(pair)
@@ -166,7 +166,7 @@ class StreamsTasks:
             self.threads[heir] = have.of([*have.pairs, *pairs])
 
     def as_state(self) -> dict[str, Any]:
-        """Return it as JSON can have it."""
+        """Return the tasks for JSON."""
         threads = [[*thread, one.write().hex()] for thread, one in self.threads.items()]
         return {"topics": sorted(self.topics), "threads": threads}
 
@@ -180,7 +180,7 @@ class StreamsTasks:
 
 
 def _why_not(subscription: StreamsSubscription, assignment: StreamsAssignment) -> str:
-    """Say why a thread cannot be given a part of an assignment; "" where it can."""
+    """Return why a thread cannot be assigned a part of an assignment; "" if it can."""
     if subscription.error:
         return "requests the shutdown of the whole application"
     if not subscription.takes(assignment):
@@ -193,7 +193,7 @@ def _why_not(subscription: StreamsSubscription, assignment: StreamsAssignment) -
 
 
 def owned(members: Mapping[str, bytes]) -> frozenset[TopicPartition]:
-    """Return what members say they still have."""
+    """Return the partitions that members claim to own."""
     return frozenset().union(*(_read(one, data).owned for one, data in members.items()))
 
 
@@ -209,19 +209,19 @@ def _thread(member_id: str, subscription: StreamsSubscription) -> StreamsThread:
 
 
 class StreamsHold(LeaderHold):
-    """Partitions that the threads of a Streams application do not get."""
+    """Partitions that are assigned to no thread of a Streams application."""
 
     def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
-        """A hold survives the process behind it for `session_timeout_s`."""
+        """Hold nothing yet; a hold outlives its process for `session_timeout_s`."""
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member_id = ""
         self._generation = -1
-        self._subscription = b""  # a copy of a thread's own
+        self._subscription = b""  # a copy of a thread's
         self._tasks: StreamsTasks | None = None
-        self._comes_back = False  # whether threads were evicted that are about to be back
+        self._comes_back = False  # whether evicted threads are about to rejoin
 
     def capture(self, channel: RecipeChannel, partitions: frozenset[TopicPartition]) -> None:
-        """Hold these too: all of them or none; returns when no thread has one of them any more."""
+        """Hold more partitions, all or none; returns when no thread has one of them any more."""
         before, is_new = self.held, not self._member_id
         own = OwnIds(channel)
         try:
@@ -236,14 +236,14 @@ class StreamsHold(LeaderHold):
         except BaseException as exc:
             self.held = before if self._member_id else frozenset()
             self._comes_back = False
-            self._told = ""
+            self._published = ""
             if is_new:
                 self._member_id = ""
                 own.leave_after(exc)
             raise
 
     def release(self, channel: RecipeChannel, some: frozenset[TopicPartition]) -> None:
-        """Give these back; with the last of them our member leaves."""
+        """Release partitions; with the last of them our member leaves the group."""
         left = self.held - some
         try:
             self._leading().check(left)
@@ -258,7 +258,7 @@ class StreamsHold(LeaderHold):
             "subscription": self._subscription.hex(),
             "session_timeout_s": self.survives_s,
             "held": sorted(self.held),
-            "told": self._told,
+            "published": self._published,
             "tasks": self._tasks.as_state() if self._tasks else None,
         }
 
@@ -266,7 +266,7 @@ class StreamsHold(LeaderHold):
     def from_state(cls, state: Mapping[str, Any], *, note: HoldNote) -> Self:
         hold = cls(note=note, session_timeout_s=state["session_timeout_s"])
         hold.held = frozenset(TopicPartition(topic, number) for topic, number in state["held"])
-        hold._told = state.get("told", "")
+        hold._published = state.get("published", "")
         hold._member_id, hold._generation = state["member_id"], state["generation"]
         hold._subscription = bytes.fromhex(state["subscription"])
         hold._tasks = StreamsTasks.from_state(state["tasks"]) if state["tasks"] else None
@@ -278,7 +278,7 @@ class StreamsHold(LeaderHold):
         return self._tasks
 
     def _become_leader(self, own: OwnIds, partitions: frozenset[TopicPartition]) -> JoinResult:
-        """Evict all threads while the sentinel waits to join, so that it is first, and leads."""
+        """Evict all threads while the sentinel waits to join, so that it is first and leads."""
         channel = own.channel
         group = channel.ask(DescribeClassic())
         if holders(group):
@@ -289,21 +289,21 @@ class StreamsHold(LeaderHold):
         self._subscription = group.members[0].subscription
         self._member_id, blocker_id = own.draw(self._join(CAPTURE_SESSION_MS), 2)
         self._tasks = tasks
-        # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
-        # rebalance ends before the second sentinel joins, or is gone.
+        # The group is never Empty, which would cost group.initial.rebalance.delay.ms. And no
+        # rebalance ends before the second sentinel has joined or left.
         channel.send_ahead(self._join(CAPTURE_SESSION_MS))
         self._until_listed(channel, 1, LISTED_WITHIN_S)
         self._comes_back = True
         left = channel.ask(Leave(tuple(one.member_id for one in group.members)))
         if left.error:
             raise NotCaptured(f"its members could not be evicted: {reason(left.error, 'Read')}")
-        # Those that come later would have to wait until the others notice it.
+        # A thread that rejoins later would wait until the others notice another rebalance.
         self._until_listed(channel, 1 + len(group.members), BACK_AT_ONCE_S)
         _, joined = ask_both(channel, Leave((blocker_id,)), self._join())
         return joined
 
     def _until_listed(self, channel: RecipeChannel, count: int, within_s: float) -> None:
-        """Wait until our join, which went over another connection, is there, and so many others."""
+        """Wait until our join, sent over another connection, has arrived, and `count` members."""
         now = channel.now()
         give_up_at = now + within_s
         listed: set[str] = set()
@@ -327,14 +327,14 @@ class StreamsHold(LeaderHold):
         return False
 
     def _lead(self, channel: RecipeChannel, joined: JoinResult) -> int:
-        """Say who gets what, and return the broker's code."""
+        """Assign tasks; return the error code of the broker."""
         self._generation = joined.generation
         try:
             shares = self._assign_partitions(joined)
         except CannotLead as exc:
             channel.ask(Leave((self._member_id,)))
             raise self._lost(f"the hold was given up, the application continues: {exc}") from exc
-        # Where a thread has its tasks, the sentinel has its note.
+        # The sentinel has its note where a thread has its tasks.
         shares[self._member_id] = assignment_with_note(self._note_text())
         sync = Sync(self._member_id, self._generation, STREAMS_PROTOCOL, shares)
         return channel.ask(sync).error
@@ -347,7 +347,7 @@ class StreamsHold(LeaderHold):
         return self._leading().share_out(others, held=self.held, keep_absent=self._comes_back)
 
     def _until_back(self, channel: RecipeChannel) -> None:
-        """Wait until all threads are back, and none says that it still has what is held."""
+        """Wait until all threads have rejoined, and none claims a held partition."""
         give_up_at = channel.now() + BACK_WITHIN_S
         tasks = self._leading()
         while tasks.absent or self._unreleased:
@@ -359,8 +359,8 @@ class StreamsHold(LeaderHold):
             raise NotCaptured(
                 f"a thread does not revoke {in_short(late)} within {BACK_WITHIN_S:g} s"
             )
-        if tasks.absent:  # what they had goes to others
-            self._told = ""
+        if tasks.absent:  # their tasks are assigned to others
+            self._published = ""
         self._comes_back = False
 
     def _forget_member(self) -> None:
@@ -369,7 +369,7 @@ class StreamsHold(LeaderHold):
 
 
 def _check_capturable(group: ClassicFacts) -> None:
-    """Raise NotCaptured for a group whose lead we must not take."""
+    """Raise NotCaptured for a group that we must not lead."""
     if group.error:
         raise NotCaptured(f"the group cannot be described: {group.why}")
     if (group.state, group.protocol_type, group.protocol) != (

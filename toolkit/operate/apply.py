@@ -1,5 +1,5 @@
 """
-Apply a plan, from the last look at the facts to the outcome in the audit log.
+Apply a plan, from the last check of the facts to the outcome in the audit log.
 
     check that the facts still hold → write the undo record → write the audit intent →
     carry out step by step, reading each back → write the audit outcome
@@ -85,9 +85,8 @@ class AppliedPlan(NamedTuple):
     """
     The outcome of a plan, and what belongs to it.
 
-    `handles` are those of the keepers that were started. `interrupted` are earlier runs that were
-    found interrupted and recorded before the plan was applied. `intent` is the entry of the audit
-    log.
+    `handles` are those of the started keepers. `interrupted` are earlier runs that were found
+    interrupted, and recorded, before the plan was applied. `intent` is the audit log entry.
     """
 
     outcome: Outcome
@@ -108,10 +107,10 @@ def apply_plan(
     Apply an approved plan; its holds end with this process until their handles are detached.
 
     `state` is the folder of undo records and the audit log. Raises Blocked, with nothing changed,
-    where a guard-rail objects, the approval is for another plan, another apply is running on the
-    cluster, or an earlier one was cut off; StateFileError, with nothing changed, where the undo
-    record or the audit log cannot be written. What goes wrong later is in the outcome, but for
-    OutcomeNotRecorded, where that could not be written, and PartlyApplied for a bug in offsetbook.
+    if a guard rail objects, the approval is for another plan, another run is changing the cluster,
+    or an earlier one was cut off; StateFileError, with nothing changed, if the undo record or the
+    audit log cannot be written. Later failures are in the outcome, except OutcomeNotRecorded, if it
+    could not be written, and PartlyApplied for a bug in offsetbook.
     """
     check_approval(plan, approval, cluster.policy)
     operator = Operator.here()
@@ -149,7 +148,7 @@ def apply_plan(
 
 
 def _done_by_a_cut_off_run(cluster: Cluster, cluster_id: str, state: Path) -> str:
-    """Return what a run of just now did, as the next command would report it after a kill."""
+    """Return what the failed run did, as the next command would report it after a kill."""
     with suppress(ToolkitError):
         if known := reconcile_under_lock(cluster, cluster_id, state).known:
             return known[0].outcome.summary
@@ -157,7 +156,7 @@ def _done_by_a_cut_off_run(cluster: Cluster, cluster_id: str, state: Path) -> st
 
 
 def leave_keepers(plan: Plan, handles: Iterable[KeeperHandle]) -> None:
-    """Have keepers go on where what they did is not recorded; those of a move end with it."""
+    """Detach keepers whose outcome is not recorded; those of a move end with the move."""
     for handle in handles:
         if HoldTerms.of(plan).for_move:
             handle.terminate()
@@ -167,7 +166,7 @@ def leave_keepers(plan: Plan, handles: Iterable[KeeperHandle]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ApplyContext:
-    """What applying a plan needs, and the handles of the keepers started for it."""
+    """The inputs of applying a plan, and the handles of the keepers started for it."""
 
     cluster: Cluster
     state: Path
@@ -176,7 +175,7 @@ class _ApplyContext:
 
 
 def check_approval(plan: Plan, approval: Approval, policy: Policy) -> None:
-    """Raise Blocked or UsageError unless the approval is one, and of this plan."""
+    """Raise Blocked or UsageError unless the approval is valid for this plan."""
     check_overrides(approval.overrides, intent=plan.intent)
     if approval.limits:
         check_standing(approval.overrides)
@@ -200,9 +199,9 @@ def _carry_out_on_record(
     alone: Mapping[str, StepOutcome],
 ) -> tuple[audit.AuditEntry, Outcome]:
     """
-    Carry a plan out between its undo record and intent and the outcome in the audit log.
+    Carry out a plan after writing its undo record and intent, and write its outcome.
 
-    The plan of `case` lacks the steps of the groups that were left `alone`.
+    The plan of `case` lacks the steps of the groups in `alone`, which are left out.
     """
     with defer_signals() as stopped:
         write_undo_record(context.state, run.run_id, plan)
@@ -235,7 +234,7 @@ def reread_facts(
     watched = "keeps-committing" in approval.overrides or early <= timedelta(0)
     if not watched and any(map(partial(_is_young, plan), plan.steps)):
         time.sleep(min(early, approval.watch).total_seconds())
-    # A topic that a group has not committed yet is not among the facts about the group.
+    # A topic without committed offsets is not among the facts about a group.
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
     limits = approval.limits
     with connected(cluster) as connection:
@@ -262,7 +261,7 @@ def reread_facts(
 
 
 def _is_young(plan: Plan, step: Step) -> bool:
-    """Whether a step is about an idle group that may be committing without a member."""
+    """Whether a step is about an empty group to which a client may be committing."""
     if step.state is not GroupState.EMPTY or not step.changes:
         return False
     return step.last_commit_at is None or plan.made_at - step.last_commit_at <= QUIET_AFTER
@@ -281,9 +280,9 @@ def _with_clocks(
 
 def record_outcome(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> None:
     """
-    Write the outcome of a run to the audit log, where a later one replaces an earlier one.
+    Write the outcome of a run to the audit log; a later outcome replaces an earlier one.
 
-    Raises OutcomeNotRecorded where it cannot be written.
+    Raises OutcomeNotRecorded if it cannot be written.
     """
     try:
         audit.append(state, audit.outcome_entry(intent, outcome))
@@ -296,7 +295,7 @@ def record_outcome(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> N
 
 
 def _changed_by(plan: Plan, stopping: Sequence[Finding], state: Path) -> str:
-    """Return which runs of ours have changed what stops the plan since it was made; "" if none."""
+    """Name the recorded runs that have changed the blocking groups since the plan was made."""
     about = {found.group_id for found in stopping if found.rule in OF_ANOTHER_CHANGE}
     groups = [name for name in plan.group_ids if name in about]
     if not groups:
@@ -307,7 +306,7 @@ def _changed_by(plan: Plan, stopping: Sequence[Finding], state: Path) -> str:
 
 
 def _blocked(findings: Sequence[Finding], changed_by: str) -> Blocked:
-    # One of each kind is more useful than five of the same.
+    # Show one finding of each kind, not five of the same.
     kinds = Counter((finding.rule, finding.group_id) for finding in findings)
     first = {(finding.rule, finding.group_id): finding for finding in reversed(findings)}
     shown = []

@@ -124,7 +124,7 @@ class _StepExecutor:
         return outcomes
 
     def _wait_for_late_commits(self, steps: Sequence[Step]) -> None:
-        """Wait for what consumers still commit to paused partitions, as after a pause just now."""
+        """Wait for late commits of consumers to partitions that were paused just now."""
         if self.case.plan.intent is Intent.MOVE:
             return  # it has waited before it read the offsets to change
         for step in steps:
@@ -139,7 +139,7 @@ class _StepExecutor:
     def _commit_together(
         self, steps: Sequence[Step], before: Mapping[str, Committed | str]
     ) -> dict[str, WriteResult]:
-        """Commit the offsets of many groups at once; those left out are to be tried one by one."""
+        """Commit the offsets of many groups at once; the others are tried one by one."""
         by_group = {}
         for step in steps:
             if step.action is Action.COMMIT and not self._objection(step, before):
@@ -190,10 +190,10 @@ class _StepExecutor:
 
     def _may_be_read(self, step: Step) -> bool:
         """
-        Whether a member of a live group may read what nobody read at the check.
+        Whether a member of a live group may read partitions that nobody read at the check.
 
-        A hold keeps paused partitions from others, and a broker refuses the offsets of a group that
-        is not idle any more; but nothing keeps a member from subscribing to another topic.
+        A hold keeps paused partitions from members, and brokers reject offsets for a group that is
+        no longer empty; but any member may subscribe to another topic.
         """
         changed = [change.partition for change in step.changes]
         group = self.case.groups.get(step.group_id)
@@ -224,7 +224,7 @@ class _StepExecutor:
             return self._unanswered(exc)
 
     def _rejoin(self, group_id: str, changes: Sequence[Change]) -> WriteResult:
-        """Commit again what expires at a time that a client chose, and reset the group's timer."""
+        """Commit offsets with their own expiry time again, and reset the group's timer."""
         committed, again = self.case.committed(group_id), {}
         for change in changes:
             commit = committed.get(change.partition)

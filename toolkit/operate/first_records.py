@@ -1,4 +1,4 @@
-"""A look at records: what a plan skips, and what a group has not read yet."""
+"""Read the first records that a plan skips, and the first unread records of a group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def with_first_records(plan: Plan, facts: Snapshot, cluster: Cluster) -> Snapsho
     """
     Return facts with the first record of each short range that a plan skips.
 
-    What cannot be read stays unknown: all its offsets then count as records.
+    A range that cannot be read stays unknown: all its offsets then count as records.
     """
     ranges = list(skipped_ranges(plan, facts))
     if not ranges:
@@ -33,8 +33,8 @@ def first_unread(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, Firs
     """
     Return the first unread record of each partition with lag, of the snapshot of one group.
 
-    Aborted records count for nothing; where a transaction is open, it is not decided yet which
-    records are committed, and all count. A partition that could not be read is missing. Raises
+    Aborted records do not count; while a transaction is open, all records count, because it is not
+    decided which are committed. A partition that could not be read is missing. Raises
     ClusterUnreachable and BrokerRefused.
     """
     behind = [

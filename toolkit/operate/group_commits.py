@@ -1,4 +1,4 @@
-"""Watch what a group commits, and wait until it has committed what it had read."""
+"""Watch the commits of a group, and wait until it has committed what it had read."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from toolkit.kafka_io.offsets_topic.commit_follower import CommitFollower, NewCo
 from toolkit.model import TopicPartition
 
 LOOK_EVERY_S = 0.2
-# How long no commit must come. Clients commit what they lost only where the application commits
-# record by record, or batch by batch: those that commit by a longer interval do it on revocation.
+# How long no commit must arrive. Applications that commit each record or batch may do so after they
+# lost the partition; clients that commit at longer intervals do it when they revoke.
 STILL_AT_LEAST_S, STILL_AT_MOST_S = 1.0, 3.0
-STILL_WITHIN_S = 30.0  # a consumer may go on committing what it no longer has
+STILL_WITHIN_S = 30.0  # a consumer may keep committing to partitions that it lost
 
 
 class GroupCommits:
@@ -31,7 +31,7 @@ class GroupCommits:
     """
 
     def __init__(self, connection: Connection, group_id: str) -> None:
-        """Begin with the next commit; raises BrokerRefused if no commit can be read."""
+        """Start with the next commit; raises BrokerRefused if no commit can be read."""
         self.connection = connection
         self.group_id = group_id
         self.committed = self.read_committed()
@@ -86,19 +86,19 @@ def wait_until_still(
     stopped: Callable[[], str] = str,
 ) -> None:
     """
-    Wait until consumers have committed the records that they had read of held partitions.
+    Wait until consumers have committed the records of held partitions that they had read.
 
-    `commits` begins before the partitions were held. A consumer may commit such a record after it
-    lost the partition, over an offset that was written meanwhile. So no commit of them must come
-    for twice as long as those before were apart, between `STILL_AT_LEAST_S` and `STILL_AT_MOST_S`.
-    Where all is committed up to the log end, it returns at once, and so it does when it is
-    `stopped`. Raises BrokerRefused.
+    `commits` starts before the partitions were held. A consumer may commit such a record after it
+    lost the partition, over an offset that was written meanwhile. So no commit must arrive for
+    twice the interval of the earlier ones, between `STILL_AT_LEAST_S` and `STILL_AT_MOST_S`.
+    Returns at once if everything is committed up to the log end, or when `stopped`. Raises
+    BrokerRefused.
     """
     commits.mark()
     seen = [one for one in commits.read() if one.partition in held]
     logs, _ = read_log_offsets(commits.connection, sorted(held))
     ends = {place: log.log_end for place, log in logs.items() if log.log_end is not None}
-    # A partition whose end cannot be read has no end here: it is waited for.
+    # A partition whose log end cannot be read is waited for.
     if all(place in ends and commits.committed.get(place) == ends[place] for place in held):
         return
     still_s = STILL_AT_MOST_S
@@ -116,7 +116,7 @@ def wait_until_still(
 
 
 def apart_s(commits: Iterable[NewCommit]) -> float:
-    """Return how long two commits of the same partition were apart at most; 0 without two."""
+    """Return the longest time between two commits of one partition; 0 without two."""
     times: dict[TopicPartition, list[int]] = defaultdict(list)
     for commit in commits:
         times[commit.partition].append(commit.at_ms)

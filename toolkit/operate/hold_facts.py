@@ -25,7 +25,7 @@ from toolkit.storage.state_folder import Operator
 
 APART_S = 2.0  # two samples give the production rate
 AT_REST_WITHIN_S = 15.0  # three heartbeat intervals of a KIP-848 group by default
-READ_AGAIN_S = 0.5  # everything that a plan is judged by
+READ_AGAIN_S = 0.5  # all facts of a plan
 MS = 1000
 
 
@@ -53,9 +53,9 @@ def sample_hold_facts(
 
 def read_at_rest(read: Callable[[], Snapshot], group_ids: Collection[str]) -> Snapshot:
     """
-    Return what is read once none of some groups rebalances, or after a while.
+    Read until none of these groups rebalances, or for a while; return the last facts.
 
-    A rebalance may be the beginning of another operator's pause, which only a group at rest shows.
+    A rebalance may be the beginning of another operator's pause, which shows only when it ends.
     """
     give_up_at = time.monotonic() + AT_REST_WITHIN_S
     while True:

@@ -68,7 +68,7 @@ APPLICATION_RELEASE_S = RELEASE_S + APPLICATION_DELAY.total_seconds()
 LOOK_EVERY_S = 0.1
 KILLED = "the keeper process ended before it had paused anything"
 
-LEFT = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID})  # it is not in the group now
+LEFT = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID})  # then it is not in the group
 RESUMED_WITHIN_S = APPLICATION_DELAY.total_seconds() + TOLD_WITHIN_S
 
 
@@ -134,7 +134,7 @@ class HoldExecutor:
             why = str(exc)
         holds = step.action is Action.HOLD
         own_note = None
-        if why and holds:  # what another operator holds now was not done here
+        if why and holds:  # what another operator holds does not count
             own_note = self.own_note(step)
             before = _without_others(before, own_note)
         try:
@@ -153,7 +153,7 @@ class HoldExecutor:
         if not holds:
             gone = {p for p, (status, _) in results.items() if status is ChangeStatus.DONE}
             note_released(self.path_of(step), frozenset(gone))
-        if stopped := self.stopped():  # unchanged, but not because a broker refused it
+        if stopped := self.stopped():  # not changed, but not refused by a broker
             words = f"given up after it had begun, and not paused: {stopped}" if holds else stopped
             results |= {
                 partition: (ChangeStatus.NOT_TRIED, words)
@@ -166,15 +166,15 @@ class HoldExecutor:
         """
         Hold partitions with the existing keeper or a new one.
 
-        The keeper is also asked for those that its record names and the broker does not show as
-        held by its members: it may have lost them and not know that yet.
+        The keeper is also asked for partitions that its record names, but the broker does not show
+        as held: it may have lost them without knowing.
         """
         path = self.path_of(step)
         goes_on, record = once_settled(path)
         if not goes_on:
             start = self.record(step, partitions)
             if record and record.status is HoldStatus.HELD and record.held_in(before):
-                # Without a process: the new keeper says when it is there.
+                # pid 0: the new keeper sets its own once it runs.
                 goes_on = True
                 start = replace(
                     record, run_id=start.run_id, wanted=record.held, note=start.note, pid=0
@@ -200,7 +200,7 @@ class HoldExecutor:
                 raise NotCaptured(answer["words"])
 
     def own_note(self, step: Step) -> HoldNote:
-        """Return the note of the hold file; one of nobody where there is none, or a damaged one."""
+        """Return the note of the hold file, an empty one if there is none or it is damaged."""
         with suppress(StateFileError):
             if record := read_hold(self.path_of(step)):
                 return record.note
@@ -211,7 +211,7 @@ class HoldExecutor:
 
     @property
     def longest_s(self) -> float | None:
-        """For how long a keeper holds what a move adds to its hold: a move may be killed."""
+        """How long a keeper holds what a move adds at most, as the move may be killed."""
         terms = HoldTerms.of(self.case.plan)
         return terms.pause_for.total_seconds() if terms.for_move and terms.pause_for else None
 
@@ -220,8 +220,8 @@ class HoldExecutor:
         record = read_hold(path)
         if not record or has_live_keeper(path):
             return
-        # Members of another capture show no note yet. Those in KIP-848 groups are known by their
-        # ids; elsewhere a keeper that has ended has left, and what is there is not its own.
+        # Members of another capture show no note yet. In KIP-848 groups member ids have the run id;
+        # in others a keeper that ended by itself has left, and its members are not its own.
         new = {member for member in self.holders(step.group_id) if member.member_id not in there}
         if step.type is GroupType.CONSUMER:
             left = {m for m in new if record.note.run_id in m.member_id}
@@ -295,7 +295,7 @@ class HoldExecutor:
         """
         Return the held partitions once each of `partitions` is `held` or not, or after a timeout.
 
-        With a note, those that another hold has do not count. Raises BrokerRefused if they cannot
+        With `own_note`, partitions of other holds do not count. Raises BrokerRefused if they cannot
         be read until then.
         """
         give_up_at = time.monotonic() + SEEN_WITHIN_S
@@ -319,9 +319,9 @@ def release_by_keeper(
     path: Path, partitions: frozenset[TopicPartition]
 ) -> frozenset[TopicPartition]:
     """
-    Have the keeper of a hold file release those of the partitions that it holds; return them.
+    Have the keeper of a hold file release the partitions that it holds of these; return them.
 
-    Raises HoldLost where it does not answer, StateFileError, and BrokerRefused in its words.
+    Raises HoldLost if the keeper does not respond, StateFileError, and BrokerRefused.
     """
     record = read_hold(path)
     own_partitions = partitions & frozenset(record.held if record and has_live_keeper(path) else ())
@@ -345,7 +345,7 @@ def _is_of_another(member: Member, own_note: HoldNote) -> bool:
 
 
 def _partition_result(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[ChangeStatus, str]:
-    """Return the result of one partition: held before, held now, to be held, and the error."""
+    """Return the result of one partition from `was` held, `is_` held, to be held, and an error."""
     if is_ == meant and not (meant and why):
         return ChangeStatus.DONE, ""
     if is_ == was and why:
@@ -366,7 +366,7 @@ def _outcome(
 
 def remove_holders(cluster: Cluster, step: Step, holders: Iterable[Member]) -> None:
     """
-    Remove members of a dead or another user's keeper; coordinators allow it to anybody.
+    Remove members of a dead or another user's keeper: coordinators accept it from any client.
 
     Raises BrokerRefused with the first refusal.
     """
@@ -389,7 +389,7 @@ def _from_consumer(channel: GroupChannel, holders: list[Member]) -> Iterator[str
 
 
 def _from_streams(channel: GroupChannel, holders: list[Member]) -> Iterator[str]:
-    """Restore the group's own delay first: a keeper that lives and finds its own comes back."""
+    """Restore the group's own delay first: a live keeper that finds its delay would rejoin."""
     own_delay = next((one.hold_note.own_delay for one in holders if one.hold_note), "")
     changed = channel.ask(ChangeConfig(STREAMS_DELAY_MS, own_delay or None))
     if changed.error:

@@ -23,7 +23,7 @@ from toolkit.storage.hold_files import (
 )
 
 LOOK_EVERY_S, FOLLOW_EVERY_S = 0.05, 0.5
-ENDS_WITHIN_S = 15.0  # it records its end, and its standby looks at that
+ENDS_WITHIN_S = 15.0  # it records its end, and its standby reads that
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class KeeperHandle:
 
 
 def once_settled(path: Path) -> tuple[bool, HoldRecord | None]:
-    """Return whether a hold has a keeper, and its record; one that is just ending is waited for."""
+    """Return whether a hold has a keeper, and its record; waits for a keeper that just ends."""
     give_up_at = time.monotonic() + ENDS_WITHIN_S
     while True:
         has_keeper, record = has_live_keeper(path), read_hold(path)

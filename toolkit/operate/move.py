@@ -3,9 +3,10 @@ Move the committed offsets of a live group: hold its partitions, move, release, 
 
 Each step is an ordinary plan, applied and logged like any other. Because the partitions are revoked
 from their owners, every client fetches its new position. A client may commit a record that it had
-read before over that: the move waits for such commits while the partitions are held, the group is
-watched until it continues from the new offsets, and what was overwritten is moved once more. The
-hold ends with this process.
+read before over that: the move waits for such commits while the partitions are held, watches the
+group until it continues from the new offsets, and moves overwritten offsets once more. The hold
+ends with this process.
+
 Partitions that cannot be held are moved by evicting their owners, see
 `toolkit.operate.move_streams`.
 """
@@ -17,6 +18,7 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ from toolkit.operate.apply import AppliedPlan, apply_plan, check_approval, recor
 from toolkit.operate.apply_steps import OnStep
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.group_commits import GroupCommits, wait_until_still
+from toolkit.operate.hold_facts import read_at_rest
 from toolkit.operate.hold_steps import LOOK_EVERY_S, SEEN_WITHIN_S, release_by_keeper
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import InterruptedRun
@@ -73,10 +76,10 @@ def move(
     """
     Apply a plan that moves offsets of one live group, and return the result.
 
-    The approved plan has earlier offsets; the plan with the offsets once the partitions are held is
+    The offsets in the approved plan are older; the plan with the offsets of the held partitions is
     checked by the same rules. Partitions that were already paused stay paused. A partition is done
-    when the application was seen to continue from the new offset, and else not confirmed. Raises
-    what `apply_plan` raises, with nothing moved.
+    when the application was seen to continue from the new offset, otherwise not confirmed. Raises
+    the errors of `apply_plan`, with nothing moved.
     """
     check_approval(planned.plan, approval, cluster.policy)
     mover = _Mover(planned.plan, cluster, approval, state, on_step)
@@ -87,7 +90,7 @@ def move(
                 mover.hold_move_release(again)
             except ToolkitError as exc:
                 mover.note(again.plan, f"it could not be moved again: {exc.problem}")
-    except KeyboardInterrupt:  # between two parts, or the second one in a part
+    except KeyboardInterrupt:  # between two parts, or the second Ctrl-C in a part
         if not mover.moved:
             raise mover.stopped() from None
         mover.interrupted_by = STOPPED
@@ -113,7 +116,7 @@ class _Mover:
     unheld: set[TopicPartition] = field(default_factory=set)  # resumed before this move did so
 
     def stopped(self) -> ToolkitError:
-        """Return what to say of a move that was stopped before its result was known."""
+        """Return the error for a move that was stopped before its result was known."""
         if self.exact is None and self.held:
             return Interrupted(
                 f"{STOPPED}: nothing was moved, but what it paused was not seen to be resumed",
@@ -136,7 +139,7 @@ class _Mover:
         return self.plan.group_ids[0]
 
     def overwritten(self) -> PlannedMove | None:
-        """Return the move of what does not continue from where it was moved to, if any."""
+        """Return the move of partitions that do not continue from their new offsets, if any."""
         targets = {c.partition: c.after for _, c in self.exact.changes} if self.exact else {}
         late = [
             place
@@ -151,7 +154,7 @@ class _Mover:
         with ExitStack() as afterwards:
             if pause and pause.steps:
                 # On any error from here on, the partitions are released: by a logged plan or, if
-                # that fails, by cutting off the keeper.
+                # that fails, by ending the keeper.
                 afterwards.callback(self.terminate_keepers)
                 afterwards.push(lambda _type, exc, _trace: self.release_at_last(planned, exc))
                 self.held = frozenset(change.partition for _, change in pause.changes)
@@ -178,10 +181,10 @@ class _Mover:
         """
         Hold what is not paused, and wait until consumers have committed what they had read.
 
-        That they may also have to do of what was paused a moment before.
+        Late commits are also possible for partitions that were paused a moment before.
         """
         if not pause.steps and any(one.severity is Severity.BLOCK for one in pause.findings):
-            return True  # nothing is held, and the move is refused
+            return True  # nothing is held; the move will be refused
         with connected(self.cluster) as connection:
             commits = GroupCommits(connection, self.group_id)
             if pause.steps and not self.pause(pause):
@@ -211,7 +214,7 @@ class _Mover:
         for place in moved.keys() - held:
             one = self.moved[place]
             if one.status is ChangeStatus.NOT_CONFIRMED:
-                # It was paused before, and stays paused: it is read from there once it is resumed.
+                # It stays paused: it is read from the new offset once it is resumed.
                 self.moved[place] = replace(one, status=ChangeStatus.DONE, why="")
         # A late commit may come before the read-back, which fails then.
         accepted = [p for p in moved.keys() & held if self.moved[p].status in _ACCEPTED]
@@ -238,7 +241,7 @@ class _Mover:
     def watch(
         self, connection: Connection, moved: Mapping[TopicPartition, MovedOffset], facts: Snapshot
     ) -> MoveWatch:
-        """Begin to watch; what is overwritten while it is still held is moved again."""
+        """Start to watch; offsets that are overwritten while still held are moved again."""
         (group,) = (one for one in facts.groups if one.group_id == self.group_id)
         for moves_left in reversed(range(MOST_MOVES_WHILE_HELD)):
             watch = MoveWatch(connection, group, moved)
@@ -259,14 +262,14 @@ class _Mover:
                 self.moved[change.partition] = replace(one, why=f"{one.why}; {why}")
 
     def record(self, applied: AppliedPlan) -> None:
-        """Write what was seen over what the audit log says of the run."""
+        """Replace the outcome of the run in the audit log by what was seen since."""
         steps = tuple(self.seen(step) for step in applied.outcome.steps)
         if applied.intent and steps != applied.outcome.steps:
             outcome = replace(applied.outcome, steps=steps, finished_at=datetime.now(UTC))
             record_outcome(outcome, applied.intent, self.state)
 
     def seen(self, step: StepOutcome) -> StepOutcome:
-        """Return the outcome of a move with what was seen of it last."""
+        """Return the outcome of a move, updated with what was seen since."""
         if step.action is not Action.MOVE:
             return step
         return with_results(step, [self.moved[one.partition] for one in step.results])
@@ -276,11 +279,11 @@ class _Mover:
         prefer = CaptureMode(self.plan.terms.get("prefer", CaptureMode.LOSSLESS))
         missing = self.plan.terms.get("commit_missing", "")
         terms = HoldTerms(prefer, LONGEST, for_move=True, commit_missing=missing)
-        facts = self.facts(planned)
+        facts = read_at_rest(partial(self.facts, planned), {self.group_id})
         if not is_holdable(facts, self.group_id):
             return None
         pause = plan_pause(facts, group=self.group_id, topics=_scopes(planned.plan), terms=terms)
-        # Before anything is paused, it is checked what was approved, and when.
+        # The guard rails check the pause as part of what was approved, and when.
         topic_ids = {**pause.topic_ids, **planned.plan.topic_ids}
         return replace(pause, made_at=planned.plan.made_at, topic_ids=topic_ids)
 
@@ -290,7 +293,7 @@ class _Mover:
 
     def apply(self, part: Plan) -> AppliedPlan:
         words = f"{self.approval.reason} (part of: {self.plan.request})"
-        # Those that are about another part of the move have no effect on this one.
+        # Overrides of rules about another part of the move do not apply to this one.
         overrides = overridable(part.intent).intersection(self.approval.overrides)
         approved = replace(
             self.approval, fingerprint=part.fingerprint, reason=words, overrides=overrides
@@ -312,7 +315,7 @@ class _Mover:
             if not released.interrupted:
                 self.held = frozenset() if released.is_done else self.held
                 return
-            stopped = released  # whoever stops a move wants no partition to stay paused
+            stopped = released  # no partition should stay paused
             self.outcomes.remove(released)
         self.held = frozenset()
         if stopped:
@@ -324,9 +327,9 @@ class _Mover:
         """
         Return the plan that releases what this move has paused; None if none of that is held.
 
-        What somebody else holds by now is left out. What nobody holds is noted as resumed before,
-        unless this move has tried to release it, and does so `again`. Raises BrokerRefused if what
-        is held cannot be seen for a while.
+        Partitions that another operator holds by now are left out. Partitions that nobody holds are
+        noted as resumed before, unless this move tries to release them `again`. Raises
+        BrokerRefused if what is held cannot be read for a while.
         """
         give_up_at = time.monotonic() + SEEN_WITHIN_S
         while True:
@@ -347,7 +350,7 @@ class _Mover:
             time.sleep(LOOK_EVERY_S)
 
     def release_at_last(self, planned: PlannedMove, error: BaseException | None) -> None:
-        """Release what is still held; if that fails, an error or results of before stay."""
+        """Release what is still held; a failure does not hide earlier errors or results."""
         try:
             self.release(planned)
         except ToolkitError as exc:
@@ -360,7 +363,7 @@ class _Mover:
     def terminate_keepers(self) -> None:
         for handle in self.handles:
             handle.terminate()
-        if self.held and not self.handles:  # they were added to a hold that was there before
+        if self.held and not self.handles:  # they were added to an existing hold
             path = hold_path(self.state, self.plan.cluster_id, self.group_id)
             with suppress(ToolkitError):
                 release_by_keeper(path, self.held)
@@ -369,7 +372,7 @@ class _Mover:
     def outcome(self) -> Outcome:
         """The combined result; undo it by undoing the move."""
         moved = next((o for o in self.outcomes if _has_moved(o)), self.outcomes[0])
-        # A move that was repeated is in the result of the first.
+        # A repeated move is part of the result of the first.
         steps = (
             self.seen(step)
             for outcome in self.outcomes
@@ -396,7 +399,7 @@ def _has_moved(outcome: Outcome) -> bool:
 
 
 def _released_all_the_same(stopped: Outcome, paused: Collection[TopicPartition]) -> Outcome:
-    """Return the outcome of a resume that was stopped: what is not seen as paused after is done."""
+    """Return the outcome of a stopped resume: partitions not shown as paused are done."""
 
     def seen(one: Result) -> Result:
         is_paused = one.partition in paused
@@ -407,7 +410,7 @@ def _released_all_the_same(stopped: Outcome, paused: Collection[TopicPartition])
 
 
 def _moved_offsets(exact: Plan, facts: Snapshot) -> dict[TopicPartition, MovedOffset]:
-    """Return where partitions are moved to, with what was known of them when they were held."""
+    """Return the new offset of each partition, with its facts at the time it was held."""
     return {
         change.partition: MovedOffset(
             change.after.offset,

@@ -41,7 +41,7 @@ class OrphanedHold(NamedTuple):
     """
     A hold without a keeper, and its partitions that the broker still withholds.
 
-    `has_another`: partitions of the group are paused, and not by this hold.
+    `has_another`: another hold has paused partitions of the group.
     """
 
     record: HoldRecord
@@ -66,7 +66,7 @@ class OrphanedHold(NamedTuple):
 
     @property
     def _left_setting(self) -> str:
-        """What has to be done about the setting of a Streams group that its keeper restores."""
+        """How to restore the setting of a Streams group, as its keeper would have done."""
         members = self.record.members
         if self.record.type is not GroupType.STREAMS or not members.get("is_set"):
             return ""
@@ -96,10 +96,10 @@ def find_orphaned_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
 
 def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[TopicPartition]:
     """
-    Return what the broker still withholds of a group for holds whose keeper is gone.
+    Return partitions of a group that are still held, though the keeper is gone.
 
-    Another keeper can continue those. Nothing is recorded. Who may not read the state folder has
-    none to continue. Raises ClusterUnreachable.
+    Another keeper can continue such a hold. Nothing is recorded. Without permission to read the
+    state folder there is none to continue. Raises ClusterUnreachable.
     """
     left = []
     with suppress(StateFileError):
@@ -115,7 +115,7 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
 
 
 def holds_without_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
-    """Yield the hold files, and their records, whose partitions were held when the keeper ended."""
+    """Yield the files and records of holds without a keeper that have not ended."""
     for path in list_holds(state):
         with suppress(StateFileError):  # a damaged file does not affect the broker
             record = None if has_live_keeper(path) else read_hold(path)

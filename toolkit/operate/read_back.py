@@ -1,4 +1,4 @@
-"""Judge a step by what is committed before and after its request."""
+"""Judge a step by the committed offsets before and after its request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Committed = Mapping[TopicPartition, Position]  # the committed offsets of a grou
 
 
 def positions_of(commits: CommitColumns) -> Iterator[tuple[str, dict[TopicPartition, Position]]]:
-    """Yield groups, and what each has committed to one topic; a topic may come more than once."""
+    """Yield each group with its positions in one topic; a topic may come more than once."""
     for group_id, topic, places in commits.blocks:
         rows = slice(places.start, places.stop)
         columns = commits.partitions[rows], commits.offsets[rows], commits.epochs[rows]
@@ -38,7 +38,7 @@ def read_back(
     *,
     is_there: bool,
 ) -> StepOutcome:
-    """Return the result of a step, by what was answered and what is committed now."""
+    """Return the result of a step from the response and from what is committed now."""
     if isinstance(committed, str) or isinstance(before, str):
         why = f"{answered.error or 'request accepted'}; could not be verified: {committed}"
         return all_alike(step, ChangeStatus.FAILED, why)
@@ -105,7 +105,7 @@ def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) ->
 
 
 def refused_step(step: Step, why: str) -> StepOutcome:
-    """Return the result of a step that nothing was sent for, because of a last check."""
+    """Return the result of a step that was not sent because of a last check."""
     return all_alike(step, ChangeStatus.REFUSED, why)
 
 
@@ -115,6 +115,6 @@ def not_tried(step: Step, why: str) -> StepOutcome:
 
 
 def all_alike(step: Step, status: ChangeStatus, why: str) -> StepOutcome:
-    """Return the result of a step of which each change has the same."""
+    """Return the result of a step whose changes all have the same result."""
     results = tuple(Result(change.partition, status, why) for change in step.changes)
     return StepOutcome(step.group_id, step.action, status, why, results)

@@ -58,7 +58,7 @@ class UnresolvedRun(NamedTuple):
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether that is known as soon as its transaction has ended."""
+        """Whether its effect is known as soon as its transaction has ended."""
         return self.why == IN_TRANSACTION
 
 
@@ -102,8 +102,8 @@ def reconcile_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> Reco
 
 def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
     """Return what a run did, or why that cannot be determined now."""
-    # In this order: a broker that has just started lists no group before it has read what they
-    # committed, while a coordinator answers that it is still loading.
+    # In this order: a broker that has just started lists no group before it has loaded its
+    # commits, while a coordinator responds that it is still loading.
     commits, problems = read_commits(connection, [step.group_id for step in intent.steps])
     listed, unlisted = list_groups(connection)
     needs_list = any(step.action in HOLDING or _tells_by_absence(step) for step in intent.steps)
@@ -165,10 +165,10 @@ def _open_transaction(
     intent: audit.AuditEntry, commits: Iterable[Commit], connection: Connection
 ) -> str:
     """
-    Say that a transaction may still change what the run was to commit in one; "" if none may.
+    Return that a transaction may still change what the run was to commit in one; "" if not.
 
-    Its own is ended by the broker after 30 s, or was committed and has not reached the group yet.
-    After some minutes, one that is open is an application's.
+    The broker ends its own after 30 s, or it was committed and is not visible in the group yet.
+    A transaction that is open for minutes is an application's.
     """
     steps = [one for one in intent.steps if one.action in {Action.MOVE, Action.FIRST_COMMIT}]
     left = {step.group_id: {change.partition for change in step.changes} for step in steps}
@@ -186,7 +186,7 @@ def _open_transaction(
 
 
 def _hold_step(step: audit.AuditStep, paused: Paused, run: audit.RunInfo) -> StepOutcome:
-    """Return whether the run's operator holds what was to be held, and whether the rest is free."""
+    """Return the outcome of a hold or release step by what the run's operator holds now."""
     should_be_held = step.action is Action.HOLD
     if should_be_held:
         by = (run.who, run.host)
@@ -220,8 +220,8 @@ def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
     """
     Return whether a last run on these groups applied a part of this plan.
 
-    Others may have changed some of the groups since: each change is compared with the cluster. What
-    was undone since is not done again.
+    Other runs may have changed some of the groups since: each change is compared with the cluster.
+    Changes that were undone since are not made again.
     """
     applied = (run.head.fingerprint == plan.fingerprint and run.is_partly_done for run in runs)
     return any(applied) and not _is_undone(plan.fingerprint, runs)
@@ -237,7 +237,7 @@ def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
     """
     Return the relevant last runs that changed the plan's groups.
 
-    For a plan that changes offsets: the last that may have changed one, whatever was paused since.
+    For a plan that changes offsets: the last run that may have changed one; pauses do not count.
     """
     passed_over = frozenset() if plan.intent in LEAVES_OFFSETS else LEAVES_OFFSETS
     return audit.last_runs(

@@ -1,9 +1,9 @@
 """
-What applying a rescue needs besides its steps.
+Checks of a rescue before and after its steps.
 
-A group that a client commits for again is left out, so that it does not keep all others from the
-rescue. And whether retention timers were reset is read from `__consumer_offsets`: no response to a
-commit says so.
+A group to which a client commits again is left out, so that it does not block the rescue of the
+others. Whether retention timers were reset is read from `__consumer_offsets`: the response to a
+commit does not say it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def left_out(case: CheckContext, stopping: Iterable[Finding]) -> dict[str, StepO
     Return the results for groups of a rescue that have changed since, or cannot be read now.
 
     {} for other plans. `stopping` are the findings that block the plan. An offset that was
-    committed since the plan was made needs no rescue if it has a retention timer of its own (see
+    committed since the plan was made needs no rescue if it has its own retention timer (see
     `planning.changes.rescue`).
     """
     if case.plan.intent is not Intent.RESCUE:
@@ -122,7 +122,7 @@ def _commits_since(case: CheckContext, step: Step) -> Iterator[tuple[TopicPartit
         commit = committed.get(change.partition)
         at = commit.committed_at if commit else None
         if commit and at and at > (step.last_commit_at or case.plan.made_at):
-            # What is as planned may be of the cut-off run that is being finished.
+            # A commit as planned may be of the cut-off run that is being finished.
             by = "" if (step.group_id, change.partition) in case.made else " by a client"
             why = f"committed{by} at {at:%H:%M:%S} UTC, which resets its retention"
             found = Position.of(commit)

@@ -21,21 +21,21 @@ NOT_SEEN = "moved; the application was not seen to continue from there"
 
 
 class MoveWatch:
-    """Watches the moved partitions of one group; begin it while they are still held."""
+    """Watches the moved partitions of one group; start it while they are still held."""
 
     def __init__(
         self, connection: Connection, group: Group, moved: Mapping[TopicPartition, MovedOffset]
     ) -> None:
-        """Begin with the next commit."""
+        """Start with the next commit."""
         self.connection = connection
         self.group = group
         self.partitions = {place: Continuation(one) for place, one in moved.items()}
         self.commits = GroupCommits(connection, group.group_id)
-        self.since: dict[TopicPartition, float] = {}  # when a reader was seen to have it
+        self.since: dict[TopicPartition, float] = {}  # when it was first seen in an assignment
         self.shows_owners = self.is_at_rest = False
 
     def overwritten_while_held(self) -> list[TopicPartition]:
-        """Return the partitions that have another committed offset than they were moved to."""
+        """Return the partitions whose committed offset differs from the target."""
         found = self.commits.read_committed()
         late = [p for p, one in self.partitions.items() if found.get(p) != one.moved.target]
         for place in late:
@@ -44,9 +44,9 @@ class MoveWatch:
 
     def run(self, stopped: Callable[[], str]) -> str:
         """
-        Judge what is committed, until all is clear or the time is over; return why it ended.
+        Judge the commits until all results are clear or the time is over; return why it ended.
 
-        `stopped` (Ctrl-C) ends it early. What cannot be read is what is not confirmed.
+        `stopped` (Ctrl-C) ends it early. What cannot be read is not confirmed.
         """
         released = clock()
         self._note_log_ends()
@@ -86,13 +86,13 @@ class MoveWatch:
             self.since.setdefault(place, clock())
 
     def _note_log_ends(self) -> None:
-        """Note how far the released partitions can be read; where that fails, no less is known."""
+        """Note the log ends of the released partitions, as far as they can be read."""
         logs, _ = read_log_offsets(self.connection, sorted(self.partitions))
         for place, log in logs.items():
             self.partitions[place].readable_to = log.log_end
 
     def _assigned(self) -> frozenset[TopicPartition]:
-        """Return what readers have now."""
+        """Return the partitions that are assigned to readers now."""
         found = describe_groups(self.connection, [self.group])
         groups = [one for one in found if isinstance(one, Group)]
         is_stable = any(one.state is GroupState.STABLE for one in groups)
@@ -104,7 +104,7 @@ class MoveWatch:
         return frozenset(p for g in groups for member in g.readers for p in member.assignment)
 
     def _is_clear(self) -> bool:
-        """Whether no more can be known, and what was overwritten can be held again."""
+        """Whether all results are clear, and overwritten partitions can be held again."""
         if not all(one.is_settled for one in self.partitions.values()):
             return False
         if all(o.evidence is not MoveEvidence.OVERWRITTEN for o in self.partitions.values()):
@@ -129,7 +129,7 @@ def _not_seen(one: Result) -> Result:
 
 
 def judged(result: Result, seen: Continuation, ended: str) -> Result:
-    """Return the result of one moved partition, with what was seen of it."""
+    """Return the result of one moved partition from the commits that were seen."""
     target, last = seen.moved.target, seen.offsets[-1] if seen.offsets else None
     match seen.evidence:
         case MoveEvidence.CONTINUES:
@@ -152,7 +152,7 @@ def judged(result: Result, seen: Continuation, ended: str) -> Result:
 
 
 def with_results(step: StepOutcome, results: Collection[Result]) -> StepOutcome:
-    """Return an outcome with other results: the worst of them is that of the step."""
+    """Return an outcome with other results; its status is the worst of them."""
     if not results:
         return step
     worst = min(results, key=lambda one: _WORST_FIRST.index(one.status))

@@ -111,8 +111,8 @@ def test_it_is_paused_for_several_delays(group: RecipeHold) -> None:
     assert not any(missing(app.deliveries(), place) for place in app.places)
 
 
-def test_who_resumed_it_is_believed(group: RecipeHold) -> None:
-    """A keeper whose member is gone, and the delay as well, does not take it back."""
+def test_a_resume_by_another_operator_is_accepted(group: RecipeHold) -> None:
+    """A keeper whose member is gone, and the delay as well, does not pause again."""
     group.capture(*everything(group.live))
     group.channel.ask(ChangeConfig(STREAMS_DELAY_MS, None))
     leave(group)
@@ -125,8 +125,8 @@ def test_who_resumed_it_is_believed(group: RecipeHold) -> None:
     assert (frozenset(), members) == (group.hold.held, group.facts().members)
 
 
-def test_a_keeper_that_was_late_says_so(group: RecipeHold) -> None:
-    """Tasks that were assigned meanwhile are taken back; so are they when ours was evicted."""
+def test_a_late_keeper_reports_it(group: RecipeHold) -> None:
+    """Tasks that were assigned meanwhile are taken back, also if the sentinel was evicted."""
     group.capture(*everything(group.live))
 
     for is_evicted in (False, True):
@@ -141,7 +141,7 @@ def test_a_keeper_that_was_late_says_so(group: RecipeHold) -> None:
 
 
 def test_a_second_operator_is_refused(group: RecipeHold) -> None:
-    """The first keeps what it has; who began at the same time lets go, or the other does."""
+    """The first keeps the hold; of two simultaneous ones one gives up."""
     group.capture(*everything(group.live))
     second = RecipeHold(group.live, group.channel)
 
@@ -153,8 +153,8 @@ def test_a_second_operator_is_refused(group: RecipeHold) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 4, 7, 8, 9])
-def test_a_capture_that_is_interrupted(group: RecipeHold, steps: int) -> None:
-    """Nothing of ours is left, wherever it was."""
+def test_an_interrupted_capture(group: RecipeHold, steps: int) -> None:
+    """No sentinel is left, whatever the step."""
     left = iter(range(steps - 1))
 
     def check() -> None:

@@ -109,10 +109,10 @@ def captured() -> tuple[ApplicationHold, Coordinator]:
 
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize(("after_s", "is_late"), [(LOST_AFTER_S - 5, False), (3 * 3600, True)])
-def test_an_application_that_went_on_for_long_is_not_paused_again(
+def test_an_application_that_ran_for_long_is_not_paused_again(
     after_s: float, *, is_there: bool, is_late: bool
 ) -> None:
-    """What a keeper misses for a moment it takes back; after that nobody is evicted."""
+    """After a brief gap it is paused again; after a long one no member is evicted."""
     hold, group = captured()
     group.clock += after_s
     group.goes_on(is_there=is_there)
@@ -127,8 +127,8 @@ def test_an_application_that_went_on_for_long_is_not_paused_again(
         assert (ALL, 1, ["app-1"]) == (hold.held, len(group.holders), group.evicted)
 
 
-def test_a_keeper_that_is_stopped_around_the_end_of_the_delay_evicts_nobody_after_it() -> None:
-    """Then it is in the middle of evicting all again, and has looked at the group before."""
+def test_a_keeper_stopped_around_the_end_of_the_delay_evicts_nobody() -> None:
+    """It was in the middle of evicting all members, and had read the group before."""
     hold, group = captured()
     group.clock += DELAY_S - 1
     group.stops_s = 3 * 3600
@@ -139,8 +139,8 @@ def test_a_keeper_that_is_stopped_around_the_end_of_the_delay_evicts_nobody_afte
     assert ([], []) == (group.evicted, group.holders)
 
 
-def test_a_keeper_that_takes_over_takes_back_what_was_missed_meanwhile() -> None:
-    """It is there at once, or somebody has paused the same again."""
+def test_a_keeper_that_takes_over_pauses_again() -> None:
+    """It is there at once, or the same was paused again."""
     hold, group = captured()
     other = ApplicationHold.from_state(hold.state(), note=hold.note)
     group.clock += 3 * 3600
@@ -151,8 +151,8 @@ def test_a_keeper_that_takes_over_takes_back_what_was_missed_meanwhile() -> None
     assert ALL == other.held
 
 
-def test_a_release_says_that_the_application_went_on_before() -> None:
-    """Its setting is restored, unless another operator needs it; what is refused is still held."""
+def test_a_release_reports_that_the_application_ran_before() -> None:
+    """Its setting is restored, unless another operator needs it."""
     for others in ([], ["other"]):
         hold, group = captured()
         group.holders = others
@@ -163,8 +163,8 @@ def test_a_release_says_that_the_application_went_on_before() -> None:
 
 
 @pytest.mark.parametrize("is_refused", [True, False])
-def test_what_could_not_be_released_goes_on(*, is_refused: bool) -> None:
-    """With its delay: that of the cluster would give the application its tasks every 3 s."""
+def test_a_hold_that_could_not_be_released_continues(*, is_refused: bool) -> None:
+    """With its delay: that of the cluster would assign tasks every 3 s."""
     hold, group = captured()
     group.leave_error, group.is_away = 30, not is_refused
     with pytest.raises((BrokerRefused, ClusterUnreachable), match="not allowed"):
@@ -172,8 +172,8 @@ def test_what_could_not_be_released_goes_on(*, is_refused: bool) -> None:
     assert (ALL, {STREAMS_DELAY_MS: OWN}) == (hold.held, group.own)
 
 
-def test_a_release_whose_setting_cannot_be_restored_says_so() -> None:
-    """The application goes on all the same."""
+def test_a_release_reports_a_setting_that_is_not_restored() -> None:
+    """The application continues all the same."""
     hold, group = captured()
     group.fail(ClusterUnreachable("gone"), at=2, is_heard=False)
 
@@ -183,8 +183,8 @@ def test_a_release_whose_setting_cannot_be_restored_says_so() -> None:
     assert (orders(), []) == (hold.held, group.holders)
 
 
-def test_a_capture_says_what_it_could_not_undo() -> None:
-    """The reason comes first, then the setting, and the member that may still be there."""
+def test_a_capture_reports_what_it_could_not_undo() -> None:
+    """The reason first, then the setting, and the member that may still be there."""
     hold, group = ApplicationHold(note=HoldNote()), Coordinator()
     for at in (4, 5, 6):
         group.fail(ClusterUnreachable("gone"), at=at, is_heard=False)

@@ -47,7 +47,7 @@ def owners(group: RecipeHold) -> dict[str, frozenset[TopicPartition]]:
 
 
 def test_members_come_and_go_while_partitions_are_held(held: MakeHold) -> None:
-    """Nothing of them is delivered, all the others are, and reading goes on in place."""
+    """Held partitions are not delivered, all others are, and reading continues in place."""
 
     def is_so(kind: str) -> None:
         group = held(kind)
@@ -85,9 +85,9 @@ def test_members_come_and_go_while_partitions_are_held(held: MakeHold) -> None:
     together(is_so, (EAGER, COOPERATIVE, "kafka-python-sticky", CONSUMER))
 
 
-def test_clients_of_all_kinds_are_held_and_read_on(held: MakeHold) -> None:
+def test_every_kind_of_client_is_paused_and_resumed(held: MakeHold) -> None:
     """
-    Nothing of what is held is delivered, and nothing at all is delivered twice.
+    No held partition is delivered, and no record is delivered twice.
 
     Also where members poll seldom, or hear of a rebalance late.
     """
@@ -107,7 +107,7 @@ def test_clients_of_all_kinds_are_held_and_read_on(held: MakeHold) -> None:
 
 
 def test_an_owner_that_fell_out_of_the_group_is_waited_for(held: MakeHold) -> None:
-    """It hangs in the capture, and reads what it has fetched before it notices that it was out."""
+    """It hangs during the capture, and reads fetched records before it notices."""
     group = held(EAGER)
     (place,) = group.live.places_of(1)
     shares = owners(group)
@@ -138,8 +138,8 @@ def test_an_owner_that_fell_out_of_the_group_is_waited_for(held: MakeHold) -> No
     group.check_deliveries()
 
 
-def test_a_java_leader_gives_our_waiting_member_nothing(held: MakeHold) -> None:
-    """While a cooperative group is captured quietly, the others are read all the time."""
+def test_a_java_leader_assigns_a_waiting_sentinel_nothing(held: MakeHold) -> None:
+    """While a cooperative group is captured quietly, the other members read on."""
     group = held("java-cooperative-sticky", **{"heartbeat.interval.ms": 3_000})  # the default
     group.hold.prefer = CaptureMode.QUIET
     (place,) = group.live.places_of(1)
@@ -169,14 +169,14 @@ def test_a_java_leader_gives_our_waiting_member_nothing(held: MakeHold) -> None:
         ("java-cooperative-sticky", {}),
     ],
 )
-def test_cooperative_members_keep_what_they_had(
+def test_cooperative_members_keep_their_partitions(
     held: MakeHold,
     kind: str,
     shape: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
-    All let go of everything for a moment, and nobody is removed who has not committed.
+    All revoke everything for a moment, and no member with uncommitted records is removed.
 
     A leader that was faster than ours has shared out anew before it is tried again, and one that is
     not back in time, on a busy machine, finds its share with others.
@@ -215,10 +215,10 @@ def test_cooperative_members_keep_what_they_had(
     assert [] == repeats(log) or kind != COOPERATIVE
 
 
-def test_members_that_stand_before_ours_lead_before_they_are_removed(
+def test_members_before_the_sentinel_lead_before_they_are_removed(
     held: MakeHold, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ours has the last place, so both have to be removed, and still nothing is read twice."""
+    """The sentinel is last, so both have to be removed; no record is read twice."""
     group = held(COOPERATIVE)
     monkeypatch.setattr(OwnIds, "draw_id", partialmethod(OwnIds.draw_id, last=True))
     # The leader may be faster than ours, on a busy machine several times.
@@ -232,7 +232,7 @@ def test_members_that_stand_before_ours_lead_before_they_are_removed(
 
 
 def test_partitions_of_a_cooperative_leader_are_held(held: MakeHold) -> None:
-    """It is the one that is removed: it claims them, though it has let go of them."""
+    """The leader is removed: it claims partitions that it has revoked."""
     group = held(COOPERATIVE, consumers=("a",))
     group.capture(*group.live.places_of(1, 4))
     group.until_others_are_read(MORE)
@@ -243,8 +243,8 @@ def test_partitions_of_a_cooperative_leader_are_held(held: MakeHold) -> None:
     assert committed == group.first_offsets()
 
 
-def test_more_is_captured_some_is_released_and_another_process_takes_over(held: MakeHold) -> None:
-    """Each partition of two topics is held and given back alone, whoever keeps the hold."""
+def test_partitions_are_captured_and_released_one_by_one(held: MakeHold) -> None:
+    """Each partition of two topics is held and released alone, whichever process holds."""
 
     def is_so(kind: str, shape: dict[str, bool]) -> None:
         group = held(kind, topics=2, **shape)
@@ -268,7 +268,7 @@ def test_more_is_captured_some_is_released_and_another_process_takes_over(held: 
 def test_a_capture_whose_join_arrives_late(
     shared_hold: MakeHold, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """It waits for the join that the coordinator answers, also where others overtake that join."""
+    """It waits for the join that the coordinator answers, even if others overtake it."""
     used, left, ask = WeakSet[Connection](), [], Connection._ask
 
     async def ask_late(self: Connection, request: Any, *where: Any) -> Any:
@@ -308,14 +308,14 @@ def ours_subscribe(group: RecipeHold) -> bool:
         (CONSUMER, CaptureMode.FAST, ours_subscribe),
     ],
 )
-def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
+def test_an_interrupted_capture_leaves_the_group_as_it_was(
     shared_hold: MakeHold,
     apps: Applications,
     kind: str,
     prefer: CaptureMode,
     when: Callable[[RecipeHold], bool],
 ) -> None:
-    """Ctrl-C has members of ours leave; owners that were evicted come back; no record is lost."""
+    """After Ctrl-C sentinels leave; evicted owners rejoin; no record is lost."""
     apps.create_topic(apps.name("spare"), partitions=12)  # for a quiet capture
     group, began = shared_hold(kind), time.time()
     group.hold.prefer = prefer

@@ -306,8 +306,8 @@ def keep_twice(hold: ClassicHold, group: Coordinator) -> None:
 
 
 @each
-def test_a_capture_gives_out_all_but_what_is_held(mode: Mode) -> None:
-    """Every member gets valid bytes, ours the note, and of ids of ours only one stays."""
+def test_a_capture_assigns_all_partitions_but_the_held_ones(mode: Mode) -> None:
+    """Every member gets valid bytes, the sentinel gets the note, and only one sentinel stays."""
     _, group = captured(mode, 1, 4)
     (holder,) = group.holders
 
@@ -331,10 +331,10 @@ def is_draw(step: Any) -> bool:
     "error", [Interrupted("enough"), ClusterUnreachable("gone"), KeyError("a defect")], ids=type
 )
 @pytest.mark.parametrize("is_heard", [False, True], ids=["unsent", "sent"])
-def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(
+def test_all_sentinels_leave_wherever_a_capture_is_stopped(
     mode: Mode, error: Exception, *, is_heard: bool
 ) -> None:
-    """Whatever goes wrong at whichever step, every id that it got is left and nothing is held."""
+    """After an error at any step all drawn ids have left, and nothing is held."""
     _, whole = captured(mode, 1)
     for at, step in enumerate(whole.steps):
         hold, group = ClassicHold(note=HoldNote(), prefer=mode.prefer), Coordinator(mode.protocol)
@@ -349,8 +349,8 @@ def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(
             hold.state()
 
 
-def test_a_second_interruption_does_not_keep_a_classic_capture_from_leaving() -> None:
-    """Ctrl-C while members of ours leave does not leave them behind."""
+def test_sentinels_leave_despite_a_second_interruption() -> None:
+    """A second Ctrl-C while sentinels leave does not keep them in the group."""
     _, whole = captured(EAGER, 1)
     hold, group = ClassicHold(note=HoldNote()), Coordinator(EAGER.protocol)
     at = len(whole.steps) - 1
@@ -366,8 +366,8 @@ def test_a_second_interruption_does_not_keep_a_classic_capture_from_leaving() ->
 
 
 @each
-def test_a_capture_that_cannot_leave_says_so(mode: Mode) -> None:
-    """Where nobody answers any more, the reason comes first, and then what is left in the group."""
+def test_a_capture_that_cannot_leave_reports_it(mode: Mode) -> None:
+    """If no broker responds, the error has the reason first, then what stays in the group."""
     _, whole = captured(mode, 1)
     hold, group = ClassicHold(note=HoldNote(), prefer=mode.prefer), Coordinator(mode.protocol)
     at = len(whole.steps) - 1
@@ -381,8 +381,8 @@ def test_a_capture_that_cannot_leave_says_so(mode: Mode) -> None:
 
 
 @each
-def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(mode: Mode) -> None:
-    """The member stays, and the next round says to all what is held now."""
+def test_a_stopped_capture_of_more_keeps_what_was_held(mode: Mode) -> None:
+    """The sentinel stays, and the next rebalance publishes what is held."""
     hold, group = captured(mode, 1)
     first = len(group.steps)
     hold.capture(group, orders(4))
@@ -397,8 +397,8 @@ def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(mode: Mode) -> N
         check_shared_out(hold, group, 1)
 
 
-def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
-    """It ends only when nobody says any more that it owns what is held."""
+def test_a_cooperative_capture_ends_when_members_have_revoked() -> None:
+    """It ends only when no member claims a held partition."""
     refused(QUIET, "orders:4", 4, taken=False)
 
 
@@ -408,7 +408,7 @@ def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
 def test_an_eager_group_is_stopped_again_if_its_leader_was_faster(
     when: str, *, is_old: bool
 ) -> None:
-    """Then members own something again; after some tries nobody is removed."""
+    """Then members own partitions again; after some tries the capture fails and removes nobody."""
     _, once = captured(EAGER, 1, is_old=is_old, **{when: 1})
     always = refused(EAGER, "no member was evicted", is_old=is_old, **{when: 9})
 
@@ -429,18 +429,18 @@ class NotAgain(Coordinator):
         return replace(super().described(member_id), assignment=b"")
 
 
-def test_a_group_that_does_not_rebalance_again_was_not_stopped() -> None:
-    """Nobody is removed from it, however often it is tried: its members read on."""
+def test_a_group_that_does_not_rebalance_again_loses_no_member() -> None:
+    """Its members read on, so none is removed, however often it is tried."""
     group = refused(EAGER, "no member was evicted", make=NotAgain)
 
     assert not group.evicted
 
 
 @pytest.mark.parametrize(("polls_seldom", "after_s"), [(True, 15), (False, 0)])
-def test_an_eager_group_waits_for_members_that_poll_seldom(
+def test_an_eager_capture_waits_for_members_that_poll_seldom(
     *, polls_seldom: bool, after_s: int
 ) -> None:
-    """Not for ever: one that hangs is removed as well."""
+    """Not for ever: a member that hangs is removed as well."""
     _, group = captured(EAGER, 1, polls_seldom=polls_seldom)
 
     assert after_s <= group.clock < after_s + 10
@@ -448,26 +448,28 @@ def test_an_eager_group_waits_for_members_that_poll_seldom(
 
 @each
 @pytest.mark.parametrize(("number", "after_s"), [(1, 45), (4, 0)], ids=["owner", "other"])
-def test_an_owner_that_stays_away_is_waited_for_until_its_session_has_expired(
+def test_an_absent_owner_is_waited_for_until_its_session_expires(
     mode: Mode, number: int, after_s: int
 ) -> None:
-    """Until then it may read what it had; who did not have what is held is not waited for."""
+    """Until then it may read its partitions; members without held partitions are not waited for."""
     _, group = captured(mode, number, stays_away="a-1")
 
     assert after_s <= group.clock < after_s + 45
 
 
 @pytest.mark.parametrize(("first", "numbers"), [("", (1,)), ("b-1", (4,)), ("b-1", (1, 4))])
-def test_who_was_removed_is_asked_again_what_it_owns(first: str, numbers: tuple[int, ...]) -> None:
-    """It claims what it had, though it has let go of that, and does not join again by itself."""
+def test_a_removed_member_that_claims_its_partitions_rejoins(
+    first: str, numbers: tuple[int, ...]
+) -> None:
+    """It claims partitions that it has revoked, and does not rejoin by itself."""
     hold, group = captured(QUIET, *numbers, insists=True, listed_first=first)
 
     check_shared_out(hold, group, *numbers)
 
 
 @each
-def test_a_group_that_another_member_leads_all_the_same_is_left(mode: Mode) -> None:
-    """Nothing is held, before or any more, and no member of ours may keep a share."""
+def test_a_group_that_a_consumer_leads_is_left(mode: Mode) -> None:
+    """Nothing is held, and no sentinel keeps a partition."""
     words = "another member is the group leader"
     refused(mode, words, leads="c-1")
 
@@ -481,7 +483,7 @@ def test_a_group_that_another_member_leads_all_the_same_is_left(mode: Mode) -> N
 @each
 @pytest.mark.parametrize("code", [14, 15, 16])
 def test_a_coordinator_that_moves_during_a_rebalance_ends_no_hold(mode: Mode, code: int) -> None:
-    """The join is sent again with the next heartbeat; meanwhile the group waits for it."""
+    """The sentinel rejoins with the next heartbeat; until then the group waits for it."""
     hold, group = captured(mode, 1)
     group.heartbeat_errors, group.join_errors = [27], [code]
 
@@ -493,8 +495,8 @@ def test_a_coordinator_that_moves_during_a_rebalance_ends_no_hold(mode: Mode, co
 
 
 @each
-def test_who_may_not_join_any_more_leaves(mode: Mode) -> None:
-    """The members would wait for it until its session has ended."""
+def test_a_sentinel_that_may_not_join_any_more_leaves(mode: Mode) -> None:
+    """Members would wait for it until its session expires."""
     hold, group = captured(mode, 1)
     group.heartbeat_errors, group.join_errors = [27], [30]
 
@@ -514,10 +516,10 @@ def test_who_may_not_join_any_more_leaves(mode: Mode) -> None:
     ],
     ids=["quiet", "eager", "cooperative"],
 )
-def test_who_would_lead_before_ours_is_removed_with_the_leader(
+def test_members_before_the_sentinel_are_removed_with_the_leader(
     mode: Mode, others: tuple[str, ...], members: set[str]
 ) -> None:
-    """Nobody else is, and nobody who owns something: whoever is removed reads records again."""
+    """No other member is, and none that owns partitions: its records would be read again."""
     shares = {"a-1": orders(0, 1, 2), "b-1": orders(3, 4, 5), **dict.fromkeys(others, orders())}
     _, group = captured(mode, 1, listed_first=others[0], shares=shares)
 
@@ -549,10 +551,10 @@ class Deaf(Coordinator):
         pytest.param(Deaf, "", "before offsetbook could join", id="no rebalance"),
     ],
 )
-def test_a_capture_that_gives_way_removes_nobody(
+def test_a_capture_that_gives_way_removes_no_member(
     mode: Mode, make: type[Coordinator], intruder: str, words: str
 ) -> None:
-    """Another capture goes first, or the group does not wait: members read, and would lose that."""
+    """Another capture goes first, or the group does not wait: members keep reading."""
     assert not refused(mode, words, make=make, intruder=intruder).evicted
 
 
@@ -575,8 +577,8 @@ class RivalFirst(Coordinator):
 
 
 @each
-def test_who_comes_second_does_not_delay_the_first(mode: Mode) -> None:
-    """Its ids leave before it waits for the other: no rebalance ends while one is out."""
+def test_the_second_capture_does_not_delay_the_first(mode: Mode) -> None:
+    """Its ids leave before it waits for the other: no rebalance ends while an id has not joined."""
     group = refused(mode, "another hold of the group exists", make=RivalFirst)
 
     assert (0, False) == (group.delayed_s, group.evicted)
@@ -595,7 +597,7 @@ class BothLate(Late):
 @each
 @pytest.mark.parametrize("make", [Coordinator, BothLate])
 def test_of_two_captures_at_once_one_goes_on(mode: Mode, make: type[Coordinator]) -> None:
-    """The one with the lowest id; where both took too long, and left, each begins anew."""
+    """The one with the lowest id; if both were late and left, each starts again."""
     captured(mode, 1, make=make, intruder="x-1")
 
 
@@ -609,18 +611,18 @@ def test_of_two_captures_at_once_one_goes_on(mode: Mode, make: type[Coordinator]
     ],
     ids=["rebalancing", "dead", "held", "unknown protocol"],
 )
-def test_groups_that_cannot_be_held_are_refused_before_anything(
+def test_groups_that_cannot_be_held_are_only_described(
     mode: Mode, about: dict[str, Any], words: str
 ) -> None:
-    """Nothing but a description is asked for."""
+    """They are refused before any member joins."""
     group = refused(mode, words, **about)
 
     assert {DescribeClassic} == {type(one) for one in group.requests}
 
 
 @each
-def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(mode: Mode) -> None:
-    """Somebody resumed: our member is gone, and no other one joins."""
+def test_a_hold_that_others_ended_is_lost(mode: Mode) -> None:
+    """After a resume by another operator the sentinel is gone, and none joins."""
     hold, group = captured(mode, 1)
     group.holders.clear()
     group.requests.clear()
@@ -635,10 +637,10 @@ def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(mode: Mode)
 @pytest.mark.parametrize(
     ("code", "takes_over"), [(22, False), (27, False), (27, True)], ids=["22", "27", "taken over"]
 )
-def test_members_that_come_and_go_are_given_their_share(
+def test_members_that_come_and_go_are_assigned_partitions(
     mode: Mode, code: int, *, takes_over: bool
 ) -> None:
-    """When the group comes together again our member shares out again, also by another process."""
+    """In each rebalance the sentinel assigns again, also after another process has taken over."""
     hold, group = captured(mode, 1, 4)
     state = json.loads(json.dumps(hold.state()))
     if takes_over:
@@ -654,8 +656,8 @@ def test_members_that_come_and_go_are_given_their_share(
 
 
 @each
-def test_partitions_that_are_added_are_given_out(mode: Mode) -> None:
-    """The topic is looked at now and then; a leader's own join makes the group share out again."""
+def test_added_partitions_are_assigned(mode: Mode) -> None:
+    """The topic is checked at intervals; a join of the leader starts a rebalance."""
     hold, group = captured(mode, 1)
     group.counts = 8
     group.clock += 6
@@ -665,8 +667,8 @@ def test_partitions_that_are_added_are_given_out(mode: Mode) -> None:
 
 
 @each
-def test_what_is_released_is_given_out_and_the_last_release_leaves(mode: Mode) -> None:
-    """A part of it is given back while the rest stays held; then our member leaves."""
+def test_released_partitions_are_assigned(mode: Mode) -> None:
+    """Some are released while others stay held; with the last one the sentinel leaves."""
     hold, group = captured(mode, 1, 4)
     hold.release(group, orders(4))
 
@@ -675,8 +677,8 @@ def test_what_is_released_is_given_out_and_the_last_release_leaves(mode: Mode) -
     assert (frozenset(), []) == (hold.held, group.holders)
 
 
-def test_a_second_step_is_taken_though_nobody_asks_for_it() -> None:
-    """What was withheld for an owner who had lost it without saying so is given out too."""
+def test_the_sentinel_rejoins_if_no_member_does() -> None:
+    """Partitions withheld for an owner that had lost them are assigned then."""
     hold, group = captured(COOPERATIVE, 1, 4)
     group.shares["d-1"] = frozenset()
     group.heartbeat_errors = [27]
@@ -693,8 +695,8 @@ def test_a_second_step_is_taken_though_nobody_asks_for_it() -> None:
 
 
 @each
-def test_a_release_that_nobody_hears_of_is_made_up_for(mode: Mode) -> None:
-    """The last one leaves everything held; a part of it is given back as soon as that is heard."""
+def test_a_lost_release_is_repeated(mode: Mode) -> None:
+    """If a full release is lost, everything stays held; a partial one is repeated by `keep`."""
     lost = ClusterUnreachable("gone")
     hold, group = captured(mode, 1, 4)
     group.fail(lost, at=0, is_heard=True)
@@ -713,8 +715,8 @@ def test_a_release_that_nobody_hears_of_is_made_up_for(mode: Mode) -> None:
 
 
 @each
-def test_a_keeper_that_takes_over_tells_what_the_group_was_not_told(mode: Mode) -> None:
-    """Another note, as where the pause is to last longer; or less that is held; else nothing."""
+def test_a_keeper_that_takes_over_publishes_what_is_new(mode: Mode) -> None:
+    """A changed note, such as a new end, or fewer held partitions; otherwise nothing."""
     hold, group = captured(mode, 1, 4)
 
     def taken_over(**about: str) -> list[Any]:
@@ -736,8 +738,8 @@ def test_a_keeper_that_takes_over_tells_what_the_group_was_not_told(mode: Mode) 
 
 
 @each
-def test_a_release_says_that_the_hold_was_lost_before(mode: Mode) -> None:
-    """Of all or of some of it; what a broker refuses to release is still held."""
+def test_a_release_reports_that_the_hold_was_lost_before(mode: Mode) -> None:
+    """For all partitions or some; partitions that a broker does not release stay held."""
     for some in (orders(1, 4), orders(4)):
         hold, group = captured(mode, 1, 4)
         group.holders.clear()
@@ -754,8 +756,8 @@ def test_a_release_says_that_the_hold_was_lost_before(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", [EAGER, COOPERATIVE], ids=["eager", "cooperative"])
-def test_members_have_what_they_had(mode: Mode) -> None:
-    """Only the leader is removed; it is back under another id, and as little as possible moves."""
+def test_members_keep_their_partitions(mode: Mode) -> None:
+    """Only the leader is removed; it rejoins under another id, and few partitions move."""
     _, group = captured(mode, 1, 4)
 
     assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == group.shares
@@ -765,7 +767,7 @@ def test_members_have_what_they_had(mode: Mode) -> None:
 
 
 def test_a_cooperative_member_is_not_removed_before_it_knows_that_it_owns_nothing() -> None:
-    """Where it stands before ours, it leads once, and everything is claimed again."""
+    """A member before the sentinel leads once, and everything is claimed again."""
     _, group = captured(COOPERATIVE, 1, 4, listed_first="b-1", misses="b-1")
 
     assert [] == group.lost
@@ -782,8 +784,8 @@ class Overtaken(Coordinator):
         return not is_late and super().has_answer(sent)
 
 
-def test_a_claim_that_comes_too_late_is_made_again() -> None:
-    """The group assigned its partitions before it; then nobody is removed who may still read."""
+def test_a_late_claim_is_made_again() -> None:
+    """The group assigned its partitions before it; no member that may still read is removed."""
     _, group = captured(COOPERATIVE, 1, 4, make=Overtaken, faster=1)
 
     assert FetchCommits() not in group.requests
@@ -802,25 +804,25 @@ def test_a_claim_that_comes_too_late_is_made_again() -> None:
     ],
     ids=["claims are not believed", "faster", "faster, old", "unseen, old", "other subscriptions"],
 )
-def test_a_cooperative_group_that_does_not_let_go_is_captured_after_a_commit(
+def test_a_cooperative_group_that_does_not_revoke_is_captured_after_a_commit(
     about: dict[str, Any],
 ) -> None:
-    """As is one whose members subscribe to different topics, which is not asked to."""
+    """So is a group whose members subscribe to different topics."""
     _, group = captured(COOPERATIVE, 1, 4, **about)
 
     assert FetchCommits() in group.requests
     assert ("subscribes" in about) == (len(group.joined) < len(orders(*range(6))))
 
 
-def test_ids_are_chosen_by_their_place_in_a_java_table() -> None:
-    """As Java computes it: the hash code of "abc" is 96354, that of "hello" 99162322."""
+def test_ids_are_chosen_by_their_bucket_in_a_java_hash_map() -> None:
+    """The hash code of "abc" in Java is 96354, that of "hello" 99162322."""
     assert (96354 ^ 96354 >> 16) & 15 == place_in_table("abc", 3)[0]
     assert (96354 ^ 96354 >> 16) & 63 == place_in_table("abc", 40)[0]
     assert (99162322 ^ 99162322 >> 16) & 31 == place_in_table("hello", 3)[1]
 
 
-def test_our_subscription_is_read_by_others() -> None:
-    """Quiet members want nothing; the one that stays wants what the group reads."""
+def test_subscriptions_of_sentinels() -> None:
+    """Quiet sentinels subscribe to nothing; the one that stays subscribes to the group's topics."""
     hold, group = captured(EAGER, 1)
     joins = [one for one in group.requests if isinstance(one, Join) and one.member_id]
     last = read_subscription(dict(joins[-1].protocols)["range"])

@@ -32,7 +32,7 @@ def pairs_that_are_split(found: Owners, topics: tuple[str, ...]) -> list[int]:
 def test_a_hold_keeps_equal_partition_numbers_together(
     bare_cluster: Cluster, new_holding: MakeHolding
 ) -> None:
-    """Also after a member joins and one leaves; nothing that is not paused is moved by a pause."""
+    """Also after a member joins and one leaves; a pause moves no partition that is not paused."""
 
     def is_so(kind: str) -> None:
         three = ("a", "b", "c")

@@ -52,7 +52,7 @@ def released_in_order(group: RecipeHold) -> list[Delivery]:
 
 def test_static_and_classic_members_in_one_group(held: MakeHold) -> None:
     """
-    Members with instance ids, which are sorted first, and a classic one hand partitions over.
+    Members with instance ids, which are sorted first, and a classic one revoke partitions.
 
     Their group is on the range assignor, for which they ask, and stays on it.
     """
@@ -71,7 +71,7 @@ def test_static_and_classic_members_in_one_group(held: MakeHold) -> None:
 
 
 def test_a_member_that_is_busy_with_a_record_does_not_stop_the_others(held: MakeHold) -> None:
-    """It lets nothing go, be it the owner or not, and is evicted: others get what they wait for."""
+    """It revokes nothing, whether owner or not, and is evicted: others get their partitions."""
 
     def is_so(owner: str) -> None:
         group = held(KIND, **COMMITS_SOON)
@@ -97,7 +97,7 @@ def test_a_member_that_is_busy_with_a_record_does_not_stop_the_others(held: Make
 
 
 def test_a_topic_that_was_created_again_is_not_held(held: MakeHold, apps: Applications) -> None:
-    """The broker says nothing: heartbeats go on. So the hold looks, and can capture it again."""
+    """Brokers do not report it, heartbeats succeed: the hold checks, and can capture it again."""
     group = held(KIND)
     (place,) = group.live.places_of(1)
     group.capture(place)
@@ -116,8 +116,8 @@ def test_a_topic_that_was_created_again_is_not_held(held: MakeHold, apps: Applic
     assert [] == group.holders()
 
 
-def test_the_others_are_given_back_to_who_had_them(held: MakeHold) -> None:
-    """The assignor begins with readers that have nothing, also where several are captured."""
+def test_the_others_return_to_their_owners(held: MakeHold) -> None:
+    """The assignor starts from readers without partitions, also if several are captured."""
     group = held(KIND)
     live = group.live
     group.capture(min(live.places))
@@ -143,8 +143,8 @@ def test_the_others_are_given_back_to_who_had_them(held: MakeHold) -> None:
     group.release(*places)
 
 
-def test_the_first_assignment_is_of_all_that_join_for_a_capture(shared_hold: MakeHold) -> None:
-    """One of some of them would have the members of the application exchange partitions."""
+def test_the_first_assignment_has_all_sentinels_of_a_capture(shared_hold: MakeHold) -> None:
+    """An assignment with some of them would make the readers exchange partitions."""
     group = shared_hold(KIND)
     pool, places = MemberPool(group.channel), sorted(group.live.places)
     group.until_others_are_read(MORE)  # the last assignment was computed more than a second ago
@@ -166,10 +166,10 @@ def test_the_first_assignment_is_of_all_that_join_for_a_capture(shared_hold: Mak
     assert [before] * (len(looks) - 1) == looks[:-1]
 
 
-def test_members_that_join_at_the_same_moment_take_nothing_from_anybody(
+def test_members_that_join_at_the_same_moment_move_no_partition(
     shared_hold: MakeHold,
 ) -> None:
-    """A coordinator may take an assignment for one of members that want nothing."""
+    """A coordinator may compute an assignment as if no member subscribed."""
     group = shared_hold(KIND)
     before = _meant_for_readers(group)
 
@@ -193,10 +193,10 @@ def _meant_for_readers(group: RecipeHold) -> dict[str, frozenset[TopicPartition]
 
 @pytest.mark.usefixtures("spare")
 @pytest.mark.parametrize("prefer", [CaptureMode.QUIET, CaptureMode.FAST])
-def test_an_owner_that_is_evicted_repeats_only_its_own(
+def test_only_records_of_an_evicted_owner_are_read_again(
     shared_hold: MakeHold, prefer: CaptureMode
 ) -> None:
-    """Late deliveries end before the capture does; nothing is left out, nor set."""
+    """Late deliveries end before the capture; no record is missing, and no setting is left."""
     group, began = shared_hold(KIND), time.time()
     (place,) = group.live.places_of(1)
     owner = owner_of(group, place)
@@ -209,7 +209,7 @@ def test_an_owner_that_is_evicted_repeats_only_its_own(
 
 
 def test_a_fast_capture_that_comes_too_late(shared_hold: MakeHold) -> None:
-    """What another reader got before members of ours did is captured without an eviction."""
+    """Partitions that another reader got first are captured without an eviction."""
     group = shared_hold(KIND)
     (place,) = group.live.places_of(0)  # what a reader keeps longest when it has to share
     owner = owner_of(group, place)
@@ -237,8 +237,10 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: MakeHold) -> None:
     released_in_order(group)
 
 
-def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: MakeHold) -> None:
-    """A hold of others is not broken into; one that was resumed is lost, and says so."""
+def test_partitions_resumed_by_another_operator_are_not_captured_again(
+    shared_hold: MakeHold,
+) -> None:
+    """A hold of others is not broken; a resumed one is lost, and reports it."""
     group = shared_hold(KIND)
     first, lost = sorted(group.live.places_of(1, 4))
     group.capture(first, lost)
@@ -262,7 +264,7 @@ def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: MakeHold)
 
 
 def test_of_two_captures_at_once_one_holds(shared_hold: MakeHold) -> None:
-    """Two people who pause the same group at the same time do not get half of it each."""
+    """Two operators who pause a group at the same time do not get half of it each."""
     group = shared_hold(KIND)
     places = group.live.places_of(1, 4)
     holds = [ConsumerHold(patience_s=PATIENCE_S) for _ in range(2)]

@@ -177,10 +177,10 @@ def step_after_join(prefer: CaptureMode) -> int:
     [Interrupted("stop"), ClusterUnreachable("gone"), KeyboardInterrupt(), KeyError("a defect")],
     ids=type,
 )
-def test_an_interruption_at_any_step_leaves_nobody_behind(
+def test_an_interruption_at_any_step_leaves_no_sentinel(
     prefer: CaptureMode, own: dict[str, str], error: BaseException, *, is_heard: bool
 ) -> None:
-    """Wherever a capture ends early, all of ours have left and what was set is set back."""
+    """Wherever a capture ends early, all sentinels have left and settings are restored."""
     hold, group = ConsumerHold(prefer), Coordinator(own=dict(own))
     hold.capture(group, orders(1))
     steps = group.steps
@@ -197,10 +197,10 @@ def test_an_interruption_at_any_step_leaves_nobody_behind(
 
 @pytest.mark.parametrize("prefer", [CaptureMode.QUIET, CaptureMode.FAST])
 @pytest.mark.parametrize(("stays_away", "after_s"), [(True, 45), (False, 0)])
-def test_an_evicted_owner_is_waited_for_until_its_session_has_expired(
+def test_an_evicted_owner_is_waited_for_until_its_session_expires(
     prefer: CaptureMode, *, stays_away: bool, after_s: int
 ) -> None:
-    """Until it is back it may read what it had; the hold lasts meanwhile."""
+    """Until it rejoins it may read its partitions; the hold lasts meanwhile."""
     hold, group = ConsumerHold(prefer), Coordinator(stays_away=stays_away)
     hold.capture(group, orders(1))
 
@@ -209,8 +209,8 @@ def test_an_evicted_owner_is_waited_for_until_its_session_has_expired(
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-def test_who_takes_part_in_a_rebalance_later_is_not_evicted(*, is_busy: bool) -> None:
-    """Busy since the capture is who has owed the same for half of the time."""
+def test_a_member_in_a_later_rebalance_is_not_evicted(*, is_busy: bool) -> None:
+    """Only a member that has owed the same partitions for half of the time is busy."""
     owner, others = reader("a", 0, 2, 3), (reader("b", 4, 5), reader("c"))
     owing = [replace(owner, target=orders(0, 2)), others[0], replace(others[1], target=orders(3))]
     hold, group = ConsumerHold(patience_s=10), Coordinator(readers=[reader("a", *range(6))])
@@ -228,8 +228,8 @@ def test_who_takes_part_in_a_rebalance_later_is_not_evicted(*, is_busy: bool) ->
     assert ({"a"} if is_busy else set()) == leaving
 
 
-def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
-    """Ctrl-C while members of ours leave does not leave them behind."""
+def test_sentinels_of_a_consumer_capture_leave_despite_a_second_interruption() -> None:
+    """A second Ctrl-C while sentinels leave does not keep them in the group."""
     group = Coordinator(readers=[reader("a", *range(6))])
     at = step_after_join(CaptureMode.LOSSLESS)
     for step in (at, at + 1):
@@ -243,8 +243,8 @@ def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
     assert {} == group.holders
 
 
-def test_what_could_not_be_undone_is_said() -> None:
-    """Where nobody answers any more, it is said what is left in the group, and for how long."""
+def test_what_could_not_be_undone_is_reported() -> None:
+    """If no broker responds, the error names what stays in the group, and for how long."""
     group = Coordinator(readers=[reader("a", *range(6))])
     at = step_after_join(CaptureMode.FAST)
     for step in (at, at + 1):
@@ -255,8 +255,8 @@ def test_what_could_not_be_undone_is_said() -> None:
         ConsumerHold(CaptureMode.FAST).capture(group, orders(1))
 
 
-def test_what_is_held_stays_held_when_more_cannot_be() -> None:
-    """A capture that is interrupted at any step does not touch what was captured before."""
+def test_held_partitions_stay_held_if_more_cannot_be_captured() -> None:
+    """A capture that is interrupted at any step does not touch earlier ones."""
     hold, group = captured(1)
     before, first = dict(group.holders), len(group.steps)
     hold.capture(group, orders(1, 4))
@@ -272,8 +272,8 @@ def test_what_is_held_stays_held_when_more_cannot_be() -> None:
         assert (before, orders(1)) == (group.holders, hold.held), f"step {at}"
 
 
-def test_what_is_held_already_is_not_captured_again() -> None:
-    """To capture what is held asks nobody for anything but whether the topic is still the same."""
+def test_held_partitions_are_not_captured_again() -> None:
+    """A capture of held partitions only checks whether the topic is still the same."""
     hold, group = captured(1)
     steps = list(group.steps)
 
@@ -284,8 +284,8 @@ def test_what_is_held_already_is_not_captured_again() -> None:
 
 @pytest.mark.parametrize("found", [{"orders": Topic(UUID(int=9), 6)}, {}], ids=["new", "gone"])
 @pytest.mark.parametrize("what", ["keep", "capture"])
-def test_what_a_topic_that_was_deleted_had_is_lost(found: dict[str, Topic], what: str) -> None:
-    """Coordinators let its holders go on, and describe them as holding nothing."""
+def test_partitions_of_a_deleted_topic_are_lost(found: dict[str, Topic], what: str) -> None:
+    """Coordinators accept heartbeats of their sentinels, and describe them without partitions."""
     hold, group = captured(1, 4)
     group.topics = found
     group.clock += TOPICS_EVERY_S
@@ -294,8 +294,8 @@ def test_what_a_topic_that_was_deleted_had_is_lost(found: dict[str, Topic], what
     assert (orders(), {}) == (hold.held, group.holders)
 
 
-def test_a_topic_that_cannot_be_looked_at_is_not_lost() -> None:
-    """The heartbeats got through: that is what a hold is told by."""
+def test_a_topic_that_cannot_be_read_is_not_lost() -> None:
+    """The heartbeats arrive, which is what keeps a hold."""
     hold, group = captured(1)
     group.topics, group.unread = {}, {"orders": "TOPIC_AUTHORIZATION_FAILED"}
     group.clock += TOPICS_EVERY_S
@@ -307,8 +307,8 @@ def test_a_topic_that_cannot_be_looked_at_is_not_lost() -> None:
     assert orders(1) == hold.held
 
 
-def test_what_is_held_is_kept_while_more_is_captured() -> None:
-    """A capture may take as long as a session, so holders are heard of meanwhile."""
+def test_held_partitions_are_kept_during_another_capture() -> None:
+    """A capture may take as long as a session, so holders send heartbeats meanwhile."""
     hold, group = captured(1)
     (member_id,) = group.holders
     group.requests.clear()
@@ -319,8 +319,8 @@ def test_what_is_held_is_kept_while_more_is_captured() -> None:
     assert 2 < [beat.member_id for beat in group.heartbeats].count(member_id)
 
 
-def test_quiet_refuses_before_anybody_is_evicted_where_it_would_not_be_exact() -> None:
-    """Members of ours that are not given what they need leave, and no other capture is tried."""
+def test_quiet_is_refused_before_an_eviction_if_it_would_not_be_exact() -> None:
+    """Sentinels that are not assigned what they need leave; no other capture is tried."""
     group = Coordinator(deaf=True)
     refuse(group, "no member was evicted", ConsumerHold(CaptureMode.QUIET))
 
@@ -365,10 +365,10 @@ UNEVEN = [reader("a", 0, 1, 2, 3, 4), reader("b", 5)]
         ({"defaults": {}}, orders(1), "interval.ms. Try: prefer lossless or quiet", FAST),
     ],
 )
-def test_what_is_refused_before_anybody_joins(
+def test_captures_that_are_refused_before_a_member_joins(
     about: dict[str, Any], partitions: frozenset[TopicPartition], words: str, prefer: CaptureMode
 ) -> None:
-    """A capture that cannot succeed, or must not, says why and leaves the group alone."""
+    """A capture that cannot succeed, or must not, has a reason and leaves the group alone."""
     group = Coordinator(**about)
     with pytest.raises(NotCaptured, match=words):
         ConsumerHold(prefer).capture(group, partitions)
@@ -377,12 +377,12 @@ def test_what_is_refused_before_anybody_joins(
 
 
 def test_a_group_that_is_full_is_left_at_once() -> None:
-    """The limit on a group's members is named, and none of ours stays."""
+    """The error names the limit on the members of a group, and no sentinel stays."""
     refuse(Coordinator(full=True), r"group\.consumer\.max\.size")
 
 
-def test_who_does_not_let_go_in_time_is_evicted() -> None:
-    """Then it is given up if that did not help; others are not evicted, and all of ours leave."""
+def test_an_owner_that_does_not_revoke_in_time_is_evicted() -> None:
+    """If that does not help the capture fails; others are not evicted, and all sentinels leave."""
     owner, other = reader("a", 0, 1, 2), reader("b", 3, 4, 5)
     moving = [replace(owner, target=orders(0, 2)), replace(other, target=orders(1, 3, 4, 5))]
     group = Coordinator(readers=moving, deaf=True)
@@ -395,13 +395,13 @@ def test_who_does_not_let_go_in_time_is_evicted() -> None:
 
 @pytest.mark.parametrize(("rival", "words"), [("!00", "another hold"), ("~", "not assigned")])
 def test_of_two_captures_the_one_whose_members_sort_first_goes_on(rival: str, words: str) -> None:
-    """Somebody else who began at the same time is seen, and one of the two gives up at once."""
+    """A simultaneous capture is noticed, and one of the two gives up at once."""
     refuse(Coordinator(deaf=True, rival=rival), words)
 
 
 @pytest.mark.parametrize("rival", ["!00", "~"])
-def test_a_capture_that_waits_for_a_heartbeat_gives_way_to_one_that_goes_on(rival: str) -> None:
-    """Whatever its members are called: the readers have begun to revoke for it."""
+def test_a_waiting_capture_gives_way_to_one_that_has_started(rival: str) -> None:
+    """Whatever the ids of its members: readers have started to revoke for the other."""
     group = Coordinator(rival=rival, rival_joins_when="joins")
     refuse(group, "another hold")
 
@@ -409,7 +409,7 @@ def test_a_capture_that_waits_for_a_heartbeat_gives_way_to_one_that_goes_on(riva
 
 
 def test_a_capture_gives_way_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Members that change their partitions, and then another capture, are both waited for."""
+    """It waits for members that change their partitions, and then for another capture."""
     reasons = iter(["a member is changing its partitions", "another capture"])
 
     def capture(*args: Any, **kwargs: Any) -> list[Holder]:
@@ -422,8 +422,8 @@ def test_a_capture_gives_way_more_than_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert orders(1) == hold.held
 
 
-def test_what_holders_are_given_besides_is_not_left_to_them() -> None:
-    """Nobody would read it, so the capture is tried once more, or what is held is given up."""
+def test_holders_keep_no_extra_partitions() -> None:
+    """Nobody would read them, so the capture is repeated, or the partition is released."""
     hold, group = captured(1, generous=1)
     assert (1, orders(1)) == (len(group.holders), hold.held)
 
@@ -437,23 +437,23 @@ def test_what_holders_are_given_besides_is_not_left_to_them() -> None:
 
 
 @pytest.mark.parametrize(("interval_ms", "waits"), [(5000, True), (1000, False)])
-def test_heartbeats_that_come_often_are_not_waited_for(interval_ms: int, *, waits: bool) -> None:
-    """All members would hear of a capture anyway."""
+def test_frequent_heartbeats_are_not_waited_for(interval_ms: int, *, waits: bool) -> None:
+    """All members would notice a capture anyway."""
     _, group = captured(1, interval_ms=interval_ms)
 
     assert waits == (group.clock > 1)
 
 
-def test_the_flood_has_most_votes() -> None:
-    """More of ours ask for the range assignor than there are members that may ask for another."""
+def test_sentinels_have_the_majority_for_the_range_assignor() -> None:
+    """More sentinels ask for it than there are members that may ask for another."""
     _, group = captured(1, readers=[reader(f"r{number}", number) for number in range(6)] * 2)
     votes = [beat for beat in group.heartbeats if beat.assignor == "range"]
 
     assert len(votes) == len(group.readers) + 1
 
 
-def test_static_members_are_sorted_behind_ours() -> None:
-    """Where a member has an instance id, ours have one that sorts before it."""
+def test_static_members_are_sorted_after_sentinels() -> None:
+    """If a member has an instance id, sentinels have one that sorts before it."""
     _, group = captured(1, readers=[reader("a", 0, 1, 2), reader("b", 3, 4, 5, instance_id="b")])
     names = [join.build("g").instance_id for join in group.joins if join.instance_id]
 
@@ -461,8 +461,8 @@ def test_static_members_are_sorted_behind_ours() -> None:
     assert sorted([*names, "b"]) == [*names, "b"]
 
 
-def test_the_assignor_of_the_group_is_left_as_it_was() -> None:
-    """The members that hold ask for the assignor that the group had before."""
+def test_the_assignor_of_the_group_is_restored() -> None:
+    """Holders ask for the assignor that the group had before."""
     _, group = captured(1, 4, assignor="own")
     votes = {beat.member_id: beat.assignor for beat in group.heartbeats if beat.assignor}
 
@@ -470,18 +470,18 @@ def test_the_assignor_of_the_group_is_left_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(("numbers", "places"), [((1,), {5}), ((1, 4), {0, 1})])
-def test_what_is_set_free_is_not_given_to_a_holder(
+def test_freed_partitions_are_not_assigned_to_a_holder(
     numbers: tuple[int, ...], places: set[int]
 ) -> None:
-    """One holder settles when all others have left; several settle before any of them leaves."""
+    """A single holder settles after all others have left; several settle before."""
     _, group = captured(*numbers)
     settling = group.heartbeats[-5 - len(numbers) :]
 
     assert places == {at for at, beat in enumerate(settling) if beat.epoch != LEAVE_EPOCH}
 
 
-def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:
-    """The note is published when the hold is settled, and again when it is another one."""
+def test_the_note_of_a_hold_has_its_session_timeout() -> None:
+    """It is published when the hold is settled, and again when it changes."""
     first = HoldNote(who="ann", survives_s=45.0)
     longer = replace(first, reason="longer")
     hold, group = ConsumerHold(note=HoldNote(who="ann")), Coordinator()
@@ -497,8 +497,8 @@ def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:
     assert [first, longer] == [one.note for one in notes[1:]]
 
 
-def test_a_hold_that_lost_a_partition_says_which_and_goes_on_with_the_others() -> None:
-    """A partition whose member was removed is lost, is not captured again, others stay held."""
+def test_a_hold_that_lost_a_partition_reports_it_and_keeps_the_others() -> None:
+    """A partition whose sentinel was removed is not captured again."""
     hold, group = captured(1, 4)
     members = {entry["partition"]: entry["member_id"] for entry in hold.state()["holders"]}
     del group.holders[members[4]]
@@ -511,8 +511,8 @@ def test_a_hold_that_lost_a_partition_says_which_and_goes_on_with_the_others() -
     assert [members[1]] == list(group.holders)
 
 
-def test_a_broker_that_refuses_does_not_end_a_hold() -> None:
-    """What is neither lost nor accepted is said, and the hold goes on when it is accepted again."""
+def test_a_rejected_heartbeat_does_not_end_a_hold() -> None:
+    """The rejection is reported, and the hold continues once heartbeats are accepted again."""
     hold, group = captured(1)
     group.refusing = 30
     with pytest.raises(BrokerRefused, match="holding orders:1: not allowed"):
@@ -523,8 +523,8 @@ def test_a_broker_that_refuses_does_not_end_a_hold() -> None:
     assert orders(1) == hold.held
 
 
-def test_what_is_lost_is_said_though_nobody_answers_any_more() -> None:
-    """That a partition is lost is known, whether its member can be told to leave or not."""
+def test_a_loss_is_reported_though_no_broker_responds() -> None:
+    """It is known whether or not the sentinel can be told to leave."""
     hold, group = captured(1)
     group.holders.clear()
     group.fail(ClusterUnreachable("gone"), at=1, is_heard=False)
@@ -536,8 +536,8 @@ def test_what_is_lost_is_said_though_nobody_answers_any_more() -> None:
 
 
 @pytest.mark.parametrize("code", [25, 110, 69])
-def test_a_release_says_what_was_lost_before(code: int) -> None:
-    """The others are given back all the same; what a broker refuses to release is still held."""
+def test_a_release_reports_what_was_lost_before(code: int) -> None:
+    """The others are released; partitions that a broker does not release stay held."""
     hold, group = captured(1, 4)
     members = {entry["partition"]: entry["member_id"] for entry in hold.state()["holders"]}
     del group.holders[members[4]]
@@ -553,8 +553,8 @@ def test_a_release_says_what_was_lost_before(code: int) -> None:
     assert orders(1) == hold.held
 
 
-def test_a_hold_goes_on_from_its_state() -> None:
-    """What another process needs is in the state: it keeps the same members and releases them."""
+def test_a_hold_continues_from_its_state() -> None:
+    """Another process keeps the same sentinels and releases them."""
     hold, group = captured(1, 4)
     other = ConsumerHold.from_state(json.loads(json.dumps(hold.state())))
 
@@ -566,8 +566,8 @@ def test_a_hold_goes_on_from_its_state() -> None:
     assert (orders(), {}) == (other.held, group.holders)
 
 
-def test_what_could_not_be_released_is_still_held() -> None:
-    """A release that did not get through can be tried again."""
+def test_partitions_stay_held_after_a_failed_release() -> None:
+    """A release whose request failed can be repeated."""
     hold, group = captured(1)
     group.fail(ClusterUnreachable("no"), at=0, is_heard=False)
     with pytest.raises(ClusterUnreachable):

@@ -16,9 +16,7 @@ pytestmark = pytest.mark.live("consumers run")
 BEFORE, MEANWHILE = 5, 60
 
 
-def test_nothing_that_is_produced_during_a_pause_is_lost(
-    apps: Applications, tmp_path: Path
-) -> None:
+def test_no_record_produced_during_a_pause_is_lost(apps: Applications, tmp_path: Path) -> None:
     """A consumer that starts at the end, and has read nothing yet, reads all of it afterwards."""
 
     def is_so(kind: str) -> None:

@@ -15,12 +15,12 @@ shares = st.dictionaries(st.sampled_from("abc"), some)
 
 
 @given(wanted=shares, before=shares, taken=some)
-def test_each_partition_has_one_holder_who_had_it_first(
+def test_each_partition_has_one_holder_the_earlier_one(
     wanted: dict[str, frozenset[TopicPartition]],
     before: dict[str, frozenset[TopicPartition]],
     taken: frozenset[TopicPartition],
 ) -> None:
-    """All that is wanted is held by exactly one, and nothing else is."""
+    """All requested partitions are held by exactly one sentinel, and no others."""
     wishes = {one: DecodedNote(HoldNote(), tuple(places)) for one, places in wanted.items()}
     found = granted(wishes, before, taken)
 

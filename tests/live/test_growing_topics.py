@@ -23,10 +23,10 @@ LOOKS_OFTEN = {
 }
 
 
-def test_what_is_new_is_read_and_what_is_paused_is_not(
+def test_new_partitions_are_read_and_paused_ones_are_not(
     apps: Applications, new_holding: MakeHolding
 ) -> None:
-    """The one member of a group reads new partitions and a new topic; the hold goes on."""
+    """The only member of a group reads new partitions and a new topic; the hold continues."""
 
     def is_so(kind: str) -> None:
         settings = LOOKS_OFTEN[kind.split("-", maxsplit=1)[0]]

@@ -76,10 +76,8 @@ def bumping_pool(group: RecipeChannel) -> MemberPool:
         ({"early", "middle"}, 0.6 + INTERVAL_S),
     ],
 )
-def test_the_next_heartbeats_come_an_interval_after_those_that_heard(
-    owners: set[str], first: float
-) -> None:
-    """The time is before the first of them, by no more than what lies between two looks."""
+def test_the_next_heartbeats_follow_after_an_interval(owners: set[str], first: float) -> None:
+    """The time is before the first of them, by no more than the time between two samples."""
     group = Group(first_heartbeats={"early": 0.6, "middle": 3.1, "late": 4.7})
     pool = bumping_pool(group)
 
@@ -90,8 +88,8 @@ def test_the_next_heartbeats_come_an_interval_after_those_that_heard(
     assert {} == pool.members
 
 
-def test_who_bumps_the_epoch_leaves_at_once_and_asks_for_nothing() -> None:
-    """So nobody is given anything else."""
+def test_the_member_that_bumps_the_epoch_leaves_at_once() -> None:
+    """It subscribes to nothing, so no assignment changes."""
     group = Group(first_heartbeats={"a": 1.0})
 
     bumping_pool(group)
@@ -100,8 +98,8 @@ def test_who_bumps_the_epoch_leaves_at_once_and_asks_for_nothing() -> None:
     assert [(JOIN_EPOCH, ()), (LEAVE_EPOCH, None)] == [(one.epoch, one.topics) for one in beats]
 
 
-def test_a_member_that_does_not_tell_is_not_waited_for() -> None:
-    """It may have left; then the capture begins as it would without this."""
+def test_a_member_without_a_heartbeat_is_not_waited_for() -> None:
+    """It may have left; then the capture starts at any time."""
     group = Group(first_heartbeats={"a": 1.0, "silent": 60.0})
 
     told = next_heartbeats({"a", "silent"}, bumping_pool(group), INTERVAL_S, room_s=ROOM_S)
@@ -110,10 +108,10 @@ def test_a_member_that_does_not_tell_is_not_waited_for() -> None:
 
 
 @pytest.mark.live("consumers run")
-def test_a_consumer_sends_no_heartbeat_before_the_time_that_is_told(
+def test_no_consumer_sends_a_heartbeat_before_the_predicted_time(
     shared_hold: MakeHold,
 ) -> None:
-    """On a real broker, with the interval that is Kafka's default."""
+    """On a real broker, with the default interval of Kafka."""
     group = shared_hold("librdkafka-consumer")
     group.channel.ask(ChangeConfig("consumer.heartbeat.interval.ms", "5000"))
     pool, owner = MemberPool(group.channel), group.facts().members[0].member_id
@@ -130,8 +128,8 @@ def test_a_consumer_sends_no_heartbeat_before_the_time_that_is_told(
 
 
 @pytest.mark.live("consumers run")
-def test_what_a_capture_waits_to_take_nobody_else_waits_for(shared_hold: MakeHold) -> None:
-    """The second operator is told at once who is just pausing a partition, and since when."""
+def test_an_announced_partition_is_refused_at_once(shared_hold: MakeHold) -> None:
+    """The second operator learns who is just pausing a partition, and since when."""
     group = shared_hold("librdkafka-consumer")
     group.channel.ask(ChangeConfig("consumer.heartbeat.interval.ms", "5000"))
     (place,) = group.live.places_of(1)
@@ -156,7 +154,7 @@ def test_what_a_capture_waits_to_take_nobody_else_waits_for(shared_hold: MakeHol
 def test_of_two_that_announce_the_one_with_the_lower_id_goes_on(
     below: str, *, goes_on: bool
 ) -> None:
-    """Each sees the other, so not both do, and not none."""
+    """Each sees the other, so exactly one goes on."""
     note = write_note(HoldNote(who="ann"), orders(1, 2))
     rival = consumer_member("!2", client_id=HOLDER_CLIENT_ID, rack_id=note, topics=frozenset())
     facts = ConsumerFacts(0, "", "Stable", 8, "range", (rival,))
@@ -175,8 +173,8 @@ def test_of_two_that_announce_the_one_with_the_lower_id_goes_on(
         (HoldNote(), "another hold of the group is being captured"),
     ],
 )
-def test_who_gives_way_says_to_whom(note: HoldNote, words: str) -> None:
-    """As far as the other capture has announced that."""
+def test_a_capture_that_gives_way_names_the_other(note: HoldNote, words: str) -> None:
+    """As far as the other capture has announced itself."""
     rack = write_note(note, orders(1)) if note.who else None
     rival = consumer_member("!2", client_id=HOLDER_CLIENT_ID, rack_id=rack)
     with pytest.raises(AnotherCapture, match=words):
@@ -184,8 +182,8 @@ def test_who_gives_way_says_to_whom(note: HoldNote, words: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "is_shown"), [(2_000, True), (10_000, False)])
-def test_what_the_protocol_cannot_carry_is_not_announced(count: int, *, is_shown: bool) -> None:
-    """The capture goes on without; a request that cannot be written would have ended it."""
+def test_a_note_that_is_too_long_is_not_announced(count: int, *, is_shown: bool) -> None:
+    """The capture continues without; a request that cannot be encoded would end it."""
     group = Group()
     pool = MemberPool(group)
     (member,) = pool.create_members(1, static=False)
@@ -205,7 +203,7 @@ def has_heard(member_id: str, group: ConsumerFacts) -> bool:
     return any(one.epoch == group.epoch for one in group.members if one.member_id == member_id)
 
 
-def test_the_next_heartbeats_that_are_too_near_are_let_pass() -> None:
-    """As many of them as come before a capture can begin."""
+def test_heartbeats_that_are_too_near_are_skipped() -> None:
+    """Until a capture can start before the next ones."""
     assert 12.5 == first_of_next([9.0], 0.5, 12.1)
     assert 18.0 == first_of_next([8.0, 8.5, 9.0], 5.0, 13.1)

@@ -91,10 +91,10 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
     ],
     ids=["release", "add", "unknown"],
 )
-def test_a_request_that_fails_leaves_what_is_held(
+def test_a_failed_request_keeps_what_is_held(
     keeper: Keeper, request_: KeeperRequest, words: str
 ) -> None:
-    """The answer says why, and the hold goes on; the keeper can still be released, and stopped."""
+    """The response has the reason, and the hold continues; it can be released and stopped."""
     keeper.hold = Recipes(fails=["release", "capture"])
 
     answer = keeper.answer(request_)
@@ -111,8 +111,8 @@ def test_a_request_that_fails_leaves_what_is_held(
     assert frozenset() == keeper.hold.held
 
 
-def test_what_was_lost_meanwhile_is_captured_again(keeper: Keeper) -> None:
-    """A keeper that is asked for what it believes to hold first asks the broker."""
+def test_lost_partitions_are_captured_again_on_request(keeper: Keeper) -> None:
+    """Before it adds partitions, a keeper checks with the broker what it holds."""
     keeper.hold = Recipes(lost=frozenset({ONE}))
 
     answer = keeper.answer(KeeperRequest("add", frozenset({ONE, THREE})))
@@ -122,10 +122,10 @@ def test_what_was_lost_meanwhile_is_captured_again(keeper: Keeper) -> None:
 
 
 @pytest.mark.parametrize("lost", [{ONE}, {ONE, TWO}], ids=["some", "all"])
-def test_a_hold_that_finds_a_loss_when_it_is_asked_for_more_goes_on_with_the_rest(
+def test_a_hold_that_finds_a_loss_on_a_request_keeps_the_rest(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch, lost: set[TopicPartition]
 ) -> None:
-    """The answer has the reason; the keeper ends only if nothing is left."""
+    """The response has the reason; the keeper ends only if nothing is left."""
 
     def capture(*_: object) -> None:
         keeper.hold = Recipes(held=keeper.hold.held - lost)
@@ -138,8 +138,8 @@ def test_a_hold_that_finds_a_loss_when_it_is_asked_for_more_goes_on_with_the_res
     assert (lost == {ONE, TWO}) == (keeper.lost is not None)
 
 
-def test_a_keeper_that_has_lost_everything_says_so_and_ends(keeper: Keeper) -> None:
-    """The answer has the reason, and the hold file does: nothing was resumed by this keeper."""
+def test_a_keeper_that_has_lost_everything_reports_it_and_ends(keeper: Keeper) -> None:
+    """The response and the hold file have the reason: this keeper resumed nothing."""
     keeper.hold = Recipes(lost=frozenset({ONE, TWO}))
     keeper.record = replace(keeper.record, wanted=(ONE, TWO))
     answers = []
@@ -165,7 +165,7 @@ def test_a_keeper_that_has_lost_everything_says_so_and_ends(keeper: Keeper) -> N
     ],
 )
 def test_an_end_does_not_hide_that_the_hold_was_lost(keeper: Keeper, why: str, words: str) -> None:
-    """A keeper that was stopped for long is told so when it leaves; the end was not as planned."""
+    """A keeper that was stopped for long learns it when it leaves; the end was not as planned."""
     keeper.hold = Recipes(lost=frozenset({ONE, TWO}))
     over = datetime(2026, 11, 22, tzinfo=UTC)
     keeper.record = replace(keeper.record, note=replace(keeper.record.note, until=over))
@@ -198,10 +198,10 @@ def test_an_end_does_not_hide_that_the_hold_was_lost(keeper: Keeper, why: str, w
     ],
     ids=["left", "not left", "left, and not seen"],
 )
-def test_the_audit_log_has_what_is_known_of_an_end(
+def test_the_audit_log_has_what_is_known_about_an_end(
     keeper: Keeper, hold: Recipes, words: str, status: ChangeStatus
 ) -> None:
-    """Members that could not leave hold on until the session timeout: that is not done."""
+    """Sentinels that could not leave hold until the session timeout: that is not done."""
     keeper.hold = hold
     keeper.end_reason = "stopped by SIGTERM"
 
@@ -220,10 +220,10 @@ def test_the_audit_log_has_what_is_known_of_an_end(
     ],
     ids=["all", "some"],
 )
-def test_what_somebody_else_resumed_just_now_is_let_go(
+def test_partitions_resumed_just_now_by_another_operator_count_as_released(
     keeper: Keeper, some: set[TopicPartition], hold: Recipes, left: tuple[TopicPartition, ...]
 ) -> None:
-    """Who asks for it gets what was asked for, and the rest stays held."""
+    """The request succeeds, and the rest stays held."""
     keeper.hold = hold
 
     answer = keeper.answer(KeeperRequest("release", frozenset(some)))
@@ -233,8 +233,8 @@ def test_what_somebody_else_resumed_just_now_is_let_go(
     assert {"held": list(left)} == keeper.record.members or not left
 
 
-def test_a_part_that_is_let_go_shows_that_all_is_lost(keeper: Keeper) -> None:
-    """That ends the hold as lost, and not as resumed, also where a move has died."""
+def test_a_partial_release_shows_that_everything_is_lost(keeper: Keeper) -> None:
+    """That ends the hold as lost, not as resumed, also after a move has died."""
     keeper.hold = Recipes(lost=frozenset({ONE, TWO}), loses_all=True)
     answer = keeper.answer(KeeperRequest("release", frozenset({ONE})))
     assert (False, "another operator resumed it") == (answer["ok"], answer["words"])
@@ -247,8 +247,8 @@ def test_a_part_that_is_let_go_shows_that_all_is_lost(keeper: Keeper) -> None:
         keeper.release_what_is_over()
 
 
-def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:
-    """The file says what is still held, and the hold goes on."""
+def test_some_are_released_and_the_rest_is_held(keeper: Keeper) -> None:
+    """The hold file has what is still held, and the hold continues."""
     answer = keeper.answer(KeeperRequest("release", frozenset({ONE})))
 
     assert (True, [TWO]) == (answer["ok"], answer["held"])
@@ -258,8 +258,8 @@ def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:
     assert "" == keeper.end_reason
 
 
-def test_a_broker_that_does_not_answer_does_not_end_a_hold(keeper: Keeper) -> None:
-    """It is said, and tried again; when asked to end it ends, and the file says how."""
+def test_a_broker_that_does_not_respond_does_not_end_a_hold(keeper: Keeper) -> None:
+    """It is reported, and tried again; on request the hold ends, and the file has how."""
     keeper.hold = Recipes(fails=["keep"])
     words = []
     keeper.wait = lambda _: words.append(keeper.record.words)  # type: ignore[method-assign]  # no waiting
@@ -276,7 +276,7 @@ def test_a_broker_that_does_not_answer_does_not_end_a_hold(keeper: Keeper) -> No
 
 
 def test_a_file_that_cannot_be_written_does_not_end_a_hold(keeper: Keeper) -> None:
-    """What is held stays held, and the file is written as soon as that is possible."""
+    """The partitions stay held, and the file is written as soon as possible."""
     folder = keeper.path.parent
     moved = folder.rename(folder.with_name("away"))
     folder.write_text("no folder")
@@ -294,8 +294,8 @@ def test_a_file_that_cannot_be_written_does_not_end_a_hold(keeper: Keeper) -> No
     assert (2, 1) == (len(before.held), len(after.held))
 
 
-def test_a_hold_that_was_not_heard_of_for_a_session_is_most_likely_over(keeper: Keeper) -> None:
-    """The words say so: brokers let partitions go when the session of their holder is over."""
+def test_a_hold_without_heartbeats_for_a_session_is_probably_over(keeper: Keeper) -> None:
+    """Its words say so: brokers release partitions at the session timeout."""
     assert "held, as far as known" == keeper.probable_state()
 
     heard_at = keeper.heard_at
@@ -306,10 +306,10 @@ def test_a_hold_that_was_not_heard_of_for_a_session_is_most_likely_over(keeper: 
     assert "held, as far as known" == keeper.probable_state()
 
 
-def test_what_was_resumed_is_not_paused_again(
+def test_a_keeper_that_takes_over_does_not_pause_again(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A keeper that takes over goes on with what was held last, not with what was asked for."""
+    """It continues with what was held last, not with what was requested."""
     keeper.hold = Recipes(lost=frozenset({ONE}))
     keeper.beat()
     record = read_hold(keeper.path)
@@ -326,8 +326,8 @@ def test_what_was_resumed_is_not_paused_again(
 
 
 @pytest.mark.parametrize("waits_s", [0.1, 30.0])
-def test_what_nobody_waits_for_is_taken_back(keeper: Keeper, waits_s: float) -> None:
-    """Who gave up has said that nothing was paused, so nothing stays paused."""
+def test_partitions_added_for_an_absent_client_are_released(keeper: Keeper, waits_s: float) -> None:
+    """The client has given up and reported that nothing was paused."""
     keeper.hold = Recipes(takes_s=0.5)
     answers: list[object] = []
 
@@ -348,8 +348,8 @@ def test_what_nobody_waits_for_is_taken_back(keeper: Keeper, waits_s: float) -> 
     assert ({ONE, TWO, THREE} if is_heard else {ONE, TWO}) == keeper.hold.held
 
 
-def test_what_a_dead_move_has_added_is_released(keeper: Keeper) -> None:
-    """A move resumes within minutes what it adds; if it is killed, the keeper does."""
+def test_partitions_added_by_a_dead_move_are_released(keeper: Keeper) -> None:
+    """A move resumes what it adds within minutes; if it is killed, the keeper does."""
     for place, for_s in ((THREE, 0.0), (FOUR, 60.0)):
         assert keeper.answer(KeeperRequest("add", frozenset({place}), for_s))["ok"]
 
@@ -363,7 +363,7 @@ def test_what_a_dead_move_has_added_is_released(keeper: Keeper) -> None:
 def test_a_keeper_that_takes_over_knows_what_is_to_be_released(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The move and the first keeper were killed; what was asked for without an end stays held."""
+    """The move and the first keeper were killed; partitions without an end stay held."""
     for place, for_s in ((THREE, 0.0), (FOUR, 0.0), (FOUR, None)):
         assert keeper.answer(KeeperRequest("add", frozenset({place}), for_s))["ok"]
     record = read_hold(keeper.path)
@@ -379,10 +379,10 @@ def test_a_keeper_that_takes_over_knows_what_is_to_be_released(
     assert {ONE, TWO, FOUR} == after.hold.held
 
 
-def test_what_an_earlier_request_has_added_is_not_taken_back(
+def test_partitions_of_an_earlier_request_are_not_released(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request that fails before it adds anything, and is not heard, changes nothing."""
+    """A request that fails before it adds any, and whose client is gone, changes nothing."""
     assert keeper.answer(KeeperRequest("add", frozenset({THREE})))["ok"]
 
     def fail() -> None:

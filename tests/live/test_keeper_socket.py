@@ -40,18 +40,18 @@ def control() -> Iterator[KeeperSocket]:
         server.join()
 
 
-def test_what_is_asked_is_answered(control: KeeperSocket) -> None:
-    """A request gets its answer."""
+def test_a_request_gets_its_response(control: KeeperSocket) -> None:
+    """The valid request reaches the keeper, and its response the client."""
     assert {"ok": True, "words": "status"} == ask_keeper(str(control.path), {"do": "status"})
 
 
 def test_only_its_user_can_open_the_socket(control: KeeperSocket) -> None:
-    """The folder that the socket is in lets nobody else in."""
+    """The folder of the socket is closed to other users."""
     assert 0o700 == stat.S_IMODE(control.path.parent.stat().st_mode)
 
 
-def test_nonsense_is_refused_and_does_no_harm(control: KeeperSocket) -> None:
-    """Whoever talks nonsense is told so, who hangs up is forgotten, and the next one is heard."""
+def test_invalid_requests_are_rejected(control: KeeperSocket) -> None:
+    """A client that hangs up is forgotten, and the next one is served."""
     for nonsense in (b"hello\n", b""):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(control.path))
@@ -65,8 +65,8 @@ def test_nonsense_is_refused_and_does_no_harm(control: KeeperSocket) -> None:
     assert ask_keeper(str(control.path), {"do": "status"})["ok"]
 
 
-def test_nobody_at_the_socket_is_said() -> None:
-    """Once the keeper is gone, so is its socket, and asking it is an error that says so."""
+def test_a_socket_without_a_keeper_is_an_error() -> None:
+    """Once the keeper has ended, its socket is gone."""
     with KeeperSocket() as control:
         path = control.path
     assert not path.parent.exists()
@@ -75,8 +75,8 @@ def test_nobody_at_the_socket_is_said() -> None:
         ask_keeper(str(path), {"do": "status"})
 
 
-def test_what_a_killed_keeper_left_is_removed(tmp_path: Path) -> None:
-    """The next keeper removes its socket and its folder, and nothing else that is in the way."""
+def test_the_socket_of_a_killed_keeper_is_removed(tmp_path: Path) -> None:
+    """The next keeper removes the socket and its folder, and nothing else there."""
     left, kept = tmp_path / "left", tmp_path / "kept"
     for folder in (left, kept):
         folder.mkdir()
@@ -107,8 +107,8 @@ JSON = st.recursive(
     | st.just(b"1" * 5000)
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_any_bytes_are_answered(control: KeeperSocket, line: bytes) -> None:
-    """Whatever a line holds, the keeper says that it is invalid, or gets a valid request."""
+def test_any_bytes_get_a_response(control: KeeperSocket, line: bytes) -> None:
+    """A line is a valid request, or is rejected as invalid."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(control.path))
         connection.sendall(line.replace(b"\n", b" ") + b"\n")
@@ -117,10 +117,10 @@ def test_any_bytes_are_answered(control: KeeperSocket, line: bytes) -> None:
     assert answer["ok"] or answer["words"].startswith("invalid request")
 
 
-def test_nobody_keeps_the_keeper_waiting(
+def test_no_client_keeps_the_keeper_waiting(
     control: KeeperSocket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who says nothing, dribbles, says too much or does not listen is let go; others are served."""
+    """Clients that send nothing, too slowly or too much, or do not read, are dropped."""
     monkeypatch.setattr(keeper_socket, "PATIENCE_S", 0.2)
     monkeypatch.setattr(keeper_socket, "LONGEST_LINE", 1000)
     with ExitStack() as open_connections:

@@ -178,7 +178,7 @@ def logged(operator: Operator, outcome: Outcome) -> list[ChangeStatus | None]:
 def test_a_late_commit_after_the_release_is_moved_again(
     of_both_protocols: Callable[[Act], None],
 ) -> None:
-    """What it had in its hands overwrites the move; it is moved again and read from there."""
+    """A record in the client's hands overwrites the move; it is moved again and read from there."""
 
     def is_so(operator: Operator, late: LateCommitter) -> None:
         late.late_commits = 1
@@ -197,7 +197,7 @@ def test_a_late_commit_after_the_release_is_moved_again(
 def test_a_late_commit_before_the_move_is_waited_for(
     of_both_protocols: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a consumer had in its hands it commits while it is held; the move is made once."""
+    """A consumer commits records in its hands while the partition is held; one move is enough."""
     look = GroupCommits.mark
     lates: dict[str, LateCommitter] = {}
 
@@ -262,7 +262,7 @@ def test_a_late_commit_after_a_pause_is_waited_for(
     of_both_protocols(is_so)
 
 
-def test_a_late_commit_while_it_is_held_is_moved_over(
+def test_a_late_commit_while_held_is_moved_again(
     of_both_protocols: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A move that is overwritten before the release is made again before the release."""
@@ -288,10 +288,10 @@ def test_a_late_commit_while_it_is_held_is_moved_over(
     of_both_protocols(is_so)
 
 
-def test_who_always_commits_late_is_never_said_to_be_moved(
+def test_a_client_that_always_commits_late_is_never_reported_as_moved(
     of_both_protocols: Callable[[Act], None],
 ) -> None:
-    """After the second time it is left as it is, and said to be so."""
+    """After the second time the offset is left as it is, and reported as such."""
 
     def is_so(operator: Operator, late: LateCommitter) -> None:
         late.late_commits = 10
@@ -305,10 +305,10 @@ def test_who_always_commits_late_is_never_said_to_be_moved(
     of_both_protocols(is_so)
 
 
-def test_what_nobody_commits_is_not_confirmed(
+def test_a_move_without_a_commit_is_not_confirmed(
     of_both_protocols: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing is there to be read the application shows nothing."""
+    """Without records to read, the application shows nothing."""
     monkeypatch.setattr(watch_move, "WATCH_S", 2)
 
     def is_so(operator: Operator, late: LateCommitter) -> None:
@@ -322,14 +322,14 @@ def test_what_nobody_commits_is_not_confirmed(
     of_both_protocols(is_so)
 
 
-def test_who_may_not_read_the_offsets_topic(
+def test_without_read_on_the_offsets_topic(
     secured: Secured,
     deny: Deny,
     unique_name: Callable[[str], str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The committed offsets are looked at instead: a late commit may hide, but is not success."""
+    """Committed offsets are compared instead: a late commit may hide, but is no success."""
     monkeypatch.setattr(watch_move, "WATCH_S", 8)
     deny(ResourceType.TOPIC, "__consumer_offsets", AclOperation.READ)  # it may describe it
     operator = Operator(secured.sasl, tmp_path / "state")

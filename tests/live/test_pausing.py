@@ -54,7 +54,7 @@ OF_EACH_PROTOCOL = [
 
 @pytest.mark.parametrize("kind", OF_EACH_PROTOCOL)
 def test_pause_and_resume(shared_holding: MakeHolding, kind: str) -> None:
-    """Paused partitions are not delivered, others are; afterwards each goes on where it was."""
+    """Paused partitions are not delivered, others are; afterwards each continues in place."""
     one = shared_holding(kind)
     applications = one.live.applications
 
@@ -73,8 +73,8 @@ def test_pause_and_resume(shared_holding: MakeHolding, kind: str) -> None:
     assert [Intent.PAUSE] * 2 + [Intent.RESUME] * 2 == [entry.intent for entry in one.operator.log]
 
 
-def test_some_more_are_paused_and_some_resumed(shared_holding: MakeHolding) -> None:
-    """Pausing again adds to the hold, resuming some leaves the others held; both say what is so."""
+def test_more_are_paused_and_some_resumed(shared_holding: MakeHolding) -> None:
+    """A second pause adds to the hold, resuming some keeps the others held."""
     one = shared_holding("librdkafka-consumer")
     one.pause(1)
     keeper = one.record.pid
@@ -89,8 +89,8 @@ def test_some_more_are_paused_and_some_resumed(shared_holding: MakeHolding) -> N
     assert "resumed" == one.last_words()
 
 
-def test_a_hold_ends_when_its_time_is_over(shared_holding: MakeHolding) -> None:
-    """The keeper lets go by itself, and the audit log says that it did, when, and why."""
+def test_a_hold_ends_after_its_duration(shared_holding: MakeHolding) -> None:
+    """The keeper resumes by itself, and the audit log has that, when, and why."""
     one = shared_holding("librdkafka-consumer")
     one.pause(2, terms=HoldTerms(pause_for=timedelta(seconds=3)))
     until = one.record.note.until
@@ -107,10 +107,10 @@ def test_a_hold_ends_when_its_time_is_over(shared_holding: MakeHolding) -> None:
 
 
 @pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer"])
-def test_time_that_is_over_does_not_hide_that_a_hold_was_lost(
+def test_the_end_of_the_duration_does_not_hide_a_lost_hold(
     shared_holding: MakeHolding, kind: str
 ) -> None:
-    """A keeper that was stopped meanwhile, as on a machine that slept, is told when it leaves."""
+    """A keeper that was stopped, as on a machine that slept, learns it when it leaves."""
     one = shared_holding(kind)
     one.pause(2, terms=HoldTerms(pause_for=timedelta(seconds=20)))
     until = one.record.note.until
@@ -125,7 +125,7 @@ def test_time_that_is_over_does_not_hide_that_a_hold_was_lost(
 
 
 def test_a_keeper_that_is_just_ending_is_waited_for(shared_holding: MakeHolding) -> None:
-    """Who pauses again right after a resume is not sent to a keeper that is gone."""
+    """A pause right after a resume does not ask a keeper that is gone."""
     one, lock = shared_holding("librdkafka-consumer"), ExitStack()
     one.pause(2)
     one.resume(2)
@@ -140,8 +140,8 @@ def test_a_keeper_that_is_just_ending_is_waited_for(shared_holding: MakeHolding)
     one.resume(2)
 
 
-def test_what_somebody_else_resumed_stays_resumed(shared_holding: MakeHolding) -> None:
-    """A keeper whose member was made to leave says so and ends; it does not capture again."""
+def test_partitions_resumed_by_another_operator_stay_resumed(shared_holding: MakeHolding) -> None:
+    """A keeper whose sentinel was removed reports it and ends; it does not capture again."""
     one = shared_holding("librdkafka-consumer")
     one.pause(2)
 
@@ -150,8 +150,8 @@ def test_what_somebody_else_resumed_stays_resumed(shared_holding: MakeHolding) -
     assert "resumed" in one.last_words()
 
 
-def test_a_keeper_that_is_asked_to_end_lets_go(shared_holding: MakeHolding) -> None:
-    """A polite kill of the keeper, as at a shutdown, resumes and records it."""
+def test_a_keeper_that_gets_sigterm_resumes(shared_holding: MakeHolding) -> None:
+    """As at a shutdown: it resumes and records that."""
     one = shared_holding("librdkafka-range")
     one.pause(2)
 
@@ -160,8 +160,8 @@ def test_a_keeper_that_is_asked_to_end_lets_go(shared_holding: MakeHolding) -> N
     assert "stopped by SIGTERM" == one.last_words() == one.operator.log[-1].run.reason
 
 
-def test_a_hold_whose_process_was_killed_is_gone_on_with(shared_holding: MakeHolding) -> None:
-    """It is told that its processes are gone; pausing the same again goes on with it, ungapped."""
+def test_a_hold_whose_keeper_was_killed_is_continued(shared_holding: MakeHolding) -> None:
+    """Its loss is reported; pausing the same partitions continues it without a gap."""
     one = shared_holding("librdkafka-range")
     paused_at = one.pause(2)
     first, held = one.record.pid, one.live.places_of(2)
@@ -191,10 +191,10 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(shared_holding: MakeHol
     one.live.applications.until_delivered(one.live.places)
 
 
-def test_what_is_resumed_without_its_keeper_is_not_said_to_have_ended_alone(
+def test_a_resume_without_a_keeper_is_recorded_as_a_resume(
     shared_holding: MakeHolding,
 ) -> None:
-    """The log has who resumed it, and not that the broker did, at its session timeout."""
+    """The log has who resumed, not that the broker did at its session timeout."""
     one = shared_holding("librdkafka-consumer")
     one.pause(1, 4)
     kill_keepers(one.path)
@@ -210,10 +210,10 @@ def test_what_is_resumed_without_its_keeper_is_not_said_to_have_ended_alone(
     )
 
 
-def test_a_pause_that_is_done_goes_on_though_it_cannot_be_recorded(
+def test_a_pause_goes_on_if_its_outcome_cannot_be_recorded(
     shared_holding: MakeHolding,
 ) -> None:
-    """It was said to be finished; that its keeper ended with the command was not."""
+    """It was reported as finished; its keeper must not end with the command."""
     one = shared_holding("librdkafka-consumer")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     log = one.operator.state / "audit.jsonl"
@@ -234,10 +234,10 @@ def test_a_pause_that_is_done_goes_on_though_it_cannot_be_recorded(
     one.resume()
 
 
-def test_a_pause_from_where_few_files_may_be_open(
+def test_a_pause_with_a_low_limit_of_open_files(
     operator: Operator, new_holding: MakeHolding
 ) -> None:
-    """A capture that needs a connection for each partition does not depend on a shell's limit."""
+    """A capture that needs a connection for each partition does not depend on it."""
     one = new_holding(operator.cluster, "librdkafka-cooperative-sticky", partitions=80)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     plan = one.plan(1)
@@ -254,10 +254,10 @@ def test_a_pause_from_where_few_files_may_be_open(
 
 
 @pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer"])
-def test_what_another_operator_holds_is_no_hold_of_a_dead_keeper(
+def test_a_hold_of_another_operator_is_not_that_of_a_dead_keeper(
     shared_holding: MakeHolding, kind: str
 ) -> None:
-    """What is paused from elsewhere since is paused already; the new keeper has the rest alone."""
+    """Partitions paused from elsewhere since stay theirs; the new keeper holds the rest."""
     one = shared_holding(kind)
     other, session = one.elsewhere(), one.operator.session
     one.pause(1, 4)
@@ -277,10 +277,10 @@ def test_what_another_operator_holds_is_no_hold_of_a_dead_keeper(
 
 
 @pytest.mark.parametrize("broken", ["socket", "file"])
-def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
+def test_partitions_of_a_keeper_that_hangs_are_resumed(
     shared_holding: MakeHolding, broken: str
 ) -> None:
-    """Its member is made to leave; the keeper sees that and ends."""
+    """Its sentinel is removed; the keeper notices that and ends."""
     one = shared_holding("librdkafka-range")
     one.pause(2)
     keeper = psutil.Process(one.record.pid)
@@ -297,7 +297,7 @@ def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
 
 
 def test_a_damaged_hold_file_refuses_a_pause(shared_holding: MakeHolding) -> None:
-    """It is said which file that is, and the run is recorded as refused."""
+    """The error names the file, and the run is recorded as refused."""
     one = shared_holding("librdkafka-consumer")
     one.path.parent.mkdir(parents=True)
     one.path.write_text("{")
@@ -312,7 +312,7 @@ def test_a_damaged_hold_file_refuses_a_pause(shared_holding: MakeHolding) -> Non
 def test_a_group_may_change_its_assignor_while_it_is_held(
     operator: Operator, live_group: Callable[..., LiveGroup]
 ) -> None:
-    """A newcomer that knows only the second of the members' two assignors is let in, and reads."""
+    """A new member that supports only the second of two assignors may join, and reads."""
     both = {"partition.assignment.strategy": "range,roundrobin"}
     one = Holding(operator, live_group(operator.cluster, "librdkafka-range", **both))
     paused_at, held = one.pause(1), one.live.places_of(1)
@@ -328,10 +328,10 @@ def test_a_group_may_change_its_assignor_while_it_is_held(
     one.live.applications.until_delivered(one.live.places)
 
 
-def test_a_capture_that_is_interrupted_holds_nothing(
+def test_an_interrupted_capture_holds_nothing(
     shared_holding: MakeHolding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
+    """Ctrl-C during a capture leaves the group consuming, and reports it."""
     one, is_cut, cut = shared_holding("librdkafka-range"), threading.Event(), KeeperHandle.terminate
 
     def cutting(handle: KeeperHandle) -> None:
@@ -369,7 +369,7 @@ def press_ctrl_c(one: Holding, describe: Callable[[], Described], is_cut: thread
 def test_ctrl_c_in_a_move_that_waits_for_late_commits(
     shared_holding: MakeHolding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was moved, nothing stays paused, and that is said."""
+    """Nothing was moved, nothing stays paused, and that is reported."""
     one = shared_holding("librdkafka-range")
     eventually(lambda: min(one.committed(1).values()) > 3)
 
@@ -389,7 +389,7 @@ def test_ctrl_c_in_a_move_that_waits_for_late_commits(
 # kafka-python keeps its position in a partition that it is assigned again by a mere rebalance.
 @pytest.mark.parametrize("kind", [*OF_EACH_PROTOCOL, "kafka-python-range"])
 def test_offsets_of_a_live_group_are_moved(shared_holding: MakeHolding, kind: str) -> None:
-    """Every moved partition is read from its new offset, once; nothing else is disturbed."""
+    """Every moved partition is read from its new offset, once; no other is disturbed."""
     one = shared_holding(kind)
     group, moved = one.live.group, one.live.places_of(1, 4)
     eventually(lambda: min(one.committed().values()) > 3)
@@ -459,8 +459,8 @@ def offsets_of(done: ChangeOutcome) -> set[int]:
     return {result.found.offset for result in results if result.found}
 
 
-def test_a_move_that_a_rule_stops_moves_nothing(shared_holding: MakeHolding) -> None:
-    """What blocks once the partitions stand still blocks the move, and they are let go."""
+def test_a_blocked_move_moves_nothing(shared_holding: MakeHolding) -> None:
+    """A rule that blocks once the partitions are held blocks the move, and they are resumed."""
     one = shared_holding("librdkafka-consumer")
     group = one.live.group
     eventually(lambda: min(one.committed(1).values()) > 5)
@@ -474,10 +474,10 @@ def test_a_move_that_a_rule_stops_moves_nothing(shared_holding: MakeHolding) -> 
 
 
 @pytest.mark.parametrize("then", ["stale-plan", "topic-recreated"])
-def test_a_move_is_of_the_topic_and_the_hour_that_were_approved(
+def test_a_move_checks_the_age_and_the_topic_id_of_its_plan(
     shared_holding: MakeHolding, then: str
 ) -> None:
-    """Nothing is paused for a plan of long ago, or of a topic that was created again since."""
+    """Nothing is paused for an old plan, or for a topic that was created again since."""
     one = shared_holding("librdkafka-consumer")
     group, topic = one.live.group, one.live.topics[0]
     eventually(lambda: min(one.committed(1).values()) > 3)
@@ -497,7 +497,7 @@ def test_a_move_is_of_the_topic_and_the_hour_that_were_approved(
 
 
 def test_a_python_caller_pauses_lists_and_resumes(shared_holding: MakeHolding) -> None:
-    """A session plans, the caller approves; what is so already leaves nothing to do."""
+    """A session plans, the caller approves; nothing is planned for what is so already."""
     one = shared_holding("librdkafka-range")
     session, group, wanted = one.operator.session, one.live.group, one.live.places_of(1, 4)
     scopes = [one.live.scope(1, 4)]

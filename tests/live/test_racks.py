@@ -31,7 +31,7 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def test_a_group_that_is_assigned_by_rack(racks: Cluster, new_holding: MakeHolding) -> None:
-    """What is not paused stays with the consumer in its rack; in the end all is as it was."""
+    """Partitions that are not paused stay in their rack; in the end all is as before."""
     shape = {"consumers": ("a",), "replicas": ((1,), (2,)), "client_rack": "1"}
     one = new_holding(racks, "java-range", **shape)
     live = one.live

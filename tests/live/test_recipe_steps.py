@@ -43,8 +43,8 @@ def recipe(channel: RecipeChannel) -> list[Any]:
     return answers
 
 
-def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
-    """Each kind of step is answered in its own way, and the recipe's result is returned."""
+def test_a_recipe_gets_the_responses_to_its_requests() -> None:
+    """Each kind of step has its response, and the result of the recipe is returned."""
     broker = Broker()
 
     answers = recipe(CheckedChannel(broker, lambda: None))
@@ -57,7 +57,7 @@ def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
 
 @pytest.mark.parametrize("step", range(10))
 def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
-    """What `check` raises is raised inside, once, and what is asked for then is done."""
+    """An error of `check` is raised inside, once; later requests are sent."""
     broker, checks = Broker(), iter(range(100))
 
     def check() -> None:
@@ -70,7 +70,7 @@ def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
     assert (step + 1, [LEAVE, LEAVE]) == (next(checks), broker.requests[-2:])
 
 
-def test_what_sending_raises_is_raised_inside_the_recipe() -> None:
+def test_an_error_of_a_request_is_raised_inside_the_recipe() -> None:
     """A broker that is gone ends a recipe that does not expect it."""
     broker = Broker()
     broker.fail(ClusterUnreachable("nobody is there"), at=2, is_heard=False)
@@ -79,8 +79,8 @@ def test_what_sending_raises_is_raised_inside_the_recipe() -> None:
 
 
 @pytest.mark.parametrize("error", [ClusterUnreachable("gone"), KeyError("a defect")], ids=type)
-def test_a_recipe_is_not_checked_when_a_step_has_failed(error: Exception) -> None:
-    """What puts things in order, also after an error that nobody expects, is not interrupted."""
+def test_a_recipe_is_not_checked_after_a_failed_step(error: Exception) -> None:
+    """Cleaning up, also after an unexpected error, is not interrupted."""
     broker, failed = Broker(), []
     broker.fail(error, at=0, is_heard=False)
 
@@ -98,7 +98,7 @@ def test_a_recipe_is_not_checked_when_a_step_has_failed(error: Exception) -> Non
     assert [LEAVE] == broker.requests
 
 
-def test_a_batch_of_nothing_is_not_sent() -> None:
-    """No broker is looked for where there is nothing to ask."""
+def test_an_empty_batch_is_not_sent() -> None:
+    """No coordinator is looked up without a request."""
     with GroupChannel(Cluster("eu", "127.0.0.1:1"), "group") as channel:
         assert () == channel.ask_together([])

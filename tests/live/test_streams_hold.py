@@ -87,7 +87,7 @@ def keep_for(group: RecipeHold, seconds: float) -> None:
 
 def test_pause_move_resume(bare_cluster: Cluster, kafka_39: Cluster, streams_app: Start) -> None:
     """
-    Held partitions stand still while others flow, and are read on where they were moved to.
+    Held partitions stand still while others flow, and are read from their new offset.
 
     Also those of tasks that keep state, and on the oldest Kafka that is supported.
     """
@@ -120,7 +120,7 @@ def test_pause_move_resume(bare_cluster: Cluster, kafka_39: Cluster, streams_app
 
 def test_more_and_less(shared_hold: RecipeHold) -> None:
     """
-    What is added is given back by its owner, which goes on; what is given back is read again.
+    An added partition is revoked by its owner, which continues; a released one is read again.
 
     What somebody else holds is refused, and nothing is done.
     """
@@ -142,7 +142,7 @@ def test_more_and_less(shared_hold: RecipeHold) -> None:
 
 def test_instances_come_and_go(held: Held) -> None:
     """
-    A new instance runs without a task, takes over those of one that leaves, and none is held.
+    A new instance runs without a task and takes over those of one that leaves.
 
     Also where another process goes on with the hold from what was written down of it.
     """
@@ -166,8 +166,8 @@ def test_instances_come_and_go(held: Held) -> None:
         assert {"b", "c"} == {one.consumer for one in log if one.at > stopped}
 
 
-def test_somebody_else_resumes(shared_hold: RecipeHold) -> None:
-    """Who finds that it was made to leave says so, and does not come back."""
+def test_another_operator_resumes(shared_hold: RecipeHold) -> None:
+    """A sentinel that was removed is reported as lost, and does not rejoin."""
     group = shared_hold
     group.capture(*group.live.places_of(*PAUSED))
     (holder,) = group.holders()
@@ -204,7 +204,7 @@ class Watched(CheckedChannel):
 
 
 def test_interrupted_at_every_step(shared_hold: RecipeHold) -> None:
-    """Wherever a capture is interrupted, no member of ours is left, and everything is read."""
+    """Wherever a capture is interrupted, no sentinel is left, and everything is read."""
     group, step = shared_hold, 1
     while interrupted(group, step):
         assert (step, frozenset(), []) == (step, group.hold.held, group.holders())
@@ -233,7 +233,7 @@ def interrupted(group: RecipeHold, step: int) -> bool:
 
 
 def test_tasks_of_several_partitions(held: Held) -> None:
-    """What one task reads together is held and given back together, or not at all."""
+    """Partitions of one task are held and released together, or not at all."""
     with held(topics=2, kind=TOGETHER) as group:
         (first,), (second,) = group.live.places_of(1), group.live.places_of(1, topic=1)
         with pytest.raises(NotCaptured, match="belongs to the same task"):
@@ -251,7 +251,7 @@ def test_tasks_of_several_partitions(held: Held) -> None:
 
 
 def test_standby_tasks_are_not_touched(held: Held) -> None:
-    """An application with standby tasks is refused, and goes on undisturbed."""
+    """An application with standby tasks is refused, and runs on undisturbed."""
     with held(kind=STATEFUL, num_standby_replicas=1) as group:
         before = group.facts()
         with pytest.raises(NotCaptured, match="standby"):
@@ -260,7 +260,7 @@ def test_standby_tasks_are_not_touched(held: Held) -> None:
         assert before == group.facts()
 
 
-def test_paused_and_moved_as_any_other_group(
+def test_paused_and_moved_like_any_other_group(
     bare_cluster: Cluster, streams_app: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A keeper holds it, a move is made while it is held, and the application never fails."""

@@ -76,8 +76,8 @@ def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int 
 
 @pytest.mark.default("one of each group protocol")
 @pytest.mark.timeout(600)
-def test_a_running_application(operator: Operator, streams_app: Start) -> None:
-    """Who reads what is told, and a move loses nothing; threads may be replaced."""
+def test_a_running_application_is_moved(operator: Operator, streams_app: Start) -> None:
+    """Its readers are known, and the move loses no record; threads may be replaced."""
     app = streams_app(operator.cluster, "streams", topics=2)
     all_are_described(app)
     places = app.places_of(1, 4)
@@ -206,8 +206,8 @@ def stand_in(
         yield begin
 
 
-def test_who_goes_on_where_it_was(stand_in: Callable[..., StandIn]) -> None:
-    """A client that keeps its position shows it while the move is pending, which is given up."""
+def test_a_client_that_keeps_its_position(stand_in: Callable[..., StandIn]) -> None:
+    """It shows while the move is pending, which is given up."""
     one = stand_in()
 
     outcome = one.moved(5)
@@ -220,7 +220,7 @@ def test_who_goes_on_where_it_was(stand_in: Callable[..., StandIn]) -> None:
 
 
 def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., StandIn]) -> None:
-    """It may still be reading, so nothing is moved before it is back, whoever has its partition."""
+    """It may still be reading, so nothing moves before it rejoins, whoever owns its partition."""
     one = stand_in(after=5000)
     idle = StandIn(one.cluster, one.group, after=5000)
     idle.joined = 1  # as after an eviction: it commits once the offset is moved
@@ -257,16 +257,16 @@ def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., Stand
         assert ChangeStatus.DONE is moving.result().status
 
 
-def test_who_writes_over_a_move(stand_in: Callable[..., StandIn]) -> None:
-    """A client that writes over what was moved makes it a failure, not a success."""
+def test_a_client_that_overwrites_a_move(stand_in: Callable[..., StandIn]) -> None:
+    """The move is a failure, not a success."""
     outcome = stand_in(after=5000).moved(5000)
 
     assert "moved to 5000, then overwritten with" in outcome.why
     assert [ChangeStatus.FAILED] * 2 == [outcome.status, *(row.status for row in outcome.results)]
 
 
-def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
-    """A move that nobody has committed for since is not confirmed."""
+def test_a_move_without_a_later_commit(stand_in: Callable[..., StandIn]) -> None:
+    """It is not confirmed."""
     outcome = stand_in(after=-1).moved(50, watch_s=1)
 
     assert ChangeStatus.NOT_CONFIRMED is outcome.status
@@ -275,7 +275,7 @@ def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
 
 @pytest.mark.parametrize("when", [0, 1])
 def test_stopped_before_it_is_moved(when: int, stand_in: Callable[..., StandIn]) -> None:
-    """Ctrl-C before the offsets are committed leaves them as they were, and nothing pending."""
+    """Ctrl-C before the commit leaves the offsets as they were, and no transaction open."""
     one, calm = stand_in(after=5000), iter([""] * when)
 
     outcome = one.moved(5000, stopped=lambda: next(calm, "stopped by SIGINT"))
@@ -309,5 +309,5 @@ def test_is_written_over(
     *,
     over: bool,
 ) -> None:
-    """Only a commit that cannot come from who began at the new offset counts against a move."""
+    """Only a commit that cannot come from a start at the new offset counts against a move."""
     assert over is is_written_over(target, before, found, elapsed_s)

@@ -97,8 +97,8 @@ def shares(
 BOTH = {member_id("a", 2): subscription(1), member_id("b", 2): subscription(2)}
 
 
-def test_each_gets_what_it_had_but_what_is_held() -> None:
-    """A thread is known by its name and its instance, whatever its member id is now."""
+def test_each_thread_keeps_its_tasks_but_the_held_ones() -> None:
+    """A thread is known by its name and instance, whatever its member id."""
     tasks = two_threads()
 
     assert {"a": [0, 2], "b": [3, 5]} == shares(tasks, BOTH, 4, 1)
@@ -107,8 +107,8 @@ def test_each_gets_what_it_had_but_what_is_held() -> None:
     assert not tasks.absent
 
 
-def test_who_is_about_to_be_back_keeps_its_tasks() -> None:
-    """What an evicted thread had waits for it; of one that is gone others get it."""
+def test_a_thread_that_is_about_to_rejoin_keeps_its_tasks() -> None:
+    """The tasks of an evicted thread wait for it; those of a dead one are assigned to others."""
     tasks, (only_a, _) = two_threads(), BOTH
     alone = {only_a: BOTH[only_a]}
 
@@ -119,8 +119,8 @@ def test_who_is_about_to_be_back_keeps_its_tasks() -> None:
     assert {"a": [0, 1, 2, 3, 4, 5]} == shares(tasks, alone)
 
 
-def test_tasks_of_who_is_gone_go_to_those_with_least() -> None:
-    """A thread that is new has nothing to read until another one is gone."""
+def test_tasks_of_a_dead_thread_are_assigned_to_the_least_loaded() -> None:
+    """A new thread has no task until another one is gone."""
     tasks = two_threads()
     new = member_id("c"), subscription(3)
 
@@ -130,8 +130,8 @@ def test_tasks_of_who_is_gone_go_to_those_with_least() -> None:
     )
 
 
-def test_the_second_of_a_name_is_a_new_one() -> None:
-    """A second thread of the same name and instance gets nothing, but bytes that it can read."""
+def test_a_second_thread_of_one_name_is_new() -> None:
+    """It is assigned no task, but bytes that it can read."""
     again = BOTH | {member_id("a", 3): subscription(1)}
     given = two_threads().share_out(again, held=NOBODY_IS_HELD, keep_absent=False)
 
@@ -148,8 +148,8 @@ def test_the_second_of_a_name_is_a_new_one() -> None:
         (b"\0\1", "cannot be parsed"),
     ],
 )
-def test_who_cannot_be_led(says: bytes, words: str) -> None:
-    """To a thread that would fail over what we have, or wants more than that, nothing is given."""
+def test_threads_that_cannot_be_led(says: bytes, words: str) -> None:
+    """Nothing is assigned to a thread that would fail on it, or needs more."""
     with pytest.raises(CannotLead, match=words):
         shares(two_threads(), {member_id("a", 2): says})
 
@@ -167,14 +167,14 @@ WHOLE = assignment(0)
         (replace(WHOLE, common_version=12), "older version"),
     ],
 )
-def test_what_cannot_be_cut(has: StreamsAssignment, words: str) -> None:
-    """Standby tasks, a next rebalance that is planned, and unknown versions are refused."""
+def test_assignments_that_cannot_be_shortened(has: StreamsAssignment, words: str) -> None:
+    """Standby tasks, a planned next rebalance and unknown versions are refused."""
     with pytest.raises(NotCaptured, match=words):
         StreamsTasks.read([thread("a", 1, has)])
 
 
-def test_who_cannot_be_told_apart() -> None:
-    """Threads of one name are told apart by their instance; those of the same one are refused."""
+def test_threads_that_cannot_be_distinguished() -> None:
+    """Threads of one name differ by instance; two of the same instance are refused."""
     StreamsTasks.read([thread("a", 1, assignment(0)), thread("a", 2, assignment(1))])
 
     with pytest.raises(NotCaptured, match="could not be distinguished"):
@@ -182,7 +182,7 @@ def test_who_cannot_be_told_apart() -> None:
 
 
 def test_whole_tasks_only() -> None:
-    """What one task reads together is held together, and what nobody reads is not held."""
+    """Partitions of one task are held together; a partition that no task reads is not held."""
     tasks = StreamsTasks.read([thread("a", 1, assignment(0, 1, topics=TOPICS))])
     order, bill = TopicPartition("orders", 1), TopicPartition("bills", 1)
 
@@ -194,8 +194,8 @@ def test_whole_tasks_only() -> None:
         tasks.check({order, bill, TopicPartition("orders", 7)})
 
 
-def test_another_process_can_go_on() -> None:
-    """What is known of the threads survives being written down."""
+def test_another_process_can_continue() -> None:
+    """The facts about threads survive being written down."""
     tasks = two_threads()
     shares(tasks, BOTH)
 
@@ -222,8 +222,8 @@ class Coordinator(ScriptedChannel):
         raise AssertionError(request)
 
 
-def test_what_is_added_is_waited_for() -> None:
-    """More is held only when the thread that had it has said that it does not have it any more."""
+def test_an_added_partition_is_waited_for() -> None:
+    """It is held only when its thread has said that it has revoked it."""
     state = {
         "member_id": "ours",
         "generation": 1,

@@ -27,8 +27,8 @@ def possible(*parts: Any) -> list[Any]:
     return list(possible_topologies(SimpleNamespace(epoch=3, subtopologies=parts)))
 
 
-def test_one_source_has_nothing_to_be_found_out() -> None:
-    """The coordinator works out the partitions of changelogs itself; all else is as described."""
+def test_one_source_has_one_topology() -> None:
+    """The coordinator computes the partitions of changelogs; all else is described."""
     (only,) = possible(part("orders", changelogs=1))
 
     (part_,) = only.subtopologies

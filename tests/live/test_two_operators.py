@@ -34,7 +34,7 @@ CLASSIC = ("librdkafka-range", "librdkafka-cooperative-sticky")
 
 
 def test_two_pauses_at_once(shared_holding: MakeHolding) -> None:
-    """Of two who pause a group from two machines each is told what is so, and none is half."""
+    """Of two who pause a group from two machines each gets a true result, and none is half."""
     one = shared_holding("librdkafka-consumer")
     both = one, one.elsewhere()
 
@@ -56,7 +56,7 @@ def test_two_pauses_at_once(shared_holding: MakeHolding) -> None:
 
 
 def test_of_two_pauses_of_a_partition_at_once_one_wins(shared_holding: MakeHolding) -> None:
-    """Exactly one of two operators on two machines pauses; the other is told who, what, since."""
+    """Exactly one of two operators pauses; the other learns who did, what and since when."""
 
     def is_so(kind: str) -> None:
         one = shared_holding(kind)
@@ -107,7 +107,7 @@ def test_a_plan_in_the_rebalance_of_another_waits_for_its_end(shared_holding: Ma
 def test_two_operators_pause_different_partitions(
     shared_holding: MakeHolding, kinds: tuple[str, ...], *, at_once: bool
 ) -> None:
-    """Each resumes its own, whoever leads the group; for a killed keeper the standby goes on."""
+    """Each resumes its own, whoever leads; for a killed keeper the standby takes over."""
 
     def is_so(kind: str) -> None:
         one = shared_holding(kind)
@@ -147,8 +147,8 @@ def test_two_operators_pause_different_partitions(
     together(is_so, kinds)
 
 
-def test_a_move_of_what_somebody_else_has_not_paused(shared_holding: MakeHolding) -> None:
-    """It is read from its new offset, and what they have paused is not read meanwhile."""
+def test_a_move_beside_the_pause_of_another_operator(shared_holding: MakeHolding) -> None:
+    """It is read from its new offset, and what the other has paused is not read meanwhile."""
     one = shared_holding(CLASSIC[1])
     other = one.elsewhere()
     (moved,), held = one.live.places_of(4), one.live.places_of(1)
@@ -173,7 +173,7 @@ def test_a_move_of_what_somebody_else_has_not_paused(shared_holding: MakeHolding
 
 
 def test_a_second_hold_goes_on_when_the_first_is_gone(shared_holding: MakeHolding) -> None:
-    """Each can be added to, but not what the other one has; of one that died nothing is left."""
+    """Each can be extended, but not by partitions of the other; a dead one leaves nothing."""
 
     def is_so(kind: str) -> None:
         one, note = shared_holding(kind), replace(NOTE, who="bob")
@@ -208,10 +208,10 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(shared_holding: MakeHoldin
     together(is_so, CLASSIC)
 
 
-def test_who_cannot_be_second_is_told_who_is_first(
+def test_a_second_pause_is_refused_if_a_consumer_would_lead_next(
     shared_holding: MakeHolding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A consumer that would lead next refuses the second pause, and the first goes on."""
+    """The error names the first operator, whose pause goes on."""
     one, bob = shared_holding("librdkafka-range"), replace(NOTE, who="bob")
     with KeptHold(one.live) as first, KeptHold(one.live, bob) as second:
         first.capture(*one.live.places_of(1))

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.faults("operators and a broker are killed"), UNCLOSED_
 
 
 def test_before_its_intent(payments: PaymentGroups) -> None:
-    """A run that never announced itself changed nothing and is in nobody's way."""
+    """A run killed before its intent changed nothing and blocks no later one."""
     operator, plan = payments.operator, payments.reset()
     with payments.before_intent(plan) as running:
         running.kill()
@@ -32,7 +32,7 @@ def test_before_its_intent(payments: PaymentGroups) -> None:
 
 
 def test_after_its_intent(payments: PaymentGroups, breakable: Any) -> None:
-    """A run that was cut off before it did anything is found to be that, and may be made again."""
+    """A run killed before its first request is reported as such, and may be made again."""
     operator, plan = payments.operator, payments.reset()
     with ExitStack() as frozen:
         with payments.before_intent(plan) as running:
@@ -49,7 +49,7 @@ def test_after_its_intent(payments: PaymentGroups, breakable: Any) -> None:
 
 
 def test_in_the_middle_and_finished(payments: PaymentGroups) -> None:
-    """The same plan finds what was done, does the rest, and writes nothing twice."""
+    """The same plan skips what was done, does the rest, and writes nothing twice."""
     operator, plan = payments.operator, payments.reset()
     payments.begin(plan, steps=3).kill()
     before = operator.facts(*payments.names[:3]).commits
@@ -84,7 +84,7 @@ def test_while_many_groups_are_written(payments: PaymentGroups) -> None:
 
 
 def test_in_the_middle_and_undone(payments: PaymentGroups) -> None:
-    """What was done is told once, whatever the cluster is called now; undo takes that back."""
+    """What was done is reported once, whatever the cluster is called now; undo reverts it."""
     operator = payments.operator
     payments.begin(steps=1).kill()
 
@@ -100,7 +100,7 @@ def test_in_the_middle_and_undone(payments: PaymentGroups) -> None:
 
 
 def test_another_plan_for_what_it_changed(payments: PaymentGroups) -> None:
-    """Whoever has another plan for a group that was changed has to say that this is meant."""
+    """Another plan for a changed group needs an override."""
     operator, both = payments.operator, payments.names[:2]
     payments.begin(steps=1).kill()
     (run_id,) = list_runs(operator.state)
@@ -116,7 +116,7 @@ def test_another_plan_for_what_it_changed(payments: PaymentGroups) -> None:
 
 
 def test_a_plan_for_other_groups(payments: PaymentGroups) -> None:
-    """Whoever comes with a plan for other groups is not held up, and the run is settled."""
+    """A plan for other groups is not blocked, and the run is reconciled."""
     operator, (*both, _, other) = payments.operator, payments.names
     payments.begin(operator.reset(*both), steps=1).kill()
 
@@ -125,7 +125,7 @@ def test_a_plan_for_other_groups(payments: PaymentGroups) -> None:
 
 
 def test_after_all_was_done(payments: PaymentGroups) -> None:
-    """A run that only lacks its outcome is found to have done everything; that is not repeated."""
+    """A run that only lacks its outcome is found to be complete, and is not repeated."""
     operator, plan = payments.operator, payments.reset()
     payments.begin(plan, steps=4).kill()
 
@@ -138,7 +138,7 @@ def test_after_all_was_done(payments: PaymentGroups) -> None:
 
 
 def test_with_its_broker(payments: PaymentGroups, breakable: Any) -> None:
-    """Where the broker went down too, it is asked only once it knows its groups again."""
+    """If the broker went down as well, it is asked only once it has loaded its groups."""
     operator, running = payments.operator, payments.begin(steps=1)
     breakable.kill()
     running.kill()

@@ -103,7 +103,7 @@ def consumes_as_before(held: Holding, began: float, since: float) -> None:
 
 
 def test_a_keeper_that_is_killed(all_held: list[Holding], begin: Begin) -> None:
-    """Members of ours that nobody keeps any more are forgotten, and the operator is told why."""
+    """Sentinels without a keeper are removed, and the operator learns why."""
 
     def kill(held: Holding, phase: Phase) -> None:
         began, running = time.time(), begin(held)
@@ -123,7 +123,7 @@ def test_a_keeper_that_is_killed(all_held: list[Holding], begin: Begin) -> None:
         ([signal.SIGINT, signal.SIGTERM, signal.SIGINT], (is_rebalancing, has_joined, is_started)),
     ],
 )
-def test_an_operator_who_is_ended(
+def test_an_operator_that_is_stopped(
     numbers: list[signal.Signals],
     phases: tuple[Phase, ...],
     all_held: list[Holding],
@@ -147,7 +147,7 @@ def test_an_operator_who_is_ended(
     together(end, all_held, numbers, phases)
 
 
-def test_an_operator_who_is_killed_when_all_is_held(all_held: list[Holding], begin: Begin) -> None:
+def test_an_operator_that_is_killed_when_all_is_held(all_held: list[Holding], begin: Begin) -> None:
     """A hold ends when the operator is killed before the pause is recorded as done."""
 
     def kill(held: Holding) -> None:

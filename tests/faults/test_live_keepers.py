@@ -111,8 +111,8 @@ def removed_at(all_held: list[Holding]) -> dict[str, float]:
     return found
 
 
-def test_a_keeper_that_is_told_to_end(operator: Operator, new_holding: MakeHolding) -> None:
-    """Its standby does not take over from a keeper that has resumed what it held, and ends."""
+def test_a_keeper_that_gets_sigterm(operator: Operator, new_holding: MakeHolding) -> None:
+    """Its standby does not take over from a keeper that has resumed its partitions, and ends."""
     held = new_holding(operator.cluster, "librdkafka-consumer")
     held.pause()
     until_followed(held)
@@ -127,7 +127,7 @@ def test_a_keeper_that_is_told_to_end(operator: Operator, new_holding: MakeHoldi
 def test_a_keeper_that_was_stopped_until_its_member_was_removed(
     operator: Operator, new_holding: MakeHolding
 ) -> None:
-    """Its standby does not take over from it; when it goes on it ends, and captures nothing."""
+    """Its standby does not take over; when the keeper continues it ends, and captures nothing."""
     held = new_holding(operator.cluster, "librdkafka-range")
     held.pause()
     until_followed(held)

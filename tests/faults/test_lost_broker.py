@@ -26,7 +26,7 @@ def cut(payments: PaymentGroups, breakable: Any, plan: Plan) -> Outcome:
         eventually(lambda: not payments.operator.facts(*plan.group_ids[deleted:]).problems)
 
 
-def test_what_is_said_and_recorded_and_finished(payments: PaymentGroups, breakable: Any) -> None:
+def test_the_outcome_is_recorded(payments: PaymentGroups, breakable: Any) -> None:
     """
     Each change is done, or not tried with the reason; it is in the log, and undo is saved.
 
@@ -67,7 +67,7 @@ def test_what_is_said_and_recorded_and_finished(payments: PaymentGroups, breakab
 
 
 def test_the_part_that_was_done_is_undone(payments: PaymentGroups, breakable: Any) -> None:
-    """Undo takes back the group that was changed and leaves the others alone."""
+    """Undo reverts the changed group and leaves the others alone."""
     operator, run = payments.operator, cut(payments, breakable, payments.reset())
 
     undo = operator.undo(read_undo_record(operator.state, run.run_id))
@@ -78,7 +78,7 @@ def test_the_part_that_was_done_is_undone(payments: PaymentGroups, breakable: An
 
 
 def test_a_deleted_group_without_offsets(payments: PaymentGroups, breakable: Any) -> None:
-    """A group of which nothing could tell but its name is not taken for refused when it is gone."""
+    """A group of which only the name is known does not count as refused when it is gone."""
     operator, apps = payments.operator, payments.apps
     groups = [apps.name("a-bare-group"), *payments.names]
     apps.join(groups[0], [payments.orders.topic]).close()

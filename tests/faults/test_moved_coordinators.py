@@ -77,7 +77,7 @@ def delete(payments: PaymentGroups) -> Plan:
 def test_coordinators_that_move(
     payments: PaymentGroups, make: Callable[[PaymentGroups], Plan]
 ) -> None:
-    """While every group moves to another broker, each is found where it is, and all are done."""
+    """While every group moves to another broker, each is found there, and all are done."""
     cluster = payments.operator.cluster
     coordinate(payments, (1,))
 
@@ -90,7 +90,7 @@ def test_coordinators_that_move(
 
 
 def test_leaders_that_moved(payments: PaymentGroups) -> None:
-    """Who is asked although another broker leads the partition by then: that one is asked."""
+    """If another broker leads a partition by the time of the request, that one is asked."""
     apps = payments.apps
     of_second = apps.create_topic(apps.name("quotes"), records=3, broker=2)
     partitions = [payments.orders, TopicPartition(of_second, 0)]
@@ -110,7 +110,7 @@ def test_leaders_that_moved(payments: PaymentGroups) -> None:
 
 
 def test_a_leader_that_moves_while_facts_are_read(payments: PaymentGroups) -> None:
-    """A description that is kept for the facts of a plan is not kept where a leader has moved."""
+    """A cached topic description is dropped when a leader has moved."""
     apps, place = payments.apps, payments.orders
     with Connection(payments.operator.cluster) as connection, described_once():
         then, _ = find_leaders(connection, [place])
@@ -135,7 +135,7 @@ def first_and_last(partitions: Sequence[TopicPartition]) -> Iterable[tuple[str, 
 
 
 def test_a_broker_that_is_shut_down(payments: PaymentGroups, second: Broker) -> None:
-    """Groups whose coordinator leaves in good order are done at the one that takes over."""
+    """Groups whose coordinator shuts down are changed at the one that takes over."""
     coordinate_by(payments.operator.cluster, (2,))
     coordinate(payments, (2, 1))
 
@@ -148,7 +148,7 @@ def test_a_broker_that_is_shut_down(payments: PaymentGroups, second: Broker) -> 
 def test_a_broker_that_is_back_since_the_connection_was_opened(
     payments: PaymentGroups, second: Broker
 ) -> None:
-    """Its groups are listed, read and changed, though the connection did not know the broker."""
+    """Its groups are listed, read and changed, though the connection did not know it."""
     cluster, names = payments.operator.cluster, payments.names
     coordinate(payments, (2,))
     shut_down(second)
@@ -169,7 +169,7 @@ def test_a_broker_that_is_back_since_the_connection_was_opened(
 
 
 def test_a_broker_that_is_lost_with_its_groups(payments: PaymentGroups, second: Broker) -> None:
-    """Groups that nobody coordinates any more are told with the reason; nothing is left open."""
+    """Groups without a coordinator are reported with the reason; nothing is left open."""
     coordinate(payments, (1,), (2,))
 
     outcome = payments.apply(payments.reset(), after_first=lambda: kill(second))
@@ -187,7 +187,7 @@ def test_a_broker_that_is_lost_with_its_groups(payments: PaymentGroups, second: 
 def test_a_topic_that_is_recreated_while_the_coordinator_is_down(
     payments: PaymentGroups, second: Broker, tmp_path: Path
 ) -> None:
-    """The committed offset of the earlier topic is still there, and its lag is called unknown."""
+    """The committed offset of the earlier topic is still there, and its lag is unknown."""
     coordinate(payments, (2,))
     topic, group, cluster = payments.orders.topic, payments.names[0], payments.operator.cluster
     assert () == read_snapshot(cluster, groups=[group], commit_times=True).problems
@@ -222,8 +222,8 @@ def log_facts_of(cluster: Cluster, commits: Iterable[Commit]) -> list[dict[str, 
     return ask_logs(cluster, positions, [60]).astype(object).to_dict("records")
 
 
-def test_what_any_broker_may_answer(restarted_pair: TwoBrokers) -> None:
-    """It is answered while one is lost, also when the client has not noticed that yet."""
+def test_requests_that_any_broker_may_answer(restarted_pair: TwoBrokers) -> None:
+    """They succeed while one is lost, also before the client has noticed that."""
     cluster, second = restarted_pair
     with Connection(cluster) as connection:
         for _ in range(10):

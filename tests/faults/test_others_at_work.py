@@ -45,7 +45,7 @@ def begin_transaction(payments: PaymentGroups, ending: ExitStack) -> None:
 def test_others_act_between_check_and_write(
     payments: PaymentGroups, act: Act, why: str, third: Position
 ) -> None:
-    """Nothing is written over in the group that they act on; the others are done."""
+    """Nothing is overwritten in the group that others change; the other groups are done."""
     with ExitStack() as ending:
         outcome = payments.apply(payments.reset(), after_first=lambda: act(payments, ending))
 
@@ -57,7 +57,7 @@ def test_others_act_between_check_and_write(
 
 
 def test_a_new_commit_before_a_deletion(payments: PaymentGroups) -> None:
-    """A group is not deleted with an offset that undo would not know."""
+    """A group is not deleted with an offset that undo does not know."""
     operator, apps, groups = payments.operator, payments.apps, payments.names
     other = TopicPartition(apps.create_topic(apps.name("other")), 0)
     plan = plan_delete_groups(operator.facts(*groups), groups=groups)
@@ -69,7 +69,7 @@ def test_a_new_commit_before_a_deletion(payments: PaymentGroups) -> None:
 
 
 def test_two_operators_one_after_the_other(payments: PaymentGroups) -> None:
-    """While one is at work the other is refused whole, and told who it is."""
+    """While one is at work the other is blocked, and learns who it is."""
     plan = payments.reset()
     first = payments.begin(plan, steps=1)
 
@@ -85,7 +85,7 @@ def test_two_operators_one_after_the_other(payments: PaymentGroups) -> None:
 
 
 def test_two_operators_at_once(payments: PaymentGroups) -> None:
-    """Whoever comes first does everything, the other nothing."""
+    """The first does everything, the second nothing."""
     plan = payments.reset()
 
     both = [payments.begin(plan), payments.begin(plan)]
@@ -100,7 +100,7 @@ def test_two_operators_at_once(payments: PaymentGroups) -> None:
 @pytest.mark.parametrize("offset", [0, 5])
 def test_two_operators_with_records_of_their_own(payments: PaymentGroups, offset: int) -> None:
     """
-    Operators who do not share a state folder do not see each other, but never undo one another.
+    Operators without a common state folder do not see each other, but never undo each other.
 
     Here one has passed every check when the other applies the same plan, or another one: the look
     at each group right before it is written shows that it has moved.

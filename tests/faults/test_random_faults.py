@@ -66,7 +66,7 @@ def idle(here: ThreeBrokers, unique_name: Callable[[str], str], tmp_path: Path) 
 
 
 def test_a_seed(run: FaultRun, idle: IdleGroups, pytestconfig: pytest.Config) -> None:
-    """What is said is so, repeating the command finishes it, and all can be undone."""
+    """Reports are true, repeating the command finishes it, and everything can be undone."""
     act = read if run.work is Work.READ else change
     note(pytestconfig, run, *act(run, idle))
 

@@ -127,7 +127,7 @@ def test_a_seed(
     tmp_path: Path,
     pytestconfig: pytest.Config,
 ) -> None:
-    """What is said is so; afterwards the group reads everything, and no record was left out."""
+    """Reports are true; afterwards the group reads everything, and no record is missing."""
     live = live_groups(run.live_kind)
     began = time.time()
     with until_ended(live, tmp_path) as past:  # an operator past the proxies
@@ -144,7 +144,7 @@ def test_a_seed(
 def test_all_brokers_are_restarted_one_after_the_other(
     here: ThreeBrokers, live_groups: Callable[[str], LiveGroup], tmp_path: Path
 ) -> None:
-    """A hold goes on from coordinator to coordinator, and nothing paused is delivered meanwhile."""
+    """A hold moves from coordinator to coordinator, and no paused record is delivered."""
     with ExitStack() as ending:
         all_held = [
             ending.enter_context(until_ended(live_groups(kind), tmp_path)) for kind in EACH_PROTOCOL
@@ -162,10 +162,10 @@ def test_all_brokers_are_restarted_one_after_the_other(
             held.live.applications.until_nothing_is_missing(held.live.places, since=began)
 
 
-def test_all_that_held_is_killed_with_a_broker(
+def test_keepers_are_killed_with_a_broker(
     here: ThreeBrokers, live_groups: Callable[[str], LiveGroup], tmp_path: Path
 ) -> None:
-    """From elsewhere, without the state folder, it is seen what is still held, and resumed."""
+    """Without the state folder, from elsewhere, it is shown what is still held, and resumed."""
     began, live = time.time(), live_groups(EACH_PROTOCOL[0])
     with until_ended(live, tmp_path) as held:
         held.pause()
@@ -189,13 +189,13 @@ def test_all_that_held_is_killed_with_a_broker(
         held.live.applications.until_nothing_is_missing(held.live.places, since=began)
 
 
-def test_a_move_whose_answer_is_lost(
+def test_a_move_whose_response_is_lost(
     here: ThreeBrokers,
     live_groups: Callable[[str], LiveGroup],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is resumed all the same, and what became of it is told, and seen in what is read."""
+    """It is resumed all the same; its result is reported, and seen in what is read."""
     live, write = live_groups(EACH_PROTOCOL[0]), GroupWriter.move
 
     def write_and_lose(writer: GroupWriter, *asked: Any) -> Any:

@@ -214,7 +214,7 @@ def test_a_run_that_is_cut_off(scene: Scene, breakable: Any, case: Case) -> None
 
 
 def test_a_run_without_its_broker(scene: Scene, breakable: Any) -> None:
-    """It fails where it connects, and says so."""
+    """It fails when it connects, and says so."""
     page = scene.place.page(NOTEBOOK, front=FRONT)
     breakable.kill()
     code, listed, _ = scene.place.run(page, f"-pgroups={scene.payments.names[0]}")
@@ -226,7 +226,7 @@ def test_a_run_without_its_broker(scene: Scene, breakable: Any) -> None:
 
 
 def test_a_signal_while_it_changes(scene: Scene) -> None:
-    """It ends between two groups with an outcome in the audit log: nothing is left to be found."""
+    """It ends between two groups with an outcome in the audit log: nothing has to be reconciled."""
     with scene.before("Apply") as run:
         run.open_gate()
         eventually(lambda: scene.runs)

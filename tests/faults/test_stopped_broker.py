@@ -56,7 +56,7 @@ def error_of(attempt: Callable[[], object]) -> ToolkitError:
 
 
 def test_stopped_before_connecting(cluster: Cluster, stoppable: Secured) -> None:
-    """Connecting ends after the limit, with an error that names it and its setting."""
+    """Connecting ends after the time limit, with an error that names it and its setting."""
     with suspended(stoppable.broker.pid):
         error = error_of(lambda: Connection(cluster))
 
@@ -66,7 +66,7 @@ def test_stopped_before_connecting(cluster: Cluster, stoppable: Secured) -> None
 
 
 def test_stopped_in_the_middle(cluster: Cluster, stoppable: Secured) -> None:
-    """Each way to ask over an open connection ends after the limit, with the same error."""
+    """Each request over an open connection ends after the limit, with the same error."""
     request = ListGroupsRequest()
     with Connection(cluster) as connection:
         node = connection.broker_ids[0]
@@ -89,7 +89,7 @@ def test_stopped_while_records_are_read(
     applications: Callable[[Cluster], Applications],
     in_the_middle: bool,  # noqa: FBT001 -- a case of the test
 ) -> None:
-    """Reading many records ends, too, whether the broker stops before it or in the middle."""
+    """So does reading many records, whether the broker stops before it or in the middle."""
     apps = applications(stoppable.plain)
     apps.commit(apps.name("group"), {TopicPartition(apps.create_topic(apps.name("t")), 0): 0})
     with Connection(stoppable.plain) as connection:
@@ -111,7 +111,7 @@ def test_stopped_while_records_are_read(
 
 def test_one_of_two_that_is_stopped_costs_its_own_rows(restarted_pair: TwoBrokers) -> None:
     """
-    Any broker that answers is asked; the stopped one is waited for once, not by each request.
+    Any responding broker is asked; the stopped one is waited for once, not by each request.
 
     What was not sent to it after that is told from what may yet be answered.
     """
@@ -134,8 +134,8 @@ def test_one_of_two_that_is_stopped_costs_its_own_rows(restarted_pair: TwoBroker
     assert [0] * 4 == anywhere
 
 
-def test_a_command_says_so(stoppable: Secured) -> None:
-    """A command at a stopped broker ends with the error, and with nothing else on stderr."""
+def test_a_command_reports_it(stoppable: Secured) -> None:
+    """A command at a stopped broker ends with the error, and nothing else on stderr."""
     program = Path(sys.executable).with_name("offsetbook")
     given = ("--bootstrap-server", stoppable.plain.bootstrap_servers, "--timeout", "1500", "--list")
     with suspended(stoppable.broker.pid):
@@ -152,8 +152,8 @@ def test_a_command_says_so(stoppable: Secured) -> None:
     assert "within 1.5 s" in done.stderr
 
 
-def test_doctor_names_the_broker_that_does_not_answer(restarted_pair: TwoBrokers) -> None:
-    """A stopped broker is an error that names it; what the other one knows is still reported."""
+def test_doctor_names_the_broker_that_does_not_respond(restarted_pair: TwoBrokers) -> None:
+    """A stopped broker is an error; the facts of the other broker are still reported."""
     cluster, second = restarted_pair
     until_ready(cluster.bootstrap_servers, brokers=2)
     with suspended(second.pid):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.faults("operators are interrupted")
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal(payments: PaymentGroups, number: signal.Signals) -> None:
-    """The steps that were not begun are not tried, and say why; the same plan does the rest."""
+    """Steps that were not started are not tried, with the reason; the same plan does the rest."""
     operator, plan = payments.operator, payments.reset()
     running = payments.begin(plan, steps=1)
 
@@ -31,7 +31,7 @@ def test_one_signal(payments: PaymentGroups, number: signal.Signals) -> None:
 
 
 def test_a_signal_during_the_last_step(payments: PaymentGroups) -> None:
-    """A run that has nothing left to do is done, signal or not."""
+    """A run without further steps is done, signal or not."""
     running = payments.begin(steps=4)
 
     running.process.send_signal(signal.SIGTERM)
@@ -40,7 +40,7 @@ def test_a_signal_during_the_last_step(payments: PaymentGroups) -> None:
 
 
 def test_a_second_signal(payments: PaymentGroups) -> None:
-    """Whoever will not wait ends the process, and the next command says what was done."""
+    """A second signal ends the process, and the next command reports what was done."""
     running = payments.begin(steps=1)
 
     # Two signals that come before the first is noticed are one.

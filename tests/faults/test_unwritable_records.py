@@ -19,7 +19,7 @@ def limit_files(running: OperatorProcess, size: int) -> None:
 
 @pytest.mark.parametrize("name", [".", "locks", "runs", "audit.jsonl", "audit.reserves"])
 def test_nothing_is_changed_without_records(payments: PaymentGroups, name: str) -> None:
-    """Where one of the things that a run leaves behind cannot be written, it does not begin."""
+    """If one of the records of a run cannot be written, the run does not start."""
     path = payments.operator.state / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if name == "audit.jsonl":
@@ -33,8 +33,8 @@ def test_nothing_is_changed_without_records(payments: PaymentGroups, name: str) 
     assert payments.at(AT_7) == payments.held
 
 
-def test_the_intent_fits_no_more(payments: PaymentGroups) -> None:
-    """Where the audit log cannot take the intent, nothing is changed and the log is as it was."""
+def test_the_intent_does_not_fit(payments: PaymentGroups) -> None:
+    """If the audit log cannot take the intent, nothing is changed and the log is as it was."""
     operator, (first, *others) = payments.operator, payments.names
     operator.apply(operator.reset(first, to=5))
     before, held = operator.log, payments.held
@@ -48,8 +48,8 @@ def test_the_intent_fits_no_more(payments: PaymentGroups) -> None:
     assert [] == reconcile_runs(operator.cluster, operator.state).known
 
 
-def test_the_outcome_fits_no_more(payments: PaymentGroups) -> None:
-    """Where the disk is full when a run ends, it is named, and the next command settles it."""
+def test_the_outcome_does_not_fit(payments: PaymentGroups) -> None:
+    """If the disk is full when a run ends, the error names it, and the next command reconciles."""
     operator, running = payments.operator, payments.begin(steps=4)
     (run_id,) = list_runs(operator.state)
     limit_files(running, (operator.state / "audit.jsonl").stat().st_size)

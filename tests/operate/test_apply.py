@@ -22,13 +22,13 @@ from toolkit.storage.undo_records import read_undo_record
 
 @pytest.mark.starts("a broker")
 @pytest.mark.parametrize("version", ["bare_cluster", "kafka_39"])
-def test_a_reset_arrives_whole(
+def test_a_reset_commits_offset_and_epoch(
     version: str,
     request: pytest.FixtureRequest,
     applications: Callable[[Cluster], Applications],
     tmp_path: Path,
 ) -> None:
-    """Offset and leader epoch are on the cluster as planned, and read back; metadata is gone."""
+    """Both are on the cluster as planned, and read back; the metadata is cleared."""
     operator = Operator(request.getfixturevalue(version), tmp_path)
     apps = applications(operator.cluster)
     group = apps.name("payments")
@@ -44,7 +44,7 @@ def test_a_reset_arrives_whole(
     assert (StepOutcome(group, Action.COMMIT, ChangeStatus.DONE, "", results),) == outcome.steps
 
 
-def test_what_a_run_leaves_behind(operator: Operator, apps: Applications, orders: Orders) -> None:
+def test_the_records_of_a_run(operator: Operator, apps: Applications, orders: Orders) -> None:
     """The undo record is the plan; the audit log has who, why, before, after and the result."""
     group = apps.name("payments")
     operator.commit(group, {orders[0]: 7})
@@ -66,7 +66,7 @@ def test_what_a_run_leaves_behind(operator: Operator, apps: Applications, orders
 def test_one_refused_partition_does_not_hide_the_others(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """What a broker refuses of a group is told for its partition; the others are done."""
+    """A partition that a broker refuses is reported alone; the others are done."""
     group = apps.name("payments")
     operator.commit(group, dict.fromkeys(orders, 7))
 
@@ -107,10 +107,10 @@ def test_a_group_that_cannot_be_read_is_left_out_alone(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_live_group_lets_go_of_what_it_left(
+def test_unsubscribed_offsets_of_a_live_group_are_deleted(
     operator: Operator, apps: Applications, orders: Orders, protocol: str
 ) -> None:
-    """Offsets of a topic that a live group does not subscribe to are deleted while it lives."""
+    """The group stays live meanwhile."""
     read = apps.create_topic(apps.name("read"))
     group = apps.name("payments")
     operator.commit(group, {TopicPartition(read, 0): 0, orders[0]: 7, orders[1]: 7})
@@ -127,7 +127,7 @@ def test_a_live_group_lets_go_of_what_it_left(
 def test_groups_are_deleted_one_by_one(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """Each group has its own result, also one that never committed; nothing of them is left."""
+    """Each group has its own result, also one that never committed; no group is left."""
     full, bare = apps.name("full"), apps.name("bare")
     operator.commit(full, {orders[0]: 7})
     apps.join(bare, [orders[0].topic]).close()
@@ -141,10 +141,10 @@ def test_groups_are_deleted_one_by_one(
     assert {} == operator.held(full, bare)
 
 
-def test_a_copy_that_failed_keeps_the_original(
+def test_a_failed_copy_keeps_the_original(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """Where one offset could not be copied, the step that would delete the group is not tried."""
+    """If one offset could not be copied, the step that deletes the group is not tried."""
     source = apps.name("old")
     operator.commit(source, dict.fromkeys(orders, 7))
 

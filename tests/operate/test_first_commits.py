@@ -25,7 +25,7 @@ def apps(exclusive_apps: Applications) -> Applications:
 
 
 @pytest.mark.parametrize("make", [rename, delete_group, delete_offsets, Operator.reset])
-def test_no_plan_is_applied_over_it(
+def test_a_plan_is_blocked_by_a_later_transaction(
     operator: Operator, apps: Applications, orders: Orders, make: Callable[[Operator, str], Plan]
 ) -> None:
     """The transaction began after the plan was made."""

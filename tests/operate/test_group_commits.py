@@ -43,14 +43,14 @@ class CommitsAtEachLook(GroupCommits):
 
 
 @pytest.mark.parametrize("reads_topic", [True, False])
-def test_it_waits_while_commits_come(
+def test_it_waits_while_commits_arrive(
     operator: Operator,
     apps: Applications,
     orders: tuple[TopicPartition, TopicPartition],
     *,
     reads_topic: bool,
 ) -> None:
-    """Each commit of a held partition begins the wait anew; those of others do not."""
+    """Each commit of a held partition restarts the wait; those of others do not."""
     group, (held, other) = apps.name("late"), orders
     with connected(operator.cluster) as connection:
         commits = CommitsAtEachLook(connection, operator, group, held)
@@ -68,10 +68,10 @@ def test_it_waits_while_commits_come(
         assert commits.has_every_commit is reads_topic
 
 
-def test_a_group_that_is_caught_up_has_nothing_in_its_hands(
+def test_a_caught_up_group_is_not_waited_for(
     operator: Operator, apps: Applications, orders: tuple[TopicPartition, TopicPartition]
 ) -> None:
-    """Then there is no wait."""
+    """It has no records left to commit."""
     group, (held, _) = apps.name("done"), orders
     operator.commit(group, {held: 10})
     with connected(operator.cluster) as connection:
@@ -84,7 +84,7 @@ def test_a_group_that_is_caught_up_has_nothing_in_its_hands(
 def test_a_partition_whose_end_is_unknown_is_waited_for(
     operator: Operator, apps: Applications, orders: tuple[TopicPartition, TopicPartition]
 ) -> None:
-    """That nothing is known of its log does not say that it is read to the end."""
+    """An unknown log end does not mean that the partition is read to the end."""
     group, (held, _) = apps.name("unknown"), orders
     with connected(operator.cluster) as connection:
         commits = CommitsAtEachLook(connection, operator, group, held)
@@ -109,6 +109,6 @@ def test_a_partition_whose_end_is_unknown_is_waited_for(
         ),
     ],
 )
-def test_how_far_apart_commits_are(commits: tuple[NewCommit, ...], seconds: float) -> None:
+def test_the_time_between_commits(commits: tuple[NewCommit, ...], seconds: float) -> None:
     """The longest time between two commits of one partition."""
     assert apart_s(commits) == seconds

@@ -71,10 +71,10 @@ def refusal_at_rest(operator: Operator, plan: Plan, *overrides: str) -> ToolkitE
     return found
 
 
-def test_what_is_added_to_a_hold_is_meant_to_end_with_it(
+def test_a_pause_with_another_end_than_the_hold_is_blocked(
     operator: Operator, live: LiveGroup
 ) -> None:
-    """The plan is older than the hold, so only applying it can find that it would end otherwise."""
+    """The plan is older than the hold, so only applying it can find that."""
     plan = pausing(operator, live, 0, FOR_AN_HOUR)
     assert [] == [found.rule for found in plan.findings if found.blocks]
 
@@ -86,7 +86,7 @@ def test_what_is_added_to_a_hold_is_meant_to_end_with_it(
 
 
 def test_a_move_ends_its_own_hold(operator: Operator, live: LiveGroup) -> None:
-    """Where another partition is paused until it is resumed, a move goes on, and it stays so."""
+    """If another partition is paused until it is resumed, it stays so."""
     eventually(lambda: operator.held(live.group)[live.group][live.places[0]].offset > 3)
 
     with paused(operator, live, 1):
@@ -105,8 +105,8 @@ def test_a_move_ends_its_own_hold(operator: Operator, live: LiveGroup) -> None:
         assert {"pause": (), "move": ("too-many-records",), "resume": ()} == recorded
 
 
-def test_a_move_leaves_paused_what_was_paused(operator: Operator, live: LiveGroup) -> None:
-    """Also where it moves that partition, which is read from there once it is resumed."""
+def test_a_move_keeps_paused_partitions_paused(operator: Operator, live: LiveGroup) -> None:
+    """A moved one is read from its new offset once it is resumed."""
     eventually(lambda: operator.held(live.group)[live.group][live.places[0]].offset > 3)
 
     with paused(operator, live, 1):
@@ -121,7 +121,7 @@ def test_a_move_leaves_paused_what_was_paused(operator: Operator, live: LiveGrou
 def test_a_move_that_cannot_resume_leaves_nothing_paused(
     *, operator: Operator, live: LiveGroup, monkeypatch: pytest.MonkeyPatch, asks_keeper: bool
 ) -> None:
-    """What it added to a pause that was there before is given back by the keeper of that."""
+    """What it added to an existing pause is released by the keeper of that."""
     eventually(lambda: operator.held(live.group)[live.group][live.places[0]].offset > 3)
 
     def fail(*_: object, **__: object) -> Plan:

@@ -54,7 +54,7 @@ DAY = timedelta(days=1)
     ],
 )
 def test_settings_of_a_group(kind: GroupType, read: dict[str, str], expected: HoldSettings) -> None:
-    """A group's own setting counts more than its brokers'; what is not known stays open."""
+    """A group's own setting precedes that of its brokers; an unknown setting stays unknown."""
     assert expected == settings_of(Group("g", kind, GroupState.STABLE), read)
 
 
@@ -66,8 +66,8 @@ def test_settings_of_a_group(kind: GroupType, read: dict[str, str], expected: Ho
         ({"is_set": False, "setting": None}, ""),
     ],
 )
-def test_what_a_dead_keeper_left_set_is_told(members: dict[str, Any], says: str) -> None:
-    """A Streams group starts late for as long as nobody takes its delay away."""
+def test_a_setting_left_by_a_dead_keeper_is_reported(members: dict[str, Any], says: str) -> None:
+    """A Streams group starts late until its delay is restored."""
     ends = {"wanted": (), "prefer": CaptureMode.LOSSLESS, "note": HoldNote(), "members": members}
     record = HoldRecord("r", Cluster("c", "x"), "id", "g", GroupType.STREAMS, "", **ends)
     told = OrphanedHold(record, frozenset()).in_words
@@ -77,8 +77,8 @@ def test_what_a_dead_keeper_left_set_is_told(members: dict[str, Any], says: str)
     assert other.endswith("The group has another hold now")
 
 
-def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -> None:
-    """Each broker those that it knows; one that knows no settings of groups is no error."""
+def test_the_settings_that_a_broker_shows(bare_cluster: Cluster, kafka_39: Cluster) -> None:
+    """A broker without group settings is no error."""
     with Connection(bare_cluster) as connection:
         assert {*OF_A_BROKER, *OF_A_GROUP} == read_group_settings(connection, "g").keys()
     with Connection(kafka_39) as connection:
@@ -86,8 +86,10 @@ def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -
 
 
 @pytest.mark.live("consumers run")
-def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any) -> None:
-    """Where an owner would be evicted, the rate is measured; a lossless capture needs none."""
+def test_redeliveries_are_estimated_from_two_samples(
+    bare_cluster: Cluster, live_group: Any
+) -> None:
+    """If an owner would be evicted, the rate is measured; a lossless capture needs none."""
     live: LiveGroup = live_group(bare_cluster, "librdkafka-consumer", per_second=20)
     assert sample_hold_facts(bare_cluster, live.group).earlier is None
 
@@ -106,7 +108,7 @@ def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any)
     assert len(owner.assignment) * 20 < announced < len(owner.assignment) * 20 * 60
 
 
-def test_a_keeper_that_does_not_answer_is_told_with_what_it_holds_besides(
+def test_a_keeper_that_hangs_is_reported_with_its_other_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may wait for a busy member, and resume the one partition when that has joined."""
@@ -137,8 +139,8 @@ def test_a_keeper_that_does_not_answer_is_told_with_what_it_holds_besides(
         (True, False, True, "its process ended", ChangeStatus.FAILED),
     ],
 )
-def test_what_is_said_of_a_partition(
+def test_the_result_of_a_partition(
     *, was: bool, is_: bool, meant: bool, why: str, status: ChangeStatus
 ) -> None:
-    """Done is only what is as it was meant, and of a hold only where nothing went wrong."""
+    """Done is only what is as planned, and for a hold only if nothing failed."""
     assert status is _partition_result(was=was, is_=is_, meant=meant, why=why)[0]

@@ -79,10 +79,10 @@ def seen(*groups: Group, problem: Problem | None = None) -> Snapshot:
     ],
     ids=["a rebalance", "the group is not listed"],
 )
-def test_what_cannot_be_seen_counts_as_paused(
+def test_partitions_that_cannot_be_read_count_as_paused(
     mover: Mover, planned: PlannedMove, sees: Snapshot
 ) -> None:
-    """A move does not go on as if its partitions were read again."""
+    """A move does not continue as if its partitions were read again."""
     mover.sees = sees
 
     with pytest.raises(BrokerRefused, match="what is paused cannot be seen"):
@@ -90,8 +90,10 @@ def test_what_cannot_be_seen_counts_as_paused(
     assert {PLACE} == mover.held
 
 
-def test_what_somebody_else_has_paused_meanwhile_stays(mover: Mover, planned: PlannedMove) -> None:
-    """It is not released, and the move has nothing left to release."""
+def test_partitions_paused_by_another_operator_stay_paused(
+    mover: Mover, planned: PlannedMove
+) -> None:
+    """The move has nothing left to release."""
     mover.sees = seen(classic(reader("a"), holder(1, name="bob's")))
 
     mover.release(planned)
@@ -119,10 +121,10 @@ STOPPED = resumed(ChangeStatus.NOT_TRIED, "stopped by SIGINT")
     ],
     ids=["it is resumed again", "it was resumed all the same"],
 )
-def test_a_resume_that_is_stopped_is_told_as_it_ends(
+def test_a_stopped_resume_is_reported_by_its_result(
     mover: Mover, planned: PlannedMove, ends: tuple[tuple[Outcome, Snapshot], ...]
 ) -> None:
-    """Whoever presses Ctrl-C in a move is not told that what was resumed is still paused."""
+    """After Ctrl-C in a move, resumed partitions are not reported as paused."""
     mover.sees, mover.ends = HELD, ends
 
     mover.release(planned)
@@ -132,8 +134,8 @@ def test_a_resume_that_is_stopped_is_told_as_it_ends(
     assert (frozenset(), set()) == (mover.held, mover.unheld)
 
 
-def test_what_is_not_paused_any_more_is_not_released(mover: Mover, planned: PlannedMove) -> None:
-    """Somebody has resumed it."""
+def test_resumed_partitions_are_not_released(mover: Mover, planned: PlannedMove) -> None:
+    """Another operator has resumed them."""
     mover.sees = seen(READER)
 
     mover.release(planned)
@@ -148,10 +150,10 @@ def test_what_is_not_paused_any_more_is_not_released(mover: Mover, planned: Plan
         (ChangeStatus.DONE, "in run run: 1 done"),
     ],
 )
-def test_a_move_that_is_cut_off_is_not_told_as_one_that_moved_nothing(
+def test_a_cut_off_move_is_not_reported_as_unmoved(
     mover: Mover, planned: PlannedMove, found: ChangeStatus | None, told: str
 ) -> None:
-    """The second Ctrl-C ends a part at once; what it did is known if the resume has found it."""
+    """A second Ctrl-C ends a part at once; its result is known if the resume has found it."""
     mover.exact = planned.plan
     if found:
         run = RunInfo("run", "ana", "desk", "why", ())
@@ -168,8 +170,8 @@ def replace_action(step: StepOutcome) -> StepOutcome:
     return replace(step, action=Action.MOVE)
 
 
-def test_a_failed_resume_hides_no_error_of_before(mover: Mover, planned: PlannedMove) -> None:
-    """That the offsets are moved, and not recorded, is what the user has to know."""
+def test_a_failed_resume_does_not_hide_an_earlier_error(mover: Mover, planned: PlannedMove) -> None:
+    """The user has to know that the offsets are moved, and not recorded."""
     mover.sees = seen(problem=Problem(Unread.GROUPS, "no answer"))
 
     mover.release_at_last(planned, OutcomeNotRecorded("moved; the disk is full"))
@@ -178,10 +180,10 @@ def test_a_failed_resume_hides_no_error_of_before(mover: Mover, planned: Planned
         mover.release_at_last(planned, None)
 
 
-def test_a_pause_that_ended_before_is_known_at_the_resume(
+def test_a_pause_that_ended_early_is_noticed_at_the_resume(
     mover: Mover, planned: PlannedMove
 ) -> None:
-    """The application may have read on from where it was: no commit shows that it did not."""
+    """The application may have continued in place: no commit proves that it did not."""
     other = TopicPartition("orders", 2)
     mover.held = frozenset({PLACE, other})
     mover.sees = HELD
@@ -198,10 +200,10 @@ def test_a_pause_that_ended_before_is_known_at_the_resume(
         (frozenset({PLACE}), "nothing was moved, but what it paused was not seen to be resumed"),
     ],
 )
-def test_a_stopped_move_says_what_was_seen_of_its_pause(
+def test_a_stopped_move_reports_what_is_known_of_its_pause(
     mover: Mover, held: frozenset[TopicPartition], told: str
 ) -> None:
-    """Where the resume has failed as well, the keeper is ended, which nobody has looked at."""
+    """If the resume has failed as well, the keeper is ended, and its end was not seen."""
     mover.held = held
 
     error = mover.stopped()
@@ -210,7 +212,7 @@ def test_a_stopped_move_says_what_was_seen_of_its_pause(
     assert told in error.problem
 
 
-def test_what_somebody_else_has_paused_is_not_told_as_resumed(
+def test_partitions_of_another_operator_are_not_reported_as_resumed(
     mover: Mover, planned: PlannedMove
 ) -> None:
     """The resume was stopped, and another operator holds the partition by then."""

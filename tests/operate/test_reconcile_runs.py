@@ -36,10 +36,10 @@ TIME_IS_OVER = "the time for the run is over"
 
 
 @pytest.mark.parametrize("action", [Action.HOLD, Action.RELEASE, Action.DELETE_GROUP])
-def test_a_group_that_was_not_listed_tells_nothing(
+def test_a_group_that_could_not_be_listed_is_unknown(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, action: Action
 ) -> None:
-    """Where a broker lists no groups, it is not known what is held, and what was deleted."""
+    """If a broker lists no groups, it is unknown what is held, and what was deleted."""
     cluster_id = operator.look("none").cluster_id
     changes = [] if action is Action.DELETE_GROUP else [Change(ORDERS, None, None)]
     made = replace(plan(step(*changes, action=action)), cluster_id=cluster_id)
@@ -55,10 +55,10 @@ def test_a_group_that_was_not_listed_tells_nothing(
 
 
 @pytest.mark.parametrize("before", [Position(1), None])
-def test_what_a_transaction_is_about_to_commit_is_not_unchanged(
+def test_a_pending_commit_is_not_unchanged(
     operator: Operator, apps: Applications, before: Position | None
 ) -> None:
-    """A run that was cut off when its commit had not reached the group yet has moved offsets."""
+    """A run that was cut off before its commit was visible has moved offsets."""
     place = TopicPartition(apps.create_topic(apps.name("orders"), records=5), 0)
     group, after = apps.name("payments"), Position(3)
     if before:
@@ -89,10 +89,10 @@ def test_what_a_transaction_is_about_to_commit_is_not_unchanged(
     assert "1 done" == found.outcome.summary
 
 
-def test_a_transaction_that_is_no_runs_is_not_waited_for(
+def test_a_transaction_of_an_application_is_not_waited_for(
     operator: Operator, apps: Applications
 ) -> None:
-    """An application may leave one open for as long as it likes."""
+    """An application may leave one open for any time."""
     place = TopicPartition(apps.create_topic(apps.name("orders"), records=5), 0)
     group = apps.name("payments")
     apps.commit(group, {place: 1})
@@ -111,10 +111,10 @@ def test_a_transaction_that_is_no_runs_is_not_waited_for(
     assert ([], ["1 not tried"]) == (found.unseen, [one.outcome.summary for one in found.known])
 
 
-def test_a_pause_by_somebody_else_is_not_what_a_run_has_done(
+def test_a_pause_of_another_operator_is_not_that_of_a_run(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that was killed before it held anything is not said to hold what another pauses."""
+    """A run that was killed before it held anything is not reported as holding."""
     cluster_id = operator.look("none").cluster_id
     made = replace(
         plan(step(Change(ORDERS, None, None), action=Action.HOLD)), cluster_id=cluster_id
@@ -143,10 +143,10 @@ def test_a_pause_by_somebody_else_is_not_what_a_run_has_done(
         (Intent.UNDO, Intent.RESET, True),
     ],
 )
-def test_what_starts_from_offsets_is_refused_after_an_interrupted_change(
+def test_plans_that_start_from_offsets_are_blocked_after_an_interrupted_change(
     tmp_path: Path, *, earlier: Intent, since: tuple[Intent, ...], refused: bool, later: Intent
 ) -> None:
-    """A pause or a rescue since then hides no such run: a shift would be applied twice."""
+    """A later pause or rescue hides no such run: a shift would be applied twice."""
     first = plan(step(Change(ORDERS, Position(1), Position(1))), intent=earlier)
     for number, intent in enumerate((earlier, *since)):
         _run(replace(first, intent=intent), tmp_path, number, "" if number else TIME_IS_OVER)
@@ -161,7 +161,7 @@ def test_what_starts_from_offsets_is_refused_after_an_interrupted_change(
 def test_a_plan_is_finished_whatever_changed_some_of_its_groups_since(
     tmp_path: Path, *, by_another_plan: bool
 ) -> None:
-    """Such as its own second run, when that was cut off as well."""
+    """Such as its own second run, if that was cut off as well."""
     change = step(Change(ORDERS, Position(9), Position(1)))
     made = plan(replace(change, group_id="a"), replace(change, group_id="b"))
     _run(made, tmp_path, 0, TIME_IS_OVER, done="a")
@@ -175,10 +175,10 @@ def test_a_plan_is_finished_whatever_changed_some_of_its_groups_since(
 
 @pytest.mark.parametrize("intent", [Intent.RESET, Intent.UNDO])
 @pytest.mark.parametrize("undone_before", [True, False])
-def test_an_undo_is_finished_too_and_an_older_one_hinders_none(
+def test_an_undo_is_finished_and_an_older_one_does_not_block(
     tmp_path: Path, *, intent: Intent, undone_before: bool
 ) -> None:
-    """Only what was undone since the plan was applied is not to be changed again."""
+    """Only changes undone since the plan was applied are not made again."""
     change = step(Change(ORDERS, Position(9), Position(1)))
     made = plan(*(replace(change, group_id=name) for name in ("a", "b")), intent=intent)
     if undone_before:
@@ -195,8 +195,8 @@ def test_an_undo_is_finished_too_and_an_older_one_hinders_none(
     assert "finish it" in caught.value.hint
 
 
-def test_what_was_undone_in_part_is_not_finished(tmp_path: Path) -> None:
-    """That would change again what was taken back on purpose."""
+def test_a_partly_undone_plan_is_not_finished(tmp_path: Path) -> None:
+    """That would repeat changes that were undone on purpose."""
     change = step(Change(ORDERS, Position(9), Position(1)))
     made = plan(*(replace(change, group_id=name) for name in ("a", "b")))
     _run(made, tmp_path, 0, TIME_IS_OVER, done="b")
@@ -211,7 +211,7 @@ def test_what_was_undone_in_part_is_not_finished(tmp_path: Path) -> None:
     assert "finish it" not in caught.value.hint
 
 
-def test_what_is_done_whole_is_not_to_be_finished(tmp_path: Path) -> None:
+def test_a_complete_run_is_not_finished_again(tmp_path: Path) -> None:
     """A run that was killed after its last change can only be undone."""
     first = plan(step(Change(ORDERS, Position(1), Position(2))))
     _run(first, tmp_path, 0, TIME_IS_OVER)

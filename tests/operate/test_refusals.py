@@ -24,7 +24,7 @@ def payments(operator: Operator, apps: Applications, orders: Orders) -> str:
 
 
 def test_an_approval_is_for_one_plan(operator: Operator, payments: str) -> None:
-    """Another plan's fingerprint, or none, approves nothing."""
+    """The fingerprint of another plan, or none, approves nothing."""
     plan, other = operator.reset(payments), operator.reset(payments, to=1)
 
     for fingerprint in (other.fingerprint, "", plan.fingerprint[:8]):
@@ -34,7 +34,7 @@ def test_an_approval_is_for_one_plan(operator: Operator, payments: str) -> None:
 
 
 def test_a_reason_is_required(operator: Operator, payments: str) -> None:
-    """Nothing is changed without saying why."""
+    """Without a reason nothing is changed."""
     assert "no reason given" in operator.refusal(operator.reset(payments), reason="...").problem
 
 
@@ -42,7 +42,7 @@ def test_a_reason_is_required(operator: Operator, payments: str) -> None:
 def test_a_live_group(
     operator: Operator, apps: Applications, payments: str, orders: Orders, protocol: str
 ) -> None:
-    """A group with members is refused, naming them, also where they joined after the plan."""
+    """A group with members is blocked, naming them, also if they joined after the plan."""
     other = apps.name("other")
     operator.commit(other, {orders[0]: 7})
     planned_idle = operator.reset(payments, other)
@@ -57,7 +57,7 @@ def test_a_live_group(
 
 
 def test_moved_facts(operator: Operator, payments: str, orders: Orders) -> None:
-    """An offset that is not where the plan starts from, or has other metadata, is refused."""
+    """An offset that differs from the plan's, or has other metadata, is blocked."""
     plan = operator.reset(payments)
 
     operator.commit(payments, {orders[0]: Position(7, None, "mine")})
@@ -69,8 +69,8 @@ def test_moved_facts(operator: Operator, payments: str, orders: Orders) -> None:
     assert "make a new plan from the current state" == refusal.hint
 
 
-def test_a_change_of_a_colleague_is_told_as_that(operator: Operator, payments: str) -> None:
-    """Who applies a plan of before is not sent to look for a client that does not exist."""
+def test_a_change_of_another_operator_is_named(operator: Operator, payments: str) -> None:
+    """The operator does not have to look for a client that does not exist."""
     plans = [operator.reset(payments), operator.reset(payments, to=3)]
     first = operator.apply(plans[0], "keeps-committing")
     assert first.is_done
@@ -83,7 +83,7 @@ def test_a_change_of_a_colleague_is_told_as_that(operator: Operator, payments: s
 def test_a_consumer_without_membership_that_stands_still(
     operator: Operator, apps: Applications, payments: str, orders: Orders
 ) -> None:
-    """An assign() consumer that commits the same offset again is noticed by the commit's time."""
+    """An assign() consumer that commits the same offset again is noticed by the commit time."""
     plan = operator.reset(payments)
     consumer = apps.consumer(payments)
     place = apps.position(orders[0], 7)
@@ -100,7 +100,7 @@ def test_a_consumer_without_membership_that_stands_still(
 def test_a_consumer_without_membership_at_work(
     operator: Operator, apps: Applications, payments: str, orders: Orders
 ) -> None:
-    """An assign() consumer that commits on its own, every 5 s, shows within the default watch."""
+    """An assign() consumer that commits every 5 s is noticed within the default watch."""
     consumer = apps.consumer(payments, **{"enable.auto.commit": True})
     consumer.assign([apps.position(orders[0], 7)])
     apps.eventually(lambda: consumer.poll(0.1))
@@ -116,8 +116,8 @@ def test_a_consumer_without_membership_at_work(
     assert [] == operator.log
 
 
-def test_two_looks_lie_apart(operator: Operator, payments: str) -> None:
-    """A group that committed lately is looked at for the second time after the whole watch."""
+def test_two_samples_are_apart(operator: Operator, payments: str) -> None:
+    """A group with recent commits is sampled again after the whole watch."""
     plan, watch = operator.reset(payments), timedelta(seconds=1)
 
     outcome = operator.apply(plan, watch=watch)
@@ -130,7 +130,7 @@ def test_two_looks_lie_apart(operator: Operator, payments: str) -> None:
 def test_a_subscribed_topic(
     operator: Operator, apps: Applications, payments: str, orders: Orders
 ) -> None:
-    """Offsets that somebody began to read after the plan was made are not deleted."""
+    """Offsets of a topic that was subscribed to after the plan are not deleted."""
     topic = orders[0].topic
     plan = plan_delete_offsets(operator.facts(payments), groups=[payments], topics=[topic])
     apps.join(payments, [topic])
@@ -141,7 +141,7 @@ def test_a_subscribed_topic(
 
 
 def test_an_override(operator: Operator, payments: str, orders: Orders) -> None:
-    """It lets pass what it names, but lifts no limit, and stands in the audit log."""
+    """It overrides the named rule, lifts no limit, and is in the audit log."""
     limited = operator.with_policy(max_records_skipped=2)
     plan = operator.reset(payments, to=ToLatest())
 
@@ -156,14 +156,14 @@ def test_an_override(operator: Operator, payments: str, orders: Orders) -> None:
     assert [("skips-unread-records",)] * 2 == [entry.run.overrides for entry in operator.log]
 
 
-def test_the_fleet_file_limits(operator: Operator, payments: str) -> None:
-    """What the fleet file says of a cluster holds when a plan is applied."""
+def test_the_policy_of_the_fleet_file(operator: Operator, payments: str) -> None:
+    """It holds when a plan is applied."""
     limited = operator.with_policy(read_only=True)
     assert "read-only" in limited.refusal(operator.reset(payments)).problem
 
 
 def test_another_cluster(operator: Operator, payments: str) -> None:
-    """A plan for another cluster is refused, also where both have the group."""
+    """A plan for another cluster is blocked, even if both have the group."""
     plan = replace(operator.reset(payments), cluster_id="another")
 
     assert "wrong-cluster" in operator.refusal(plan).problem

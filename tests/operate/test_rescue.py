@@ -58,7 +58,7 @@ def leave(
 def test_commits_are_repeated(
     operator: Operator, apps: Applications, orders: Orders, kind: str
 ) -> None:
-    """Offsets are committed again exactly as they are, and their times move on: nothing to undo."""
+    """Offsets are committed again unchanged, with new commit times: nothing to undo."""
     group = apps.name("payments")
     if kind == "consumer":
         leave(operator, apps, group, orders, kind)
@@ -80,7 +80,7 @@ def test_commits_are_repeated(
 def test_a_classic_group_is_joined_and_left(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """A classic group becomes Empty anew; what it committed stays as it is."""
+    """A classic group becomes Empty again; its committed offsets stay."""
     group = apps.name("payments")
     leave(operator, apps, group, orders, "classic")
     before, held = clocks(operator, group), operator.held(group)
@@ -95,10 +95,10 @@ def test_a_classic_group_is_joined_and_left(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_what_a_client_gave_a_retention_of_its_own_is_committed_again(
+def test_offsets_with_their_own_retention_are_committed_again(
     operator: Operator, apps: Applications, orders: Orders, protocol: str
 ) -> None:
-    """Else it expires at that time, whenever the group has become Empty (OffsetCommit 2 to 4)."""
+    """Otherwise they expire, whenever the group has become Empty (OffsetCommit 2 to 4)."""
     group = apps.name("payments")
     leave(operator, apps, group, orders, protocol)
     commit(apps.address, group, {orders[0]: 7}, keep_ms=DAY_MS)
@@ -118,10 +118,10 @@ def test_what_a_client_gave_a_retention_of_its_own_is_committed_again(
 
 
 @pytest.mark.parametrize("committed", [1, 2], ids=["one of its offsets", "all its offsets"])
-def test_a_group_that_a_client_commits_for_is_left_out(
+def test_a_group_to_which_a_client_commits_is_left_out(
     operator: Operator, apps: Applications, orders: Orders, committed: int
 ) -> None:
-    """The others are rescued; what the client has committed since is kept by that."""
+    """The others are rescued; the commits of the client reset its retention."""
     idle, busy = apps.name("idle"), apps.name("busy")
     for group in (idle, busy):
         operator.commit(group, dict.fromkeys(orders, 7))
@@ -147,7 +147,7 @@ def test_a_group_that_a_client_commits_for_is_left_out(
 
 
 def test_a_group_that_cannot_be_read_any_more_is_left_out() -> None:
-    """Its coordinator may be down for a moment; the others need not wait for it."""
+    """Its coordinator may be down for a moment; the others need not wait."""
     same = change(10, 10)
     both = plan(step(same), step(same, group_id="h"), intent=Intent.RESCUE)
     found = left_out(case(both), [Finding("unreadable", Severity.BLOCK, "members: timed out", "h")])
@@ -155,10 +155,10 @@ def test_a_group_that_cannot_be_read_any_more_is_left_out() -> None:
     assert {"h": "left out: members: timed out"} == {name: one.why for name, one in found.items()}
 
 
-def test_commits_of_a_cut_off_run_are_no_clients(
+def test_commits_of_a_cut_off_run_are_not_those_of_a_client(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """A group that is left out when a rescue is finished has commits of the run before."""
+    """A group that is left out when a rescue is finished has commits of the earlier run."""
     group = apps.name("busy")
     operator.commit(group, dict.fromkeys(orders, 7))
     plan = plan_rescue(operator.facts(group), groups=[group])
@@ -219,10 +219,10 @@ def test_a_timer_that_was_not_reset_is_a_failure(
     )
 
 
-def test_timers_that_cannot_be_read_are_not_said_to_be_reset(
+def test_timers_that_cannot_be_read_are_not_reported_as_reset(
     operator: Operator, apps: Applications, orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a coordinator answers to a commit does not say that a timer was reset."""
+    """The response to a commit does not say that a timer was reset."""
     group = apps.name("payments")
     operator.commit(group, dict.fromkeys(orders, 7))
     plan = plan_rescue(operator.facts(group), groups=[group])
@@ -241,10 +241,10 @@ def test_timers_that_cannot_be_read_are_not_said_to_be_reset(
     assert all("could not be read" in result.why for result in outcome.steps[0].results)
 
 
-def test_where_all_groups_are_left_out_no_timer_is_read(
+def test_no_timer_is_read_if_all_groups_are_left_out(
     operator: Operator, apps: Applications, orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No name would mean every group of the cluster."""
+    """Without names every group of the cluster would be read."""
     group = apps.name("busy")
     operator.commit(group, dict.fromkeys(orders, 7))
     plan = plan_rescue(operator.facts(group), groups=[group])

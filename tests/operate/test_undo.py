@@ -34,7 +34,7 @@ def test_undo_and_its_undo(
     make: Callable[[Operator, str], Plan],
     having_all: list[str],
 ) -> None:
-    """Undo brings back offset, epoch and metadata from the record; undone, it is as applied."""
+    """Undo restores offset, epoch and metadata from the record; its undo applies them again."""
     group = apps.name("payments")
     positions = {orders[0]: Position(7, 0, "a note"), orders[1]: Position(10)}
     operator.commit(group, positions)
@@ -61,7 +61,7 @@ def test_undo_and_its_undo(
 def test_a_deleted_classic_group_comes_back(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """A group that had members comes back Empty with its commits, and may be joined again."""
+    """A group that had members is restored as Empty with its commits, and can be joined."""
     group = apps.name("payments")
     apps.join(group, [orders[0].topic]).close()
     apps.eventually(lambda: operator.facts(group).groups[0].state is GroupState.EMPTY)
@@ -79,8 +79,8 @@ def test_a_deleted_classic_group_comes_back(
     assert [GroupState.STABLE] == [found.state for found in operator.facts(group).groups]
 
 
-def test_the_topic_was_made_anew(operator: Operator, apps: Applications, orders: Orders) -> None:
-    """Offsets of the earlier topic come back only where somebody insists."""
+def test_the_topic_was_recreated(operator: Operator, apps: Applications, orders: Orders) -> None:
+    """Offsets of the earlier topic are restored only with an override."""
     group, topic = apps.name("payments"), orders[0].topic
     operator.commit(group, {orders[0]: 7, orders[1]: 9})
     done = operator.apply(delete_group(operator, group))
@@ -96,10 +96,10 @@ def test_the_topic_was_made_anew(operator: Operator, apps: Applications, orders:
     assert {group: back} == operator.held(group)
 
 
-def test_what_a_run_did_not_change_is_not_undone(
+def test_unchanged_partitions_are_not_undone(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """What a broker refused stays as it is now, however far the group has read on since."""
+    """Partitions that a broker refused stay as they are, however far the group has read since."""
     group = apps.name("payments")
     operator.commit(group, dict.fromkeys(orders, 7))
     in_part = operator.apply(with_long_metadata(operator.reset(group), orders[1]))
@@ -137,10 +137,10 @@ def test_a_group_that_has_read_on_is_left_out(
     assert (Intent.MOVE, True) == (alone.plan.intent, alone.live is not None)
 
 
-def test_what_a_live_group_first_committed_stays(
+def test_first_commits_of_a_live_group_stay(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """It cannot be deleted while the group is live, and that is told."""
+    """They cannot be deleted while the group is live, and that is reported."""
     group = apps.name("payments")
     operator.commit(group, {orders[0]: 7})
     facts = operator.facts(group, topics=(orders[0].topic,))
@@ -154,10 +154,10 @@ def test_what_a_live_group_first_committed_stays(
     assert "stays-committed" in {finding.rule for finding in undo.findings}
 
 
-def test_an_undo_that_a_live_group_does_not_need_says_so(
+def test_an_undo_that_a_live_group_does_not_need(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """It is back where it was, as after a replay that has been read; that is no empty plan."""
+    """It is back at its offsets, as after a replay; that is reported, and is no empty plan."""
     group = apps.name("payments")
     operator.commit(group, {orders[0]: 7})
     run = operator.apply(operator.reset(group)).run_id
@@ -174,10 +174,10 @@ def test_an_undo_that_a_live_group_does_not_need_says_so(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_what_a_live_group_does_not_read_comes_back(
+def test_unsubscribed_offsets_of_a_live_group_are_restored(
     operator: Operator, apps: Applications, orders: Orders, protocol: str
 ) -> None:
-    """Deleted offsets of topics that nobody subscribes to are those of live groups; so is undo."""
+    """Deleted offsets of topics without subscription are those of live groups; so is undo."""
     group = apps.name("payments")
     operator.commit(group, dict.fromkeys(orders, 7))
     before = operator.held(group)
@@ -193,13 +193,13 @@ def test_what_a_live_group_does_not_read_comes_back(
     assert before == operator.held(group)
 
 
-def test_what_is_subscribed_since_the_check_is_not_written(
+def test_offsets_of_a_newly_subscribed_topic_are_not_written(
     operator: Operator,
     apps: Applications,
     orders: Orders,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A consumer that joins meanwhile has its position: it would commit over what is written."""
+    """A consumer that joins meanwhile has its position, and would overwrite them."""
     group = apps.name("payments")
     operator.commit(group, dict.fromkeys(orders, 7))
     consumer = apps.join(group, [apps.create_topic(apps.name("read"))])
@@ -224,10 +224,10 @@ def topics_of(consumer: Any) -> set[str]:
     return {place.topic for place in consumer.assignment()}
 
 
-def test_a_run_that_was_refused_leaves_nothing_to_undo(
+def test_a_refused_run_leaves_nothing_to_undo(
     operator: Operator, apps: Applications, orders: Orders
 ) -> None:
-    """Its undo record has a plan of which nothing was made."""
+    """Its undo record has a plan of which no change was made."""
     group = apps.name("payments")
     operator.commit(group, {orders[0]: 7})
     refused = operator.apply(with_long_metadata(operator.reset(group), orders[0]))

@@ -42,7 +42,7 @@ class Commits:
         (GroupType.CLASSIC, GroupState.COMPLETING_REBALANCE, MoveEvidence.UNCLEAR, False),
     ],
 )
-def test_a_late_commit_is_known_where_owners_are_shown(
+def test_a_late_commit_is_recognised_if_owners_are_shown(
     monkeypatch: pytest.MonkeyPatch,
     kind: GroupType,
     state: GroupState,
@@ -50,7 +50,7 @@ def test_a_late_commit_is_known_where_owners_are_shown(
     *,
     is_at_rest: bool,
 ) -> None:
-    """A KIP-848 group shows them in every state, and is never Stable while something is paused."""
+    """A KIP-848 group shows them in every state, and is never Stable during a pause."""
     group = Group("payments", kind, state, members=(HOLDER,))
     monkeypatch.setattr(watch_move, "GroupCommits", Commits)
     monkeypatch.setattr(watch_move, "describe_groups", lambda *_: [group])
@@ -61,10 +61,10 @@ def test_a_late_commit_is_known_where_owners_are_shown(
     assert (evidence, is_at_rest) == (watch.partitions[PLACE].evidence, watch.is_at_rest)
 
 
-def test_time_in_which_the_machine_sleeps_is_time_to_read_in(
+def test_an_application_may_read_while_the_machine_sleeps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What an application has read meanwhile is no late commit, and not moved again."""
+    """What it has read meanwhile is no late commit, and not moved again."""
     asleep_s, gettime = [0.0], time.clock_gettime
     monkeypatch.setattr(time, "clock_gettime", lambda which: gettime(which) + asleep_s[0])
 

@@ -263,6 +263,23 @@ def test_partitions_resumed_by_another_operator_are_not_captured_again(
     group.release(first)
 
 
+def test_a_keeper_that_takes_over_removes_sentinels_of_a_killed_capture(
+    shared_hold: MakeHold,
+) -> None:
+    """They own partitions that nobody would read until their sessions expire."""
+    group = shared_hold(KIND)
+    group.capture(*group.live.places_of(1))
+    killed = MemberPool(group.channel, note=HoldNote(run_id="run-7"))
+    killed.join(killed.create_members(2, static=False))
+    assert 3 == len(group.holders())
+
+    group.hold = ConsumerHold.from_state(group.hold.state(), note=killed.note)
+    group.hold.keep(group.channel)
+
+    assert 1 == len(group.holders())
+    group.release(*group.hold.held)
+
+
 def test_of_two_captures_at_once_one_holds(shared_hold: MakeHold) -> None:
     """Two operators who pause a group at the same time do not get half of it each."""
     group = shared_hold(KIND)

@@ -566,6 +566,19 @@ def test_a_hold_continues_from_its_state() -> None:
     assert (orders(), {}) == (other.held, group.holders)
 
 
+def test_sentinels_of_a_killed_capture_are_removed() -> None:
+    """A keeper that takes over removes those of its own run that hold nothing, and no others."""
+    hold, group = captured(1)
+    (holds,) = group.holders
+    group.holders |= {"!00000-run-7-x": ("orders",), "!00000-run-8-x": ("orders",)}
+    other = ConsumerHold.from_state(hold.state(), note=HoldNote(run_id="run-7"))
+    for _ in range(2):
+        other.keep(group)
+
+    assert {holds, "!00000-run-8-x"} == group.holders.keys()
+    assert 1 == sum(beat.epoch == LEAVE_EPOCH for beat in group.heartbeats[-3:])
+
+
 def test_partitions_stay_held_after_a_failed_release() -> None:
     """A release whose request failed can be repeated."""
     hold, group = captured(1)

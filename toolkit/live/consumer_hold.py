@@ -74,6 +74,7 @@ class ConsumerHold:
         # When members that revoke late after the capture are looked for, and when evicted.
         self._late_at = self._evict_at = math.inf
         self._late: dict[str, frozenset[TopicPartition]] = {}
+        self._is_taken_over = False
 
     @property
     def held(self) -> frozenset[TopicPartition]:
@@ -176,6 +177,9 @@ class ConsumerHold:
         if refused:
             raise BrokerRefused(f"holding {in_short(self._holders)}: {refused}")
         self._published = text
+        if self._is_taken_over:
+            self._remove_others_of_run(channel)
+            self._is_taken_over = False
         if channel.now() >= self._topics_at:
             self._leave_deleted_topics(channel)
         if channel.now() >= self._evict_at:
@@ -184,6 +188,18 @@ class ConsumerHold:
         elif channel.now() >= self._late_at:
             self._late_at = math.inf
             self._late = late_members(channel.ask(DescribeConsumer()))
+
+    def _remove_others_of_run(self, channel: RecipeChannel) -> None:
+        """
+        Remove sentinels that a keeper left which was killed while it captured more partitions.
+
+        Each of them owns a partition that nobody reads until its session expires.
+        """
+        if not self.note.run_id:
+            return
+        kept = {holder.member_id for holder in self._holders.values()}
+        listed = {one.member_id for one in channel.ask(DescribeConsumer()).members}
+        together(channel, [leave(one) for one in listed - kept if self.note.run_id in one])
 
     def _leave_deleted_topics(self, channel: RecipeChannel) -> None:
         """
@@ -268,6 +284,7 @@ class ConsumerHold:
     def from_state(cls, state: dict[str, Any], note: HoldNote = HoldNote()) -> Self:  # noqa: B008
         """Continue the hold of another process; both may keep it at the same time."""
         hold = cls(CaptureMode(state["prefer"]), note)
+        hold._is_taken_over = True
         hold.survives_s = state["survives_s"]
         for entry in state["holders"]:
             place = TopicPartition(entry["topic"], entry["partition"])

@@ -48,6 +48,7 @@ def test_records_before_and_after_an_offset(apps: Any, partition: TopicPartition
 
     assert [3, 4, 5, 6, 7] == offsets(cluster, partition, 5)
     assert [4, 5] == offsets(cluster, partition, 5, before=1, after=1)
+    assert [3, 4] == offsets(cluster, partition, 5, after=0)
     assert [0, 1] == offsets(cluster, partition, 0, after=2)
     assert [8, 9] == offsets(cluster, partition, 10)
     assert [9] == offsets(cluster, partition, 9, before=0)

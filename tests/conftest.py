@@ -23,7 +23,6 @@ pytest_plugins = [
     "run_record",
     "class_archive",
     "processes",
-    "progress",
     "worker_files",
     "applications",
     "brokers",

@@ -9,17 +9,15 @@ from typing import NamedTuple
 
 import pytest
 from applications import Applications
-from kafka.protocol.consumer import OffsetDeleteRequest
 from raw_classic import commit
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.model import Cluster, GroupState, TopicPartition
 from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
 from toolkit.sandbox.raw_members import RawConnection, StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
-
-NONE, GROUP_SUBSCRIBED_TO_TOPIC = 0, 86
 
 
 class Topics(NamedTuple):
@@ -27,24 +25,6 @@ class Topics(NamedTuple):
 
     subscribed: TopicPartition
     left: TopicPartition
-
-
-def delete(cluster: Cluster, group: str, topic: str) -> int:
-    """Ask the broker to delete the offset of partition 0 and return the error code it gives."""
-    wanted = OffsetDeleteRequest.OffsetDeleteRequestTopic(
-        name=topic,
-        partitions=[
-            OffsetDeleteRequest.OffsetDeleteRequestTopic.OffsetDeleteRequestPartition(
-                partition_index=0
-            )
-        ],
-    )
-    with Connection(cluster) as connection:
-        # One broker: it is every group's coordinator.
-        answer = connection.send(OffsetDeleteRequest(group_id=group, topics=[wanted]))
-    assert NONE == answer.error_code
-    (found,) = answer.topics
-    return int(found.partitions[0].error_code)
 
 
 @contextmanager
@@ -104,9 +84,12 @@ def test_the_broker_deletes_what_is_called_deletable(
         assert [(topics.left.topic, True)] == list(
             found.rows[["topic", "deletable_now"]].itertuples(index=False, name=None)
         )
-        assert GROUP_SUBSCRIBED_TO_TOPIC == delete(apps.cluster, group, topics.subscribed.topic)
-        assert NONE == delete(apps.cluster, group, topics.left.topic)
-        assert find_unsubscribed(read_snapshot(apps.cluster, groups=[group])).rows.empty
+        with Connection(apps.cluster) as connection:
+            answer = GroupWriter(connection).delete_offsets(group, topics)
+        assert ("", [topics.subscribed]) == (answer.error, [*answer.partitions])
+        assert "GROUP_SUBSCRIBED_TO_TOPIC, code 86" in answer.partitions[topics.subscribed]
+        (commit,) = read_snapshot(apps.cluster, groups=[group]).commits
+        assert topics.subscribed.topic == commit.topic
 
 
 def state(cluster: Cluster, group: str) -> GroupState:

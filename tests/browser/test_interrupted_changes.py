@@ -12,12 +12,9 @@ from lab import Lab, Open, open_notebook
 from operators import Operator
 from playwright.sync_api import BrowserContext, expect
 
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import find_coordinators
-from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster, Policy, TopicPartition
 from toolkit.operate.reconcile_runs import reconcile_runs
-from toolkit.plan import ChangeStatus, Position
+from toolkit.plan import ChangeStatus
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 
@@ -126,11 +123,7 @@ def bulk(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> Bulk:
         partition = TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
     name = unique_name("bulk")
     groups = tuple(f"{name}-{number:03}" for number in range(COUNT))
-    with Connection(cluster) as connection:
-        find_coordinators(connection, groups)
-        writer = GroupWriter(connection)
-        for group in groups:
-            assert WriteResult() == writer.commit(group, {partition: Position(THERE)})
+    Operator(cluster, Path()).commit_together(groups, {partition: THERE})
     return Bulk(cluster, groups)
 
 

@@ -6,30 +6,23 @@ import pytest
 from applications import Applications
 from playwright.sync_api import Locator, Page, expect
 from watched_pages import DARK, HOSTILE, Watched
+from workspaces import Workspace
 
-from toolkit.model import Cluster, TopicPartition
-from toolkit.runner.run_notebook import run_notebook
+from toolkit.model import TopicPartition
 
 pytestmark = pytest.mark.browser("a report")
 
 BROKEN_WORDS = """[...document.querySelectorAll(".ob-command code span")]
     .filter(word => word.getClientRects().length > 1).map(word => word.innerText)"""
-NOTEBOOK = Path(__file__).parent.parent.parent / "notebooks" / "50_reset_offsets.ipynb"
 
 
 @pytest.fixture
-def report(apps: Applications, bare_cluster: Cluster, tmp_path: Path) -> Path:
+def report(apps: Applications, workspace: Workspace) -> Path:
     """Return the report of a dry run about a group whose name is mark-up."""
     group, topic = apps.name(HOSTILE), apps.create_topic(apps.name("orders"), records=9)
     apps.commit(group, {TopicPartition(topic, 0): 7})
-    fleet = tmp_path / "fleet.yaml"
-    address = bare_cluster.bootstrap_servers
-    fleet.write_text(f"clusters:\n  test:\n    bootstrap.servers: {address}\n")
-    given = {"cluster": "test", "fleet_file": str(fleet), "state": str(tmp_path / "state")}
-    asked = {"groups": [group], "mode": "to-earliest"}
-    return run_notebook(NOTEBOOK, parameters=given | asked, output_dir=tmp_path).folder / (
-        "report.html"
-    )
+    done = workspace.run("50_reset_offsets", groups=[group], mode="to-earliest")
+    return done.folder / "report.html"
 
 
 @pytest.mark.parametrize("watched", [DARK], indirect=True)

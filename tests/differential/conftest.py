@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from applications import PATIENCE_S
+from applications import PATIENCE_S, Applications
 from clients import Producer
 from kafka_tool import PARTITIONS, Bench, RealTool
 from streams_app import start_jvm
@@ -45,8 +45,8 @@ def still_apps(still: Cluster, applications_until: Callable[..., Any]) -> Iterat
                 _write(producer, topic, partition, records)
         assert producer.flush(PATIENCE_S) == 0
         apps.delete_records("tstart", 0, LOG_START)
-        ending.callback(_in_a_transaction(still, "ttx").abort_transaction)
-        _in_a_transaction(still, "ttxc").commit_transaction()
+        ending.callback(_in_a_transaction(apps, "ttx").abort_transaction)
+        _in_a_transaction(apps, "ttxc").commit_transaction()
         yield apps
 
 
@@ -58,17 +58,9 @@ def _write(producer: Producer, topic: str, partition: int, records: int) -> None
         producer.produce(topic, b"x", partition=partition, timestamp=at_ms)
 
 
-def _in_a_transaction(cluster: Cluster, topic: str) -> Producer:
+def _in_a_transaction(apps: Applications, topic: str) -> Producer:
     """Write 10 records that are committed (ttx) or about to be (ttxc), and in ttx 5 more."""
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers,
-            "transactional.id": topic,
-            "transaction.timeout.ms": HOUR_MS,
-        }
-    )
-    producer.init_transactions(PATIENCE_S)
-    producer.begin_transaction()
+    producer = apps.transaction(topic, **{"transaction.timeout.ms": HOUR_MS})
     _write(producer, topic, 0, 10)
     if topic == "ttx":
         producer.commit_transaction()

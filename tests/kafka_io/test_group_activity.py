@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from applications import PATIENCE_S
-from fleet_tasks import blocks_of, tasks_of
+from fleet_tasks import blocks_of, judged, tasks_of
 from raw_classic import commit
 
 from toolkit.kafka_io.client.connection import Connection
@@ -14,9 +14,7 @@ from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
-from toolkit.spark.arrow import as_frame, unpack
-from toolkit.spark.judge import EvaluationRules, judge_cluster
-from toolkit.spark.schemas import RESULTS
+from toolkit.spark.judge import EvaluationRules
 
 pytestmark = [
     pytest.mark.slow("waits for a time that broker metrics count"),
@@ -53,9 +51,7 @@ def summed(cluster: Cluster) -> pd.DataFrame:
     """Return the activity of the last hour by group, as the fleet job counts it."""
     now = datetime.now(UTC)
     rules = EvaluationRules(StatusRules(), now, 30, now - timedelta(hours=1))
-    rows = judge_cluster(cluster, blocks_of(tasks_of(cluster)), rules)
-    tables = [as_frame(unpack(row.get("activity"), RESULTS["activity"])) for row in rows]
-    return pd.concat(tables).set_index("group")
+    return judged(cluster, blocks_of(tasks_of(cluster)), rules)["activity"].set_index("group")
 
 
 def test_counts_equal_what_was_done(minute_apps: Any) -> None:

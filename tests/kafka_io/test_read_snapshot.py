@@ -14,7 +14,7 @@ from toolkit.kafka_io.groups import describe_groups
 from toolkit.kafka_io.groups.describe_groups import read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.kafka_io.logs.records_around import read_records_around
 from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
 from toolkit.kafka_io.read_snapshot import Progress, read_snapshot, select_groups
@@ -265,7 +265,7 @@ def test_reading_changes_nothing(exclusive_apps: Any) -> Any:
     first = read_snapshot(apps.cluster, commit_times=True)
     second = read_snapshot(apps.cluster, commit_times=True)
     assert read_records_around(apps.cluster, {place: 3}).records
-    assert read_record_times(apps.cluster, [(place, 1)])
+    assert read_first_records(apps.cluster, [(place, 1)])
 
     assert before[0][0]
     assert before[1]

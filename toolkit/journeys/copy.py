@@ -12,7 +12,7 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.log_offsets import read_offsets_at
-from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Snapshot
 from toolkit.model.names import ExactName, named
 from toolkit.planning.changes.copy import (
@@ -139,7 +139,9 @@ def _by_time(
     """Look up when the records at the commits were written, and where the mirror was then."""
     positions = records_to_date(here, pair.source, topics=request.topics)
     # A mirror may lack an aborted record: with its time, records after it would be skipped.
-    times = read_record_times(ends[0].cluster, positions, most=len(positions), committed=True)
+    most = len(positions)
+    first = read_first_records(ends[0].cluster, positions, most=most, committed=True)
+    times = {position: record.at for position, record in first.items() if record.at}
     with connected(ends[1].cluster) as connection:
         # What could not be looked up is missing from the answer, which the plan says.
         found, _ = read_offsets_at(connection, instants(here, pair, times))

@@ -64,11 +64,12 @@ def health(
     second = _with_offsets_at(access, _read(access, groups), stuck_after_s)
     if positions := doubtful_positions(first.facts, second):
         # Loads Arrow, which is needed only if a partition makes no progress.
-        from toolkit.kafka_io.logs.record_times import read_first_committed  # noqa: PLC0415
+        from toolkit.kafka_io.logs.record_times import read_first_records  # noqa: PLC0415
 
         with suppress(ToolkitError):  # without READ on a topic, all offsets count as records
-            found = read_first_committed(access.cluster, positions)
-            second = replace(second, first_records=found)
+            found = read_first_records(access.cluster, positions, committed=True)
+            offsets = {position: first.offset for position, first in found.items()}
+            second = replace(second, first_records=offsets)
     rows = group_health(first.facts, second, stuck_after_s=stuck_after_s, apart_s=apart_s)
     return HealthReport(second.with_problems_of(first.facts), rows)
 

@@ -56,6 +56,11 @@ class LogOffsets:
     def is_known(self) -> bool:
         return self.log_start is not None and self.log_end is not None
 
+    @property
+    def stable_end(self) -> int:
+        """Where committed records end: at the first open transaction, if any; 0 if unknown."""
+        return (self.log_end if self.last_stable is None else self.last_stable) or 0
+
     def holds(self, offset: int) -> bool:
         """Whether an offset is within the log, including compacted records."""
         start, end = self.log_start, self.log_end

@@ -232,7 +232,7 @@ class _StepExecutor:
                 again[change.partition] = change.after
         result = self.writer.commit(group_id, again) if again else WriteResult()
         if not result.error:
-            reset_classic_retention(self.connection, self._listed(group_id))
+            reset_classic_retention(self.connection.cluster, self._listed(group_id))
         return result
 
     def _unanswered(self, exc: ToolkitError) -> WriteResult:

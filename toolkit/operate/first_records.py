@@ -22,10 +22,12 @@ def with_first_records(plan: Plan, facts: Snapshot, cluster: Cluster) -> Snapsho
     if not ranges:
         return facts
     # Loads Arrow, which most plans need not do.
-    from toolkit.kafka_io.logs.record_times import read_first_committed  # noqa: PLC0415
+    from toolkit.kafka_io.logs.record_times import read_first_records  # noqa: PLC0415
 
     with suppress(ToolkitError):
-        return replace(facts, first_records=read_first_committed(cluster, ranges))
+        found = read_first_records(cluster, ranges, committed=True)
+        offsets = {position: first.offset for position, first in found.items()}
+        return replace(facts, first_records=offsets)
     return facts
 
 

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import pytest
-from fleet_tasks import rows_of, tasks_of
-from idle_groups import idle_group
 
 from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
@@ -147,20 +145,6 @@ def test_a_partition_that_an_answer_leaves_out_is_a_problem(
 
     assert [TopicPartition(kept, 0)] == list(logs)
     assert [lost] == [problem.topic for problem in problems]
-
-
-def test_an_open_transaction_on_the_offsets_topic_hides_no_group(exclusive_apps: Any) -> None:
-    """A group in the same partition as a hanging transactional commit is read all the same."""
-    apps = exclusive_apps
-    group, (place,) = idle_group(apps, 1)
-    producer = apps.pending(group, 4, place)
-    try:
-        rows = rows_of(tasks_of(apps.cluster))
-    finally:
-        producer.abort_transaction()
-
-    (row,) = [row for row in rows if row.get("group") == group and "committed" in row]
-    assert (1, True, "offsets topic") == (row["committed"], row["pending"], row["source"])
 
 
 class OneMore(Connection):

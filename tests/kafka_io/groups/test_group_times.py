@@ -4,21 +4,19 @@ from typing import Any
 
 import pytest
 from applications import eventually
+from fleet_tasks import blocks_of, tasks_of
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
-from offsets_partition import read_offsets_partition
 from raw_classic import commit
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
 from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times, with_commit_times
-from toolkit.kafka_io.offsets_topic.commit_records import CommitKey
-from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Commit, Group, GroupState, TopicPartition
 from toolkit.sandbox.raw_members import RawConnection, StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
+from toolkit.spark.catch_up import read_newest
 
 
 def commit_two(apps: Any) -> tuple[str, str]:
@@ -175,16 +173,21 @@ def test_both_readers_agree(apps: Any) -> None:
     ours = {by_admin, *left.values()}
     with Connection(apps.cluster) as connection:
         times, problems = read_group_times(connection, ours)
-        logs = offsets_partitions(connection).logs.items()
-        read = [read_offsets_partition(apps.cluster, number, log) for number, log in logs]
+    read = read_newest(apps.cluster, blocks_of(tasks_of(apps.cluster)))
 
     assert [] == problems
-    found = {k: v for part in read for k, v in part.commits.items() if k.group_id in ours}
-    assert found.keys() == {CommitKey(g, *place) for g in ours for place in times.partitions(g)}
-    timed = with_commit_times([Commit(*key, value.offset) for key, value in found.items()], times)
-    wanted = [(from_ms(one.commit_time_ms), one.topic_id or "") for one in found.values()]
-    assert wanted == [(commit.committed_at, commit.topic_id) for commit in timed]
-    emptied = {name: at for part in read for name, at in part.emptied.items() if name in ours}
+    rows = [row for row in read.commits.to_pylist() if row["group"] in ours]
+    keys = [(row["group"], row["topic"], row["partition"]) for row in rows]
+    assert {(g, *place) for g in ours for place in times.partitions(g)} == {*keys}
+    commits = [Commit(*key, row["committed"]) for key, row in zip(keys, rows, strict=True)]
+    assert [(row["committed_at"], row["topic_id"] or "") for row in rows] == [
+        (commit.committed_at, commit.topic_id) for commit in with_commit_times(commits, times)
+    ]
+    emptied = {
+        row["group"]: row["empty_since"]
+        for row in read.groups.to_pylist()
+        if row["group"] in ours and row["empty_since"]
+    }
     assert emptied == times.empty_since
     assert emptied.keys() == set(left.values())
 

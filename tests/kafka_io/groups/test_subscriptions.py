@@ -8,24 +8,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from fleet_tasks import blocks_of, tasks_of
 from hypothesis import given
 from hypothesis import strategies as st
 from offsets_records import plain
 
-from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.hold_notes import LONGEST_TEXT, read_note, write_note
 from toolkit.kafka_io.groups.subscriptions import (
     ExistingTopics,
     assignment_from_bytes,
     from_classic_metadata,
     from_names,
-)
-from toolkit.kafka_io.logs.bulk_records import read_records
-from toolkit.kafka_io.offsets_topic.group_records import decode_group_key, decode_resolved_pattern
-from toolkit.kafka_io.offsets_topic.partitions import (
-    OFFSETS_TOPIC,
-    offsets_partitions,
-    partition_of,
 )
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.kafka_io.wire.messages import (
@@ -34,6 +27,7 @@ from toolkit.kafka_io.wire.messages import (
 )
 from toolkit.model import Cluster, HoldNote, Subscription, TopicPartition
 from toolkit.sandbox.raw_members import RawConnection
+from toolkit.spark.catch_up import read_newest
 
 PREFIX = "re2"
 TOPICS = (
@@ -58,23 +52,16 @@ PATTERNS = (
 )
 # Python's own patterns refuse these, or read them otherwise.
 ONLY_RE2 = [p for p in PATTERNS if any(part in p for part in ("^(?i)", "[[:", r"\Q", r"\pN"))]
-REGULAR_EXPRESSION = 16  # the record in which a broker keeps what a pattern matched
 
 
 def resolved(cluster: Cluster, groups: Collection[str]) -> dict[str, frozenset[str]] | None:
     """Return what the broker resolved the patterns of groups to, once it did so for each."""
-    with Connection(cluster) as connection:
-        partitions, logs, _ = offsets_partitions(connection)
-    found = {}
-    for number in {partition_of(group, partitions) for group in groups} & logs.keys():
-        for part in read_records(
-            cluster, TopicPartition(OFFSETS_TOPIC, number), range(logs[number].log_end)
-        ):
-            for key, value in zip(part.keys.to_pylist(), part.values.to_pylist(), strict=True):
-                if value and key[1] == REGULAR_EXPRESSION:
-                    found[decode_group_key(key).group_id] = frozenset(
-                        decode_resolved_pattern(value)
-                    )
+    rows = read_newest(cluster, blocks_of(tasks_of(cluster))).groups.to_pylist()
+    found = {
+        row["group"]: frozenset(row["subscribed"])
+        for row in rows
+        if row["members"] and not row["unreadable"]
+    }
     return {group: found[group] for group in groups} if found.keys() >= set(groups) else None
 
 

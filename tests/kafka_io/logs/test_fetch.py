@@ -9,12 +9,7 @@ from applications import Applications
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs import fetch
 from toolkit.kafka_io.logs.bulk_records import committed_records
-from toolkit.kafka_io.logs.fetch import (
-    Fetched,
-    LogReading,
-    NotFetched,
-    fetch_each,
-)
+from toolkit.kafka_io.logs.fetch import Fetched, LogReading, NotFetched
 from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED
 from toolkit.model import TopicPartition
 
@@ -35,7 +30,7 @@ def test_a_response_without_room_for_all(
     found: dict[TopicPartition, list[int]] = {place: [] for place in places}
     order = []
     with Connection(apps.cluster) as connection:
-        for one in fetch_each(connection, {**spans, **nothing}, READ_COMMITTED):
+        for one in LogReading(connection, {**spans, **nothing}, READ_COMMITTED).found():
             assert not isinstance(one, NotFetched)
             records = committed_records(apps.cluster, one, spans[one.partition])
             found[one.partition] += records.offsets.tolist()
@@ -54,7 +49,7 @@ def test_what_cannot_be_read_does_not_stop_the_others(apps: Applications) -> Non
     spans = {TopicPartition(topic, 0): range(10), missing: range(10), early: range(11, 12)}
 
     with Connection(apps.cluster) as connection:
-        found = [*fetch_each(connection, spans, READ_COMMITTED)]
+        found = [*LogReading(connection, spans, READ_COMMITTED).found()]
 
     whys = {one.partition: one.error.problem for one in found if isinstance(one, NotFetched)}
     assert {missing, early} == whys.keys()

@@ -228,18 +228,6 @@ def test_rounds_are_bounded(apps: Any, now: datetime) -> None:
     assert told["time_lag_error_s"].max() > 60
 
 
-@pytest.mark.parametrize("most", [1, 2])
-def test_first_records_no_more_than_asked_for(apps: Any, most: int, now: datetime) -> None:
-    """Beyond the number of positions that may be read, keys are missing; the end has no record."""
-    partition = new_partition(apps, now)
-    wanted = [(partition, 1), (partition, 0)]
-
-    found = read_first_records(apps.cluster, wanted, most=most)
-    assert [((partition, 1), (False, None, None)), ((partition, 0), (True, now, 0))][:most] == [
-        *found.items()
-    ]
-
-
 @pytest.mark.parametrize("stamps", [(-1, -1), (0, 0), (-1, 0, None)])
 def test_records_without_a_timestamp(
     apps: Any, now: datetime, stamps: tuple[int | None, ...]

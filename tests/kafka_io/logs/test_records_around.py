@@ -8,7 +8,7 @@ from clients import Producer
 from timed_records import produce
 
 from toolkit.kafka_io.logs import records_around
-from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.kafka_io.logs.records_around import (
     FIELD_BYTES,
     MOST_HEADERS,
@@ -16,6 +16,7 @@ from toolkit.kafka_io.logs.records_around import (
     read_records_around,
 )
 from toolkit.model import Cluster, TopicPartition
+from toolkit.model.records import FirstRecord
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -47,6 +48,7 @@ def test_records_before_and_after_an_offset(apps: Any, partition: TopicPartition
 
     assert [3, 4, 5, 6, 7] == offsets(cluster, partition, 5)
     assert [4, 5] == offsets(cluster, partition, 5, before=1, after=1)
+    assert [3, 4] == offsets(cluster, partition, 5, after=0)
     assert [0, 1] == offsets(cluster, partition, 0, after=2)
     assert [8, 9] == offsets(cluster, partition, 10)
     assert [9] == offsets(cluster, partition, 9, before=0)
@@ -103,11 +105,11 @@ def test_markers_are_skipped_and_open_transactions_are_not(apps: Any) -> None:
                 producer.abort_transaction()
                 producer.begin_transaction()
         found = read_records_around(apps.cluster, {partition: 1})
-        times = read_record_times(apps.cluster, [(partition, 2)])
+        first = read_first_records(apps.cluster, [(partition, 2)])
     finally:
         producer.abort_transaction()
 
-    assert ((), {(partition, 2): NOON}) == (found.problems, times)
+    assert ((), {(partition, 2): FirstRecord(True, NOON, 2)}) == (found.problems, first)
     assert [(0, b"aborted"), (2, b"open")] == [(r.offset, r.value.start) for r in found.records]
 
 
@@ -126,10 +128,10 @@ def test_a_cut_log_begins_where_it_begins(apps: Any, partition: TopicPartition) 
     """A committed offset before the log start leads to the first record that is left, and time."""
     apps.delete_records(*partition, 6)
     lost, first = (partition, 2), (partition, 6)
-    times = read_record_times(apps.cluster, [lost, first])
+    found = read_first_records(apps.cluster, [lost, first])
 
     assert [6, 7, 8] == offsets(apps.cluster, partition, 2)
-    assert times[lost] == times[first]
+    assert found[lost] == found[first]
 
 
 def test_what_cannot_be_read_is_a_problem_of_its_own(apps: Any, partition: TopicPartition) -> None:
@@ -161,8 +163,7 @@ def test_partition_without_a_leader(lost_broker: Any) -> None:
 
     assert [here] == [record.partition for record in found.records]
     assert [gone] == [(problem.topic, problem.partition) for problem in found.problems]
-    times = read_record_times(lost_broker.cluster, [(gone, 0), (here, 0)])
-    assert [(here, 0)] == list(times)
+    assert [(here, 0)] == [*read_first_records(lost_broker.cluster, [(gone, 0), (here, 0)])]
 
 
 MINUTE = timedelta(minutes=1)
@@ -184,17 +185,17 @@ def test_time_of_the_record_at_an_offset(bare_cluster: Cluster, timed: str) -> N
     first, second = TopicPartition(timed, 0), TopicPartition(timed, 1)
     wanted = [(first, 4), (first, 0), (second, 1), (first, 4), (first, 5)]
 
-    assert read_record_times(bare_cluster, wanted) == {
-        (first, 0): NOON,
-        (first, 4): NOON + 4 * MINUTE,
-        (first, 5): NOON + 5 * MINUTE,
-        (second, 1): NOON + timedelta(hours=1) + MINUTE,
+    assert read_first_records(bare_cluster, wanted) == {
+        (first, 0): (True, NOON, 0),
+        (first, 4): (True, NOON + 4 * MINUTE, 4),
+        (first, 5): (True, NOON + 5 * MINUTE, 5),
+        (second, 1): (True, NOON + timedelta(hours=1) + MINUTE, 1),
     }
-    assert {(first, 4), (first, 0)} == read_record_times(bare_cluster, wanted, most=2).keys()
+    assert {(first, 4), (first, 0)} == read_first_records(bare_cluster, wanted, most=2).keys()
 
 
 def test_where_there_is_no_record(bare_cluster: Cluster, timed: str) -> None:
-    """The log end, what lies past it, an empty log and what does not exist have no time."""
+    """The log end, what lies past it and an empty log say so; what does not exist is missing."""
     # Each of them says so: one that was waited for would be waited for until tomorrow.
     cluster = replace(bare_cluster, timeout_s=86_400)
     first = TopicPartition(timed, 0)
@@ -202,12 +203,12 @@ def test_where_there_is_no_record(bare_cluster: Cluster, timed: str) -> None:
         (first, RECORDS),
         (first, RECORDS + 3),
         (TopicPartition(timed, 2), 0),
-        (TopicPartition(timed, 7), 0),
-        (TopicPartition("no-such-topic", 0), 0),
     ]
-    found = read_record_times(cluster, [*nothing, (first, 1)])
+    missing = [(TopicPartition(timed, 7), 0), (TopicPartition("no-such-topic", 0), 0)]
+    found = read_first_records(cluster, [*nothing, *missing, (first, 1)])
 
-    assert found == {(first, 1): NOON + MINUTE}
+    none = FirstRecord(found=False)
+    assert found == {**dict.fromkeys(nothing, none), (first, 1): (True, NOON + MINUTE, 1)}
 
 
 def test_large_records_in_many_partitions(apps: Any) -> None:
@@ -219,8 +220,7 @@ def test_large_records_in_many_partitions(apps: Any) -> None:
             topic, b"x" * 200_000, partition=partition, timestamp=1_000 * partition + 1
         )
     assert producer.flush() == 0
-    found = read_record_times(apps.cluster, [(TopicPartition(topic, n), 0) for n in range(20)])
+    places = [(TopicPartition(topic, number), 0) for number in range(20)]
+    found = read_first_records(apps.cluster, places)
 
-    assert {key.partition: round(at.timestamp()) for (key, _), at in found.items()} == {
-        number: number for number in range(20)
-    }
+    assert [*range(20)] == [round(found[place].at.timestamp()) for place in places]

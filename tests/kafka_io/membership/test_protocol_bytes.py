@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recipe_runs import orders
 
 from toolkit.errors import Blocked
 from toolkit.kafka_io.groups.subscriptions import (
@@ -45,10 +46,6 @@ RECORDED = [
     for entry in json.loads(Path(__file__).with_name("recorded_protocol_bytes.json").read_text())
     for data in [(entry["subscription"], entry["assignment"])]
 ]
-
-
-def orders(*numbers: int) -> frozenset[TopicPartition]:
-    return frozenset(TopicPartition("orders", number) for number in numbers)
 
 
 # What members say they own, where they say anything, and the generation of that.

@@ -1,6 +1,5 @@
 import struct
 from collections.abc import Sequence
-from datetime import UTC
 from random import Random
 from typing import Any
 
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from offsets_records import AT_MS, commit_key, commit_value, mutated
 
-from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitKey,
     CommitValue,
@@ -162,14 +160,6 @@ def test_values_in_bulk_as_one_by_one(values: list[bytes | None]) -> None:
     rows, malformed = expected(decode_commit_value, values)
 
     assert values_in_bulk(values) == ([without_never(row) for row in rows], malformed)
-
-
-@given(st.integers(-(2**63), 2**63 - 1))
-def test_any_commit_time(commit_time_ms: int) -> None:
-    """A time that no calendar has, which old clients could choose, is none and not an error."""
-    found = from_ms(commit_time_ms)
-
-    assert found is None or found.tzinfo is UTC
 
 
 @pytest.mark.parametrize("length", [0, 125, 126, 127, 128, 4096, 16_382, 16_383, 16_384, 32_767])

@@ -2,10 +2,10 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from fleet_tasks import rows_of, tasks_of
 from idle_groups import idle_group
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
-from offsets_partition import read_offsets_partition
 from repeating import repeating
 
 from toolkit.kafka_io.client.connection import Connection
@@ -15,7 +15,9 @@ from toolkit.kafka_io.offsets_topic.latest_records import merge_latest
 from toolkit.kafka_io.offsets_topic.latest_tables import decode_commits
 from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions, partition_of
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
-from toolkit.model import TopicPartition
+from toolkit.kafka_io.offsets_topic.unstable_tail import read_unstable_tail
+from toolkit.model import Cluster, TopicPartition
+from toolkit.spark.catch_up import FROM_LOG, PAST_STABLE
 
 
 @pytest.fixture
@@ -31,11 +33,10 @@ def from_admin(connection: Any) -> Any:
     return {(c.group_id, c.topic, c.partition): c for c in commits}
 
 
-def from_topic(connection: Any) -> Any:
-    found = {}
-    for number, log in offsets_partitions(connection).logs.items():
-        found |= read_offsets_partition(connection.cluster, number, log).commits
-    return {tuple(key): value for key, value in found.items()}
+def from_topic(cluster: Cluster) -> Any:
+    """Return what the fleet job reads, by group, topic and partition."""
+    found = rows_of(tasks_of(cluster))
+    return {(row["group"], row["topic"], row["partition"]): row for row in found}
 
 
 def delete_offset(apps: Any, group: str, place: TopicPartition) -> None:
@@ -54,34 +55,35 @@ def test_topic_and_coordinator_agree(apps: Any) -> None:
     member = apps.join(modern, [topic], protocol="consumer")
     member.commit(offsets=[apps.position(TopicPartition(topic, 1), 4)], asynchronous=False)
     with Connection(apps.cluster) as connection:
-        told, read = from_admin(connection), from_topic(connection)
+        told = from_admin(connection)
+    read = from_topic(apps.cluster)
 
     assert {key: (c.offset, c.leader_epoch, c.metadata) for key, c in told.items()} == {
-        key: (value.offset, value.leader_epoch, value.metadata) for key, value in read.items()
+        key: (row["committed"], row["leader_epoch"], row["metadata"]) for key, row in read.items()
     }
+    assert {FROM_LOG} == {row["source"] for row in read.values()}
     assert {0, 1} == {key[2] for key in read if key[:2] == (group, topic)}
-    assert read[group, topic, 0].offset == 4
+    assert read[group, topic, 0]["committed"] == 4
     # The client that committed ends metadata with a NUL, which is then part of it.
-    assert read[group, topic, 1].metadata == "a note\0"
-    assert read[modern, topic, 1].offset == 4
+    assert read[group, topic, 1]["metadata"] == "a note\0"
+    assert read[modern, topic, 1]["committed"] == 4
 
 
 def test_open_transaction_hides_only_its_own(apps: Any) -> None:
     """While a transaction is open, commits outside it are read and what it commits is told."""
-    group, (partition,) = idle_group(apps, 1)
-    producer = apps.pending(group, 8, partition)
+    group, places = idle_group(apps, 1, 1, 1)
+    producer = apps.pending(group, 8, *places[:2])
     try:
-        apps.commit(group, {partition: 2})
-        with Connection(apps.cluster) as connection:
-            logs = offsets_partitions(connection).logs
-            held = {n: log for n, log in logs.items() if log.last_stable < log.log_end}
-            found = [read_offsets_partition(apps.cluster, n, log) for n, log in held.items()]
+        # The newest commit counts, though the transaction began before it.
+        apps.commit(group, {places[0]: 2, places[2]: 3})
+        read = from_topic(apps.cluster)
     finally:
         producer.abort_transaction()
 
-    # The newest commit counts, though the transaction began before it.
-    assert [{(group, *partition)}] == [part.pending for part in found]
-    assert found[0].commits[group, *partition].offset == 2
+    assert [(2, True, PAST_STABLE), (1, True, FROM_LOG), (3, False, PAST_STABLE)] == [
+        (row["committed"], row["pending"], row["source"])
+        for row in (read[group, *place] for place in places)
+    ]
 
 
 def test_what_is_written_while_it_is_looked_at_is_not_held_back(apps: Any) -> None:
@@ -140,16 +142,20 @@ def test_transactions_that_ended_behind_an_open_one(apps: Any) -> None:
         with Connection(apps.cluster) as connection:
             topic = offsets_partitions(connection)
         number = partition_of(group, topic.partitions)
-        found = read_offsets_partition(apps.cluster, number, topic.logs[number])
-        ours = {key.partition: at.offset for key, at in found.commits.items() if key[0] == group}
-        return ours, {key.partition for key in found.pending if key.group_id == group}
+        tail = read_unstable_tail(apps.cluster, number, topic.logs[number])
+        return tuple(
+            {key.partition for key in keys if key.group_id == group}
+            for keys in (tail.commits, tail.pending)
+        )
 
     still_open, committed, aborted = (apps.pending(group, 8, place) for place in places)
     try:
-        assert ({}, {0, 1, 2}) == counting()
+        assert (set(), {0, 1, 2}) == counting()
         committed.commit_transaction()
         aborted.abort_transaction()
-        assert apps.eventually(lambda: ({1: 8}, {0}) == counting())
+        assert apps.eventually(lambda: ({1}, {0}) == counting())
+        ours = [row for key, row in from_topic(apps.cluster).items() if key[0] == group]
+        assert [(1, 8)] == [(row["partition"], row["committed"]) for row in ours]
     finally:
         still_open.abort_transaction()
 

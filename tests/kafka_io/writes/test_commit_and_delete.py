@@ -113,24 +113,6 @@ def test_a_live_group_refuses(protocol: str, connection: Connection, apps: Any, 
     assert "code 68" in writer.delete_group(group).error
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_offsets_of_unsubscribed_topics_only(
-    protocol: str, connection: Connection, apps: Any, group: str
-) -> None:
-    """A live group lets go of topics that nobody subscribes to; others get error 86."""
-    read, left = (apps.create_topic(apps.name(stem), records=2) for stem in ("read", "left"))
-    mine, leftover = TopicPartition(read, 0), TopicPartition(left, 0)
-    apps.commit(group, {mine: 1, leftover: 1})
-    apps.join(group, [read], protocol=protocol)
-
-    answer = GroupWriter(connection).delete_offsets(group, [mine, leftover])
-
-    assert "" == answer.error
-    assert [mine] == list(answer.partitions)
-    assert "code 86" in answer.partitions[mine]
-    assert [mine] == list(committed(connection, group))
-
-
 class Doubtful(Connection):
     """A connection on which the first answers to a request carry other error codes, in turn."""
 

@@ -1,25 +1,34 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
-from applications import eventually
+from applications import PATIENCE_S, eventually
 from kafka.protocol.consumer.group import LeaveGroupRequest
 
 from toolkit.errors import Blocked, BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.group_times import read_group_times
+from toolkit.kafka_io.membership import channel
+from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
+    DescribeClassic,
+    Join,
+    JoinResult,
+    LeaveResult,
+)
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.kafka_io.writes import retention_rejoin
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Group, GroupState, GroupType, TopicPartition
+from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.raw_members import ConnectWorker, RawConnection
 from toolkit.sandbox.seed import SeededGroup
-
-PATIENCE_S = 600  # for what a busy machine does; nothing here waits for it to be over
 
 
 def read(cluster: Cluster, group: str) -> Group:
@@ -31,8 +40,7 @@ def read(cluster: Cluster, group: str) -> Group:
 def emptied_again(cluster: Cluster, group: str) -> Any:
     """Rejoin an Empty group, and return since when it was and is Empty, once that has moved."""
     before = read(cluster, group)
-    with Connection(cluster) as connection:
-        reset_classic_retention(connection, before)
+    reset_classic_retention(cluster, before)
 
     def moved() -> datetime | None:
         after = read(cluster, group)
@@ -65,6 +73,20 @@ def test_clock_of_a_connect_group_restarts(apps: Any) -> None:
     assert read(apps.cluster, group).protocol_type == "connect"
 
 
+@pytest.mark.starts("a broker")
+def test_a_first_rebalance_may_be_delayed(applications: Any, tmp_path: Path) -> None:
+    """Brokers may delay it for longer than the answer to another request is waited for."""
+    broker = start_broker(tmp_path, properties={"group.initial.rebalance.delay.ms": "4000"})
+    try:
+        apps = applications(Cluster("slow", broker.address))
+        before = read(apps.cluster, create_left(apps)[1])
+        reset_classic_retention(replace(apps.cluster, timeout_s=2.0), before)
+
+        assert eventually(lambda: read(apps.cluster, before.group_id) != before)
+    finally:
+        broker.stop()
+
+
 def test_only_the_group_meant_is_touched(exclusive_apps: Any) -> None:
     """A rejoin leaves no other group behind, and no commit changes."""
     apps = exclusive_apps
@@ -89,8 +111,8 @@ def test_group_with_a_member_is_left_alone(apps: Any) -> None:
     topic, group = create_left(apps)
     before = read(apps.cluster, group)
     member = apps.join(group, [topic])
-    with Connection(apps.cluster) as connection, pytest.raises(Blocked, match="has 1 member"):
-        reset_classic_retention(connection, before)
+    with pytest.raises(Blocked, match="has 1 member"):
+        reset_classic_retention(apps.cluster, before)
 
     message = member.poll(0)  # a record, where one has come already
     assert message is None or not message.error()
@@ -100,35 +122,37 @@ def test_group_with_a_member_is_left_alone(apps: Any) -> None:
     assert [f"{group}-client"] == [each.client_id for each in after.members]
 
 
-class Held(Connection):
-    """A connection that sends requests of one kind only when it is let go on."""
-
-    def __init__(self, cluster: Cluster, held: Callable[[Any], bool]) -> None:
-        super().__init__(cluster)
-        self._is_held = held
-        self.reached, self.go_on = Event(), Event()
-
-    def send(self, request: Any, *, to: int | None = None) -> Any:
-        if self._is_held(request):
-            self.reached.set()
-            assert self.go_on.wait(PATIENCE_S)
-        return super().send(request, to=to)
-
-
 @contextmanager
 def rejoining(
-    cluster: Cluster, group: Group, held: Callable[[Any], bool]
+    cluster: Cluster, group: Group, is_held: Callable[[Any], bool]
 ) -> Iterator[tuple[Future[None], Event]]:
     """Rejoin a group up to the request that is held; return the rejoin, and what lets it go on."""
-    with Held(cluster, held) as connection, ThreadPoolExecutor() as pool:
-        try:
-            rejoined = pool.submit(reset_classic_retention, connection, group)
-            eventually(lambda: connection.reached.is_set() or rejoined.done())
-            assert connection.reached.is_set(), rejoined.exception()
+    reached, go_on = Event(), Event()
 
-            yield rejoined, connection.go_on
+    class Held(Connection):
+        """A connection that sends requests of one kind only when it is let go on."""
+
+        def send_ahead(self, request: Any, **options: Any) -> Future[Any]:
+            if is_held(request):
+                reached.set()
+                assert go_on.wait(PATIENCE_S)
+            return super().send_ahead(request, **options)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as pool:
+        patch.setattr(channel, "Connection", Held)
+        for name, limit in (
+            ("SESSION_TIMEOUT_MS", 1000 * PATIENCE_S),
+            ("GIVE_UP_AFTER_S", PATIENCE_S),
+        ):
+            patch.setattr(retention_rejoin, name, limit)
+        try:
+            rejoined = pool.submit(reset_classic_retention, cluster, group)
+            eventually(lambda: reached.is_set() or rejoined.done())
+            assert reached.is_set(), rejoined.exception()
+
+            yield rejoined, go_on
         finally:
-            connection.go_on.set()
+            go_on.set()
 
 
 def clients(cluster: Cluster, group: str) -> list[str]:
@@ -139,11 +163,8 @@ ASSIGNORS = ["range", "roundrobin", "cooperative-sticky"]
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_client_that_starts_meanwhile(
-    apps: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
-) -> None:
+def test_client_that_starts_meanwhile(apps: Any, assignor: str) -> None:
     """A client that joins while we are in the group is not refused, and gets its partitions."""
-    monkeypatch.setattr(retention_rejoin, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
     topic, group = create_left(apps)
     before = read(apps.cluster, group)
     member = apps.consumer(group, **{"partition.assignment.strategy": assignor})
@@ -160,11 +181,8 @@ def test_client_that_starts_meanwhile(
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_client_that_starts_before_we_join(
-    apps: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
-) -> None:
+def test_client_that_starts_before_we_join(apps: Any, assignor: str) -> None:
     """A client that joins just before we do gets its partitions, and we say that it is there."""
-    monkeypatch.setattr(retention_rejoin, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
     topic, group = create_left(apps)
     before = read(apps.cluster, group)
     quick = {"partition.assignment.strategy": assignor, "heartbeat.interval.ms": 500}
@@ -194,14 +212,35 @@ def test_client_that_starts_before_we_join(
 )
 def test_other_kinds_of_group(bare_cluster: Cluster, group: Group, why: str) -> None:
     """Groups with another clock, or of members that we do not know, are refused."""
-    with Connection(bare_cluster) as connection, pytest.raises(Blocked, match=why):
-        reset_classic_retention(connection, group)
+    with pytest.raises(Blocked, match=why):
+        reset_classic_retention(bare_cluster, group)
 
 
 def test_group_that_is_gone_is_not_made(bare_cluster: Cluster) -> None:
     """A group that was deleted since it was read does not come back."""
     group = Group("gone", GroupType.CLASSIC, GroupState.EMPTY, "consumer")
-    with Connection(bare_cluster) as connection, pytest.raises((Blocked, BrokerRefused)):
-        reset_classic_retention(connection, group)
+    with pytest.raises((Blocked, BrokerRefused)):
+        reset_classic_retention(bare_cluster, group)
 
     assert "gone" not in {g.group_id for g in read_snapshot(bare_cluster).groups}
+
+
+def test_why_a_join_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The member leaves all the same, and what the coordinator says to that is not the reason."""
+    asked: list[Any] = []
+
+    def ask(_: channel.GroupChannel, request: Any) -> Any:
+        asked.append(request)
+        match request:
+            case DescribeClassic():
+                return ClassicFacts(0, state="Empty", protocol_type="consumer")
+            case Join():
+                return JoinResult(81 if request.member_id else 79, "an-id")
+        return LeaveResult(0, {"an-id": 25})
+
+    monkeypatch.setattr(channel.GroupChannel, "ask", ask)
+    group = Group("full", GroupType.CLASSIC, GroupState.EMPTY, "consumer")
+    with pytest.raises(BrokerRefused, match="code 81"):
+        reset_classic_retention(Cluster("eu", "127.0.0.1:1"), group)
+
+    assert ("an-id",) == asked[-1].member_ids

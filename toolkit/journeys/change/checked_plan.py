@@ -116,7 +116,7 @@ class CheckedPlan:
     def _times(self) -> tuple[Mapping[tuple[TopicPartition, int], datetime], str]:
         """When the records at these offsets were written; and why that could not be read."""
         # Loads what finds times in logs, which a change can be made without.
-        from toolkit.kafka_io.logs.record_times import read_record_times  # noqa: PLC0415
+        from toolkit.kafka_io.logs.record_times import read_first_records  # noqa: PLC0415
 
         positions = [
             (change.partition, position.offset)
@@ -128,6 +128,7 @@ class CheckedPlan:
         ]
         try:
             with self.access.connections.in_use():
-                return (read_record_times(self.cluster, positions) if positions else {}), ""
+                found = read_first_records(self.cluster, positions) if positions else {}
+                return {place: first.at for place, first in found.items() if first.at}, ""
         except ToolkitError as exc:
             return {}, str(exc)

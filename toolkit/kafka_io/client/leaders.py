@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.error_codes import LEADER_MOVED, ErrorCode, reason
+from toolkit.kafka_io.wire.fields import topic_id_text
 from toolkit.model import TopicPartition
 from toolkit.model.snapshot import NO_PARTITION, NO_TOPIC
 
@@ -98,7 +98,7 @@ def _is_settled(topic: Any) -> bool:
 def topic_id(topic: Any) -> str:
     """Return the id of a described topic as Kafka's tools write it; "" if it has none."""
     found: UUID | None = topic.topic_id
-    return urlsafe_b64encode(found.bytes).decode().rstrip("=") if found and found.int else ""
+    return (found and topic_id_text(found.bytes)) or ""
 
 
 def topic_reason(code: int) -> str:

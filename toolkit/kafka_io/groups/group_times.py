@@ -128,7 +128,7 @@ def _newest(
     known, ends = {}, {}
     for number, log in topic.logs.items():
         if number in groups:
-            end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
+            end = log.stable_end
             stored, start = earlier.get((number, topic.partitions)), log.log_start or 0
             goes_on = stored and start <= stored.next_offset <= end and stored.knows(groups[number])
             known[number] = (
@@ -145,7 +145,8 @@ def _add_tail(
     cluster: Cluster, number: int, log: LogOffsets, records: NewestRecords, times: GroupTimes
 ) -> str:
     """Add what counts behind the last stable offset; return why that failed, "" if it did not."""
-    if log.last_stable is None or log.last_stable >= (log.log_end or 0):
+    hidden = (log.log_end or 0) - log.stable_end
+    if hidden <= 0:
         return ""
     # Needed only while a transaction is open.
     from toolkit.kafka_io.offsets_topic.unstable_tail import read_unstable_tail  # noqa: PLC0415
@@ -153,7 +154,6 @@ def _add_tail(
     try:
         tail = read_unstable_tail(cluster, number, log)
     except ToolkitError as exc:
-        hidden = (log.log_end or 0) - log.last_stable
         return f"an open transaction hides its last {counted(hidden, 'record')} ({exc})"
     found = tail.records
     columns = found.keys.to_pylist(), found.values.to_pylist(), found.offsets, found.written_ms

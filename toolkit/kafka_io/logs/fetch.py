@@ -101,22 +101,10 @@ def fetch_batches(
 
     Raises BrokerRefused, or ClusterUnreachable where no broker reports the leader of the partition.
     """
-    for found in fetch_each(connection, {partition: offsets}, isolation):
+    for found in LogReading(connection, {partition: offsets}, isolation).found():
         if isinstance(found, NotFetched):
             raise found.error
         yield found
-
-
-def fetch_each(
-    connection: Connection, offsets: Mapping[TopicPartition, range], isolation: int
-) -> Iterator[Fetched | NotFetched]:
-    """
-    Yield the batches of partitions in a range of offsets each, as their leaders send them.
-
-    What cannot be read, or sends nothing for the cluster's timeout, ends with a `NotFetched`.
-    Raises ClusterUnreachable where no broker reports the leaders of the partitions.
-    """
-    yield from LogReading(connection, offsets, isolation).found()
 
 
 class LogReading:
@@ -151,7 +139,12 @@ class LogReading:
         self.next.pop(place, None)
 
     def found(self) -> Iterator[Fetched | NotFetched]:
-        """Yield what `fetch_each` yields."""
+        """
+        Yield the batches of each partition as its leader sends them.
+
+        What cannot be read, or sends nothing for the cluster's timeout, ends with a `NotFetched`.
+        Raises ClusterUnreachable where no broker reports the leaders of the partitions.
+        """
         failed = self._look_up(self.next)
         for place, why in failed.items():
             yield self._not_fetched(place, f": {why}")

@@ -21,7 +21,7 @@ from kafka.protocol.metadata import MetadataRequest
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, describe_topics, find_leaders
+from toolkit.kafka_io.client.leaders import ask_leaders, describe_topics, find_leaders
 from toolkit.kafka_io.client.timestamps import from_ms, to_ms
 from toolkit.kafka_io.groups.subscriptions import ExistingTopics
 from toolkit.model import EpochEnd, LogOffsets, Problem, TimedOffset, TopicPartition, Unread
@@ -179,15 +179,17 @@ def with_epochs(
     for _ in range(MAX_ROUNDS):
         waiting = {partition: leaders[partition] for partition in next_epochs}
         older: dict[TopicPartition, int] = {}
-        for partition, answer in _ask_epochs(connection, waiting, next_epochs):
-            if isinstance(answer, str):
-                failed[partition] = answer
+        requests = partial(_epoch_requests, next_epochs)
+        for _, partition, entry in ask_leaders(connection, waiting, requests):
+            if isinstance(entry, str):
+                failed[partition] = entry
                 continue
-            if answer.leader_epoch < 0 or answer.end_offset < 0:
+            epoch = EpochEnd(entry.leader_epoch, entry.end_offset)
+            if epoch.leader_epoch < 0 or epoch.end_offset < 0:
                 continue  # the leader itself does not know
-            found[partition].append(answer)
-            if answer.leader_epoch > 0 and answer.end_offset > (logs[partition].log_start or 0):
-                older[partition] = answer.leader_epoch - 1
+            found[partition].append(epoch)
+            if epoch.leader_epoch > 0 and epoch.end_offset > (logs[partition].log_start or 0):
+                older[partition] = epoch.leader_epoch - 1
         next_epochs = older
         if not next_epochs:
             break
@@ -198,31 +200,16 @@ def with_epochs(
     return known, [Problem(Unread.LEADER_EPOCHS, why, None, *key) for key, why in failed.items()]
 
 
-def _ask_epochs(
-    connection: Connection,
-    leaders: Mapping[TopicPartition, LogLeader],
-    epochs: Mapping[TopicPartition, int],
-) -> Iterator[tuple[TopicPartition, EpochEnd | str]]:
-    def requests(
-        chunk: Sequence[TopicPartition],
-    ) -> Iterator[tuple[None, OffsetForLeaderEpochRequest]]:
-        yield None, _epochs_request({partition: epochs[partition] for partition in chunk})
-
-    for _, partition, entry in ask_leaders(connection, leaders, requests):
-        if isinstance(entry, str):
-            yield partition, entry
-        else:
-            yield partition, EpochEnd(entry.leader_epoch, entry.end_offset)
-
-
-def _epochs_request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochRequest:
+def _epoch_requests(
+    epochs: Mapping[TopicPartition, int], partitions: Sequence[TopicPartition]
+) -> Iterator[tuple[None, OffsetForLeaderEpochRequest]]:
     topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
-    for (topic, number), epoch in epochs.items():
-        by_topic[topic].append(
-            topic_type.OffsetForLeaderPartition(partition=number, leader_epoch=epoch)
+    for partition in partitions:
+        by_topic[partition.topic].append(
+            topic_type.OffsetForLeaderPartition(
+                partition=partition.partition, leader_epoch=epochs[partition]
+            )
         )
-    return OffsetForLeaderEpochRequest(
-        replica_id=CONSUMER_REPLICA,
-        topics=[topic_type(topic=name, partitions=rows) for name, rows in by_topic.items()],
-    )
+    topics = [topic_type(topic=name, partitions=rows) for name, rows in by_topic.items()]
+    yield None, OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA, topics=topics)

@@ -26,19 +26,17 @@ from numpy.typing import NDArray
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, find_leaders
-from toolkit.kafka_io.client.timestamps import from_ms, to_ms
-from toolkit.kafka_io.logs.log_offsets import list_offsets_request
+from toolkit.kafka_io.client.timestamps import LAST_MS, from_ms, to_ms
+from toolkit.kafka_io.logs.log_offsets import NO_OFFSET, list_offsets_request
 from toolkit.model import LogOffsets, Problem, TopicPartition, Unread
 
 Times = NDArray[np.int64]  # ms since 1970, or offsets
 
 YOUNGEST = -3  # ListOffsets: the record with the highest time (KIP-734)
-NO_OFFSET = -1  # ListOffsets: there is none
 # The time of a record is found within a second, or within a share of its age where that is more.
 WITHIN_S, WITHIN_SHARE = 1.0, 0.05
 BEGINNING = 1  # the earliest timestamp: producers that know no time send -1 or 0
 NOTHING = 2**63 - 1  # the offset where no record is as young as that
-LAST_TIME = 253_402_300_799_999  # the end of the calendar, in the year 9999
 # Bounds are halved in each second round from this one on: 20 rounds then suffice for any log.
 FIRST_HALVING = 4
 # Transactions that end at the same place leave their markers in a row.
@@ -211,9 +209,9 @@ class TimeSearch:
             )
         elif timestamp != YOUNGEST:
             self.results.append(
-                TimeLookupResult(timestamp, offset, time if time <= LAST_TIME else FAR)
+                TimeLookupResult(timestamp, offset, time if time <= LAST_MS else FAR)
             )
-        elif BEGINNING <= time <= LAST_TIME:
+        elif BEGINNING <= time <= LAST_MS:
             self.results += [
                 TimeLookupResult(time, offset, time),
                 TimeLookupResult(time + 1, NOTHING, FAR),

@@ -1,10 +1,9 @@
-"""Read the timestamps of the records at given offsets."""
+"""Read the first records at given offsets: where they are, and their timestamps."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import datetime
 from itertools import islice, zip_longest
 
 import numpy as np
@@ -34,24 +33,6 @@ MOST = 500
 PARTITIONS_AT_ONCE = 100
 
 
-def read_record_times(
-    cluster: Cluster,
-    positions: Collection[RecordPosition],
-    *,
-    most: int = MOST,
-    committed: bool = False,
-) -> dict[RecordPosition, datetime]:
-    """
-    Return, for partitions and offsets, the time of the record there or of the first one after it.
-
-    A key is missing where there is no such record, where it could not be read within some seconds,
-    and for all positions beyond the first `most`. With `committed`, aborted records and those of
-    open transactions are no records. Raises ClusterUnreachable where no broker answers.
-    """
-    found = read_first_records(cluster, positions, most=most, committed=committed)
-    return {position: first.at for position, first in found.items() if first.at}
-
-
 @described_once()
 def read_first_records(
     cluster: Cluster,
@@ -61,11 +42,14 @@ def read_first_records(
     committed: bool = False,
 ) -> dict[RecordPosition, FirstRecord]:
     """
-    Return the same, also where there is no record to the log end, or one without a timestamp.
+    Return, for partitions and offsets, the record there or the first one after it.
 
-    There may be offsets all the same: of the markers that end transactions, and of records that
-    compaction removed. Producers that know no time send -1 or 0: neither is a timestamp. With
-    `committed`, aborted records and those of open transactions are no records.
+    It says so where there is no record to the log end, or one without a timestamp: producers that
+    know no time send -1 or 0. There may be offsets all the same: of the markers that end
+    transactions, and of records that compaction removed. With `committed`, aborted records and
+    those of open transactions are no records. A key is missing where it could not be read within
+    some seconds, and for all positions beyond the first `most`. Raises ClusterUnreachable where no
+    broker answers.
     """
     isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
     chosen = list(islice(dict.fromkeys(positions), most))
@@ -85,19 +69,6 @@ def read_first_records(
             for partition, record in _first_of_each(connection, spans, isolation).items():
                 found[partition, offsets[partition]] = record
     return found
-
-
-def read_first_committed(
-    cluster: Cluster, positions: Collection[RecordPosition]
-) -> dict[RecordPosition, int | None]:
-    """
-    Return the offset of the first committed record at or after each offset; None: there is none.
-
-    Aborted records and those of open transactions count for nothing. Keys are missing, and errors
-    are raised, as by `read_record_times`.
-    """
-    found = read_first_records(cluster, positions, committed=True)
-    return {position: first.offset for position, first in found.items()}
 
 
 def _rounds(positions: Iterable[RecordPosition]) -> Iterator[dict[TopicPartition, int]]:

@@ -8,9 +8,11 @@ returned, a few megabytes in all, and a partition that does not answer is skippe
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
@@ -59,131 +61,99 @@ def read_records_around(
     """
     offsets = dict(islice(sorted(positions.items()), MOST_POSITIONS))
     too_many = f"at most {MOST_POSITIONS} partitions are read at once"
-    problems = [Problem(Unread.RECORDS, too_many, None, *p) for p in positions if p not in offsets]
+    why = {partition: too_many for partition in positions if partition not in offsets}
+    counts = min(before, MOST_RECORDS), min(after, MOST_RECORDS)
     with connected(cluster) as connection:
-        logs, unknown = read_log_offsets(connection, offsets)
-        windows, impossible = _windows(logs, offsets, before, after)
-        reading = _FetchedRecords(windows, whole=whole)
-        _read(connection, reading)
-    problems += [Problem(Unread.RECORDS, p.why, None, p.topic, p.partition) for p in unknown]
-    problems += [Problem(Unread.RECORDS, why, None, *p) for p, why in impossible.items()]
-    return RecordsAround(tuple(reading.records()), (*problems, *reading.problems()))
+        logs, unread = read_log_offsets(connection, offsets)
+        windows = [_window(p, log, offsets[p], *counts) for p, log in sorted(logs.items())]
+        _read(connection, windows, whole=whole)
+    why |= {window.partition: window.why for window in windows if window.why}
+    why |= {TopicPartition(p.topic or "", p.partition or 0): p.why for p in unread}
+    return RecordsAround(
+        tuple(record for window in windows for record in (*window.earlier, *window.later)),
+        tuple(Problem(Unread.RECORDS, text, None, *partition) for partition, text in why.items()),
+    )
 
 
-class _Window(NamedTuple):
-    """The offsets to read of one partition; `end` is where its log ended."""
+@dataclass(slots=True)
+class _Window:
+    """The offsets to read of one partition, up to where its log ended, and what was read so far."""
 
-    start: int
-    end: int
+    partition: TopicPartition
+    span: range
     offset: int
-    before: int
     after: int
+    earlier: deque[Record]
+    later: list[Record] = field(default_factory=list)
+    is_complete: bool = False
+    why: str = ""  # no more could be read
+
+    def take(self, found: Fetched, most_bytes: int, *, whole: bool) -> int:
+        """Take the records of a response up to so many bytes, or just over; return how many."""
+        size = 0
+        try:
+            for record in every_record(found.batches):
+                if record.offset < self.span.start:
+                    continue  # its batch begins before
+                if size > most_bytes:
+                    return size
+                size += len(record.value or b"") + len(record.key or b"")
+                self._add(_record(self.partition, record, whole=whole))
+                if self.is_complete:
+                    return size
+        except CorruptBatch as exc:
+            self.why = f"a record batch is corrupt: {exc}"
+        self.is_complete |= found.batches.last_offset + 1 >= self.span.stop
+        return size
+
+    def _add(self, record: Record) -> None:
+        if record.offset < self.offset:
+            self.earlier.append(record)
+        elif len(self.later) < self.after:
+            self.later.append(record)
+        self.is_complete = len(self.later) >= self.after and record.offset >= self.offset - 1
 
 
-def _windows(
-    logs: Mapping[TopicPartition, LogOffsets],
-    offsets: Mapping[TopicPartition, int],
-    before: int,
-    after: int,
-) -> tuple[dict[TopicPartition, _Window], dict[TopicPartition, str]]:
-    """Return what is to be read of each partition, and why nothing can be of others."""
-    windows, impossible = {}, {}
-    for partition, log in logs.items():
-        counts = min(before, MOST_RECORDS), min(after, MOST_RECORDS)
-        window = _window(log, offsets[partition], *counts)
-        if isinstance(window, str):
-            impossible[partition] = window
-        elif window.start < window.end:
-            windows[partition] = window
-    return windows, impossible
-
-
-def _window(log: LogOffsets, offset: int, before: int, after: int) -> _Window | str:
+def _window(
+    partition: TopicPartition, log: LogOffsets, offset: int, before: int, after: int
+) -> _Window:
     """Return what is to be read around an offset, or why nothing can be."""
+    window = _Window(partition, range(0), offset, after, deque(maxlen=before))
     if log.log_start is None or log.log_end is None:
-        return "its log start and end offsets are unknown"
-    if offset > log.log_end:
-        return f"offset {offset:,} is past the log end offset {log.log_end:,}"
-    start = max(log.log_start, offset - before * GAPS)
-    return _Window(start, log.log_end, offset, before, after)
+        window.why = "its log start and end offsets are unknown"
+    elif offset > log.log_end:
+        window.why = f"offset {offset:,} is past the log end offset {log.log_end:,}"
+    else:
+        window.span = range(max(log.log_start, offset - before * GAPS), log.log_end)
+    return window
 
 
-class _FetchedRecords:
-    """What was read of each partition so far, and which of them are still to come."""
-
-    def __init__(self, windows: Mapping[TopicPartition, _Window], *, whole: bool) -> None:
-        self.windows, self.whole = windows, whole
-        self.waiting = set(windows)
-        self.size_bytes = 0
-        self._earlier: dict[TopicPartition, list[Record]] = {p: [] for p in windows}
-        self._later: dict[TopicPartition, list[Record]] = {p: [] for p in windows}
-        self._why: dict[TopicPartition, str] = {}
-
-    def take(self, partition: TopicPartition, found: Any) -> None:
-        """Take a record; a complete partition is not waited for any more."""
-        window, offset = self.windows[partition], found.offset
-        if offset < window.start:
-            return  # its batch begins before
-        self.size_bytes += len(found.value or b"") + len(found.key or b"")
-        if offset < window.offset:
-            earlier = self._earlier[partition]
-            earlier.append(_record(found, partition, whole=self.whole))
-            del earlier[: max(0, len(earlier) - window.before)]
-        elif len(self._later[partition]) < window.after:
-            self._later[partition].append(_record(found, partition, whole=self.whole))
-        if len(self._later[partition]) >= window.after or offset >= window.end - 1:
-            self.waiting.discard(partition)
-
-    def fail(self, partition: TopicPartition, why: str) -> None:
-        self._why[partition] = why
-        self.waiting.discard(partition)
-
-    def give_up(self, why: str) -> None:
-        self._why |= dict.fromkeys(self.waiting, why)
-        self.waiting.clear()
-
-    def records(self) -> Iterator[Record]:
-        """Yield all records in order of partition and offset."""
-        for partition in sorted(self.windows):
-            yield from self._earlier[partition]
-            yield from self._later[partition]
-
-    def problems(self) -> Iterable[Problem]:
-        """Return why some partitions were not read to the end."""
-        return [Problem(Unread.RECORDS, why, None, *p) for p, why in sorted(self._why.items())]
-
-
-def _read(connection: Connection, reading: _FetchedRecords) -> None:
+def _read(connection: Connection, windows: Sequence[_Window], *, whole: bool) -> None:
     """Read until every partition is complete, or no record comes any more."""
-    spans = {p: range(window.start, window.end) for p, window in reading.windows.items()}
+    waiting = {window.partition: window for window in windows if window.span}
+    spans = {partition: window.span for partition, window in waiting.items()}
     logs = LogReading(connection, spans, READ_UNCOMMITTED, at_most_bytes=ONE_BATCH_BYTES)
-    stop_at = time.monotonic() + IN_ALL_S
+    stop_at, left_bytes, why = time.monotonic() + IN_ALL_S, MOST_BYTES, ""
     for found in logs.found():
-        if isinstance(found, NotFetched):
-            reading.fail(found.partition, found.why)
-        else:
-            _take(reading, found)
-        if time.monotonic() > stop_at:
-            reading.give_up(f"stopped after {IN_ALL_S:g} s")
-        for partition in spans.keys() - reading.waiting:
-            logs.skip(partition)
+        if window := waiting.get(found.partition):
+            if isinstance(found, NotFetched):
+                window.why = found.why
+            else:
+                left_bytes -= window.take(found, left_bytes, whole=whole)
+            if window.why or window.is_complete:
+                logs.skip(window.partition)
+                del waiting[window.partition]
+        if left_bytes < 0:
+            why = f"stopped after reading {MOST_BYTES // 2**20} MiB"
+        elif time.monotonic() > stop_at:
+            why = f"stopped after {IN_ALL_S:g} s"
+        if why:
+            break
+    for window in waiting.values():
+        window.why = why
 
 
-def _take(reading: _FetchedRecords, found: Fetched) -> None:
-    partition = found.partition
-    try:
-        for record in every_record(found.batches):
-            if partition not in reading.waiting:
-                return
-            if reading.size_bytes > MOST_BYTES:
-                reading.give_up(f"stopped after reading {MOST_BYTES // 2**20} MiB")
-                return
-            reading.take(partition, record)
-    except CorruptBatch as exc:
-        reading.fail(partition, f"a record batch is corrupt: {exc}")
-
-
-def _record(found: Any, partition: TopicPartition, *, whole: bool) -> Record:
+def _record(partition: TopicPartition, found: Any, *, whole: bool) -> Record:
     at_ms = None if found.timestamp in {None, NO_TIME} else found.timestamp
     selected = found.headers if whole else found.headers[:MOST_HEADERS]
     most = None if whole else FIELD_BYTES

@@ -52,10 +52,20 @@ class GroupChannel:
     """A connection of offsetbook's members to a group's coordinator, for a `with` statement."""
 
     def __init__(
-        self, cluster: Cluster, group_id: str, *, check: Callable[[], None] = lambda: None
+        self,
+        cluster: Cluster,
+        group_id: str,
+        *,
+        client_id: str | None = HOLDER_CLIENT_ID,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Connect when first used; `check` is called while waiting, and what it raises ends it."""
+        """
+        Connect when first used, under a client id, or, with None, that of the cluster's settings.
+
+        `check` is called while waiting, and what it raises ends it.
+        """
         self.group_id = group_id
+        self._client_id = client_id
         self.check = check
         self._cluster = cluster
         self._open = ExitStack()
@@ -192,7 +202,7 @@ class GroupChannel:
         return self._talk
 
     def _connect(self) -> Connection:
-        return self._open.enter_context(Connection(self._cluster, client_id=HOLDER_CLIENT_ID))
+        return self._open.enter_context(Connection(self._cluster, client_id=self._client_id))
 
     def _find(self, connection: Connection) -> int:
         if self._coordinator is None:

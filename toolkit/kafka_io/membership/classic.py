@@ -48,6 +48,8 @@ class Join(MemberRequest[JoinResult]):
     protocols: tuple[tuple[str, bytes], ...]  # name and subscription, what is liked best first
     session_timeout_ms: int
     rebalance_timeout_ms: int
+    protocol_type: str = CONSUMER
+    reason: str = REASON
 
     waits = True
 
@@ -57,12 +59,12 @@ class Join(MemberRequest[JoinResult]):
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             member_id=self.member_id,
-            protocol_type=CONSUMER,
+            protocol_type=self.protocol_type,
             protocols=[
                 JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
                 for name, metadata in self.protocols
             ],
-            reason=REASON,
+            reason=self.reason,
         )
 
     def read(self, response: Any) -> JoinResult:
@@ -145,12 +147,13 @@ class Leave(MemberRequest[LeaveResult]):
     """Leave, or remove other members: a coordinator does not check who sends it."""
 
     member_ids: tuple[str, ...]
+    reason: str = REASON
 
     def build(self, group_id: str) -> Any:
         return LeaveGroupRequest(
             group_id=group_id,
             members=[
-                LeaveGroupRequest.MemberIdentity(member_id=member_id, reason=REASON)
+                LeaveGroupRequest.MemberIdentity(member_id=member_id, reason=self.reason)
                 for member_id in self.member_ids
             ],
             min_version=MEMBERS_VERSION,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolkit.errors import Blocked
 from toolkit.kafka_io.wire.fields import (
@@ -86,13 +86,8 @@ class ClassicProtocol:
 
 def note_in_subscription(subscription: bytes) -> bytes:
     """Return the note in a subscription of offsetbook; b"" if there is none."""
-    reader = FieldReader(subscription, "subscription")
-    try:
-        reader.int16()
-        reader.list_of(reader.text)
-        return (reader.nullable_blob() or b"").removeprefix(NOTHING_YET)
-    except MalformedMessage:
-        return b""
+    found = read_subscription(subscription)
+    return found.user_data.removeprefix(NOTHING_YET) if found else b""
 
 
 def assignment_with_note(note: str) -> bytes:
@@ -130,6 +125,7 @@ class MemberSubscription:
     topics: frozenset[str]
     owned: frozenset[TopicPartition] = frozenset()
     generation: int = -1
+    user_data: bytes = field(default=b"", compare=False)
 
 
 def read_subscription(data: bytes) -> MemberSubscription | None:
@@ -145,18 +141,18 @@ def read_subscription(data: bytes) -> MemberSubscription | None:
         topics = frozenset(reader.list_of(reader.text))
     except MalformedMessage:
         return None
-    user_data: bytes | None = None
+    user_data = b""
     owned: frozenset[TopicPartition] = frozenset()
     generation = -1
     with suppress(MalformedMessage):
-        user_data = reader.nullable_blob()
+        user_data = reader.nullable_blob() or b""
         if version >= 1 and not reader.is_at_end:
             owned = frozenset(reader.partitions())
         if version >= 2 and not reader.is_at_end:
             generation = reader.int32()
-    if owned or not user_data:
-        return MemberSubscription(topics, owned, generation)
-    return MemberSubscription(topics, *_read_sticky(user_data))
+    if user_data and not owned:
+        owned, generation = _read_sticky(user_data)
+    return MemberSubscription(topics, owned, generation, user_data)
 
 
 def _read_sticky(user_data: bytes) -> tuple[frozenset[TopicPartition], int]:

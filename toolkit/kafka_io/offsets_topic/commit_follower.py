@@ -40,8 +40,7 @@ class CommitFollower:
 
     def end(self) -> int:
         """Return up to where commits may be read now, before the first open transaction."""
-        log = self._log()
-        return (log.log_end if log.last_stable is None else log.last_stable) or 0
+        return self._log().stable_end
 
     def _log(self) -> LogOffsets:
         logs, problems = read_log_offsets(self.connection, [self.log])

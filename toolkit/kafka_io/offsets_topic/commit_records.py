@@ -15,12 +15,11 @@ the rest.
 from __future__ import annotations
 
 import struct
-from base64 import urlsafe_b64encode
 from functools import lru_cache
 from typing import NamedTuple
 
 from toolkit.kafka_io.offsets_topic.partitions import OFFSET_COMMIT_TYPES
-from toolkit.kafka_io.wire.fields import FieldReader, MalformedMessage
+from toolkit.kafka_io.wire.fields import FieldReader, MalformedMessage, topic_id_text
 
 NEWEST_VERSION, FLEXIBLE_VERSION = 4, 4
 NO_EPOCH = -1
@@ -89,11 +88,6 @@ def decode_commit_value(value: bytes) -> CommitValue:
         expire_time_ms,
         topic_id_text(id_bytes) if id_bytes else None,
     )
-
-
-def topic_id_text(data: bytes) -> str | None:
-    """Return the 16 bytes of a topic id as Kafka's tools write them; None for Kafka's "none"."""
-    return urlsafe_b64encode(data).decode().rstrip("=") if any(data) else None
 
 
 _id_text = lru_cache(topic_id_text)

@@ -26,9 +26,8 @@ from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitValue,
     decode_commit_key,
     decode_commit_value,
-    topic_id_text,
 )
-from toolkit.kafka_io.wire.fields import MalformedMessage
+from toolkit.kafka_io.wire.fields import MalformedMessage, topic_id_text
 
 SHORT = 0x80  # a compact string's length from here on takes more than one byte
 TAGGED_ID_BYTES = 19  # one tagged field: its number, tag 0, 16 bytes

@@ -15,12 +15,7 @@ from typing import NamedTuple
 
 from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.logs.fetch import (
-    Fetched,
-    NotFetched,
-    corrupt_refused,
-    fetch_each,
-)
+from toolkit.kafka_io.logs.fetch import Fetched, LogReading, NotFetched, corrupt_refused
 from toolkit.kafka_io.logs.few_records import committed_one_by_one
 from toolkit.kafka_io.logs.log_offsets import READ_COMMITTED
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
@@ -97,7 +92,7 @@ def read_to_ends(
     }
     are_few = sum(map(len, spans.values())) <= FEW
     failed: dict[int, ToolkitError] = {}
-    for found in fetch_each(connection, spans, READ_COMMITTED):
+    for found in LogReading(connection, spans, READ_COMMITTED).found():
         number, span = found.partition.partition, spans[found.partition]
         try:
             if isinstance(found, NotFetched):

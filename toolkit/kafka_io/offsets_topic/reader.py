@@ -46,8 +46,7 @@ def read_offsets_log(
 
     Raises BrokerRefused where it may not be read.
     """
-    # A reader that stops at the last stable offset never sees the records behind it.
-    end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
+    end = log.stable_end
     begin = max(log.log_start or 0, start or 0)
     condensed = _Condensed()
     partition = TopicPartition(OFFSETS_TOPIC, number)

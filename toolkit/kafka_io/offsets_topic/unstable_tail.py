@@ -59,8 +59,7 @@ def read_unstable_tail(cluster: Cluster, number: int, log: LogOffsets) -> Unstab
 
     Raises BrokerRefused where it may not be read or is larger than 64 MiB.
     """
-    start = log.log_end if log.last_stable is None else log.last_stable
-    span = range(max(start or 0, log.log_start or 0), log.log_end or 0)
+    span = range(max(log.stable_end, log.log_start or 0), log.log_end or 0)
     partition = TopicPartition(OFFSETS_TOPIC, number)
     batches = _batches(cluster, partition, span)
     with corrupt_refused(cluster, partition):

@@ -11,6 +11,7 @@ string at most 32,767.
 from __future__ import annotations
 
 import struct
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
@@ -207,6 +208,11 @@ def partitions(places: Iterable[TopicPartition]) -> bytes:
     for topic, numbers in topics.items():
         written += [string(topic), int32(len(numbers)), *map(int32, numbers)]
     return b"".join(written)
+
+
+def topic_id_text(data: bytes) -> str | None:
+    """Return the 16 bytes of a topic id as Kafka's tools write them; None for Kafka's "none"."""
+    return urlsafe_b64encode(data).decode().rstrip("=") if any(data) else None
 
 
 def varint(number: int) -> bytes:

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
 
-from kafka.protocol.admin import DescribeGroupsRequest
-from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest
-
-from toolkit.errors import Blocked, BrokerRefused
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
-from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
+from toolkit.errors import Blocked, BrokerRefused, ClusterUnreachable, ToolkitError
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.groups.listing import group_state
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.classic import DescribeClassic, Join, JoinResult, Leave
 from toolkit.kafka_io.wire.fields import int16, int64, optional_bytes, string, strings
-from toolkit.model import Group, GroupState, GroupType
+from toolkit.model import Cluster, Group, GroupState, GroupType
 from toolkit.model.groups import STREAMS_PROTOCOL
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
@@ -29,7 +27,10 @@ from toolkit.model.plurals import counted
 # After this the coordinator removes offsetbook's member if it could not leave; no broker by default
 # takes less than 6 s.
 SESSION_TIMEOUT_MS = 10_000
-MEMBERS_VERSION = 3  # of LeaveGroup: before, its answer was of another shape
+# Brokers delay a first rebalance by 3 s by default (`group.initial.rebalance.delay.ms`), and some
+# clusters by a minute.
+GIVE_UP_AFTER_S = 120.0
+REASON = "offsetbook resets the retention timer of this group"  # brokers write it into their log
 
 _NO_TOPICS = int16(0) + strings(()) + optional_bytes(None)  # version 0, no user data
 _WORKER = string("http://offsetbook.invalid/") + int64(-1)  # its address, no config
@@ -56,14 +57,14 @@ PROTOCOLS: Mapping[str, Mapping[str, bytes]] = {
 }
 
 
-def reset_classic_retention(connection: Connection, group: Group) -> None:
+def reset_classic_retention(cluster: Cluster, group: Group) -> None:
     """
     Join and leave an idle classic group, which resets its retention timer.
 
-    It takes as long as brokers delay a first rebalance: 3 s by default
-    (`group.initial.rebalance.delay.ms`). Raises Blocked where the group is of another kind, is
-    gone, or has another member; then offsetbook's member leaves, and the group is as its members
-    make it. Raises BrokerRefused if the coordinator refuses a request.
+    It takes as long as brokers delay a first rebalance. Raises Blocked where the group is of
+    another kind or has another member; then offsetbook's member leaves, and the group is as its
+    members make it. Raises BrokerRefused if the coordinator refuses a request, as where the group
+    is gone, and ClusterUnreachable.
     """
     if group.type is not GroupType.CLASSIC:
         raise Blocked(
@@ -76,13 +77,16 @@ def reset_classic_retention(connection: Connection, group: Group) -> None:
             f"{group.protocol_type!r} could disturb its members",
             hint="start one of its own members briefly",
         )
-    member = _RejoiningMember(connection, group)
-    member.check_alone()
-    try:
-        member.join()
-    finally:
-        member.leave()
-    if member.company:
+    give_up_at = time.monotonic() + GIVE_UP_AFTER_S
+
+    def check() -> None:
+        if time.monotonic() > give_up_at:
+            raise ClusterUnreachable(f"{_cannot(group)}: no answer within {GIVE_UP_AFTER_S:g} s")
+
+    name = group.group_id
+    with GroupChannel(cluster, name, client_id=None, check=check) as channel:
+        joined = _join_and_leave(channel, group)
+    if not joined.leads or len(joined.members) > 1:
         raise Blocked(
             f"{_cannot(group)}: another member joined",
             hint=(
@@ -95,87 +99,41 @@ def _cannot(group: Group) -> str:
     return f"cannot reset retention of group {shown_name(group.group_id)}"
 
 
-class _RejoiningMember:
-    """A member of offsetbook, at the coordinator of one group."""
+def _join_and_leave(channel: GroupChannel, group: Group) -> JoinResult:
+    """Join, with the id that the coordinator chooses at the first attempt, and leave."""
+    protocol_type = group.protocol_type or ""
+    offers = tuple(PROTOCOLS[protocol_type].items())
+    join = Join("", offers, SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS, protocol_type, REASON)
+    _check_alone(channel, group)
+    joined = channel.ask(join)
+    leave = Leave((joined.member_id,), REASON)
+    try:
+        if joined.error == ErrorCode.MEMBER_ID_REQUIRED:
+            _check_alone(channel, group)  # once more: nothing but the join itself is left to do
+            joined = channel.ask(replace(join, member_id=joined.member_id))
+        _refuse(group, joined.error)
+    except BaseException:
+        with suppress(ToolkitError):  # else the session timeout removes the member
+            if joined.member_id:
+                channel.ask(leave)
+        raise
+    _refuse(group, channel.ask(leave).error_of(joined.member_id))
+    return joined
 
-    def __init__(self, connection: Connection, group: Group) -> None:
-        self._connection = connection
-        self._group = group
-        self._id = ""
-        self.company = False  # whether another member was seen in the group
 
-    def check_alone(self) -> None:
-        """Raise Blocked unless the group is there and Empty."""
-        request = DescribeGroupsRequest(groups=[self._group.group_id])
-        (found,) = self._ask(request, lambda answer: answer.groups[0].error_code).groups
-        state = group_state(found.group_state)
-        if state is GroupState.EMPTY and found.protocol_type == self._group.protocol_type:
-            return
+def _check_alone(channel: GroupChannel, group: Group) -> None:
+    """Raise Blocked unless the group is Empty."""
+    found = channel.ask(DescribeClassic())
+    if found.error != ErrorCode.NONE:
+        raise BrokerRefused(f"{_cannot(group)}: {found.why}")
+    state = group_state(found.state)
+    if state is not GroupState.EMPTY or found.protocol_type != group.protocol_type:
         raise Blocked(
-            f"{_cannot(self._group)}: it is {state} and has "
-            f"{counted(len(found.members), 'member')}",
+            f"{_cannot(group)}: it is {state} and has {counted(len(found.members), 'member')}",
             hint="make a new plan: the group has changed",
         )
 
-    def join(self) -> None:
-        """Join, with the id that the coordinator chooses at the first attempt."""
-        joined = self._join()
-        if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._id = joined.member_id
-            self.check_alone()  # once more, now that nothing but the join itself is left to do
-            joined = self._join()
-        self._refuse(joined.error_code)
-        self._id = joined.member_id
-        self.company = joined.leader != self._id or len(joined.members) > 1
 
-    def _join(self) -> Any:
-        protocol_type = self._group.protocol_type or ""
-        protocols = [
-            JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
-            for name, metadata in PROTOCOLS[protocol_type].items()
-        ]
-        request = JoinGroupRequest(
-            group_id=self._group.group_id,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            rebalance_timeout_ms=SESSION_TIMEOUT_MS,
-            member_id=self._id,
-            protocol_type=protocol_type,
-            protocols=protocols,
-        )
-        return self._ask(request, lambda answer: answer.error_code)
-
-    def leave(self) -> None:
-        """Leave, if the join succeeded; if that fails, the session timeout removes the member."""
-        if not self._id:
-            return
-        request = LeaveGroupRequest(
-            group_id=self._group.group_id,
-            members=[LeaveGroupRequest.MemberIdentity(member_id=self._id)],
-            min_version=MEMBERS_VERSION,
-        )
-        answer = self._ask(request, lambda answer: answer.error_code)
-        self._refuse(answer.error_code or answer.members[0].error_code)
-
-    def _ask(self, request: Any, code_of: Any) -> Any:
-        """Ask the coordinator, and again for a while where it has moved or is loading."""
-        give_up_at = time.monotonic() + RETRY_FOR_S
-        group_ids, refresh = [self._group.group_id], False
-        while True:
-            (found,) = find_coordinators(self._connection, group_ids, refresh=refresh)
-            refresh = True
-            code = found.error_code
-            if code == ErrorCode.NONE:
-                answer = self._connection.send(request, to=found.node_id)
-                code = code_of(answer)
-                if not is_worth_retrying(code):
-                    return answer
-            if not is_worth_retrying(code) or time.monotonic() > give_up_at:
-                self._refuse(code)
-            time.sleep(RETRY_PAUSE_S)
-
-    def _refuse(self, code: int) -> None:
-        if code != ErrorCode.NONE:
-            raise BrokerRefused(
-                f"resetting retention of group {shown_name(self._group.group_id)}: "
-                f"{reason(code, 'Read')}"
-            )
+def _refuse(group: Group, code: int) -> None:
+    if code != ErrorCode.NONE:
+        raise BrokerRefused(f"{_cannot(group)}: {reason(code, 'Read')}")

@@ -135,8 +135,7 @@ def _commits_where_none(
             why = "log start or log end offset could not be read"
             yield block("unreadable", why, group.group_id, partition)
             continue
-        stable = log.log_end if log.last_stable is None else log.last_stable
-        offset = {"earliest": log.log_start, "latest": stable}.get(words, -1)
+        offset = {"earliest": log.log_start, "latest": log.stable_end}.get(words, -1)
         if offset < 0:
             offset = int(words)
         position, clamped = clamp_to_log(Position(offset, leader_epoch_at(log, offset)), log)

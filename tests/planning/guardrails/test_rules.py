@@ -25,7 +25,8 @@ from toolkit.planning.changes.targets import ToOffset
 from toolkit.planning.guardrails import registry
 from toolkit.planning.guardrails.check_context import CheckContext, EarlierSightings
 from toolkit.planning.guardrails.registry import OVERRIDABLE, RULES, check, check_overrides
-from toolkit.planning.guardrails.rule_table import HOLD_RULES, NOTES, Override
+from toolkit.planning.guardrails.rule import Override
+from toolkit.planning.guardrails.rule_table import HOLD_RULES, NOTES
 from toolkit.planning.holds.hold_rules import GROUP_RULES
 
 ROOT = Path(planning.__file__).parent

@@ -15,13 +15,12 @@ from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Finding, Intent, Plan, Severity
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing
 from toolkit.planning.guardrails.group_rules import skips_no_record
+from toolkit.planning.guardrails.rule import Override, Rule
 from toolkit.planning.guardrails.rule_table import (
     EVALUATED_RULES,
     HOLD_RULES,
     PLANNED,
     RESUME_RULES,
-    Override,
-    Rule,
 )
 
 RULES: Mapping[str, Rule] = {

@@ -13,18 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from toolkit.model import (
-    HOLDER_CLIENT_ID,
-    CaptureMode,
-    Group,
-    GroupType,
-    Member,
-    Snapshot,
-    Subscription,
-    TopicPartition,
-)
+from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.model.times import parse_duration
-from toolkit.plan import NEW_TOPICS, OFFSETS, Finding, Intent, Plan, Position
+from toolkit.plan import NEW_TOPICS, OFFSETS, Action, Finding, Intent, Plan, Position
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
@@ -96,12 +87,14 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     Its fingerprint identifies the request, not the offsets. Raises UsageError if a scope cannot be
     parsed.
     """
-    estimate = plan_reset(
-        assume_held(snapshot, request.group),
-        request.target,
-        groups=[request.group],
-        topics=request.topics,
-        new_topics=request.new_topics,
+    estimate = _as_if_held(
+        plan_reset(
+            snapshot,
+            request.target,
+            groups=[request.group],
+            topics=request.topics,
+            new_topics=request.new_topics,
+        )
     )
     words = estimate.request.replace("reset", "move", 1)
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
@@ -114,15 +107,13 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     if request.commit_missing:
         terms["commit_missing"] = request.commit_missing
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
-    # Where nothing is chosen, nothing is held: that is no reason to pause first.
-    findings = (found for found in estimate.findings if found.rule != "group-live")
     plan = replace(
         estimate,
         intent=Intent.MOVE,
         request=words,
         made_at=made_at,
         terms=terms,
-        findings=(*findings, *_of_the_hold(snapshot, request, scopes)),
+        findings=(*estimate.findings, *_of_the_hold(snapshot, request, scopes)),
     )
     topics, new_topics = scopes or request.topics, request.new_topics
     replan = _replan(request.target, request.group, topics, new_topics=new_topics, words=words)
@@ -133,8 +124,8 @@ def _replan(
     target: Target, group: str, topics: tuple[str, ...], *, new_topics: bool, words: str
 ) -> Replan:
     def replan(facts: Snapshot) -> Plan:
-        known = facts if is_holdable(facts, group) else assume_held(facts, group)
-        exact = plan_reset(known, target, groups=[group], topics=topics, new_topics=new_topics)
+        exact = plan_reset(facts, target, groups=[group], topics=topics, new_topics=new_topics)
+        exact = exact if is_holdable(facts, group) else _as_if_held(exact)
         return replace(exact, intent=Intent.MOVE, request=words)
 
     return replan
@@ -240,15 +231,11 @@ def _of_the_hold(
     return (*pause.findings, note("watched", WATCHED, request.group))
 
 
-def assume_held(snapshot: Snapshot, group_id: str) -> Snapshot:
-    groups = (_as_held(g, snapshot) if g.group_id == group_id else g for g in snapshot.groups)
-    return replace(snapshot, groups=tuple(groups))
-
-
-def _as_held(group: Group, snapshot: Snapshot) -> Group:
-    if not group.is_live:
-        return group
-    committed = snapshot.commits_of(group.group_id)
-    missing = {*snapshot.logs, *committed} - group.paused.keys()
-    holder = Member("", HOLDER_CLIENT_ID, "", Subscription(), holds=tuple(sorted(missing)))
-    return replace(group, members=(*group.members, holder))
+def _as_if_held(plan: Plan) -> Plan:
+    """Return a reset of a live group as it is once nobody reads its partitions."""
+    steps = (
+        step if step.state is GroupState.EMPTY else replace(step, action=Action.MOVE)
+        for step in plan.steps
+    )
+    findings = (found for found in plan.findings if found.rule != "group-live")
+    return replace(plan, steps=tuple(steps), findings=tuple(findings))

@@ -28,9 +28,9 @@ from toolkit.planning.changes.targets import (
 )
 from toolkit.planning.changes.topic_recreated import OffsetsOrigin
 from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
+from toolkit.planning.selection.findings import note
 from toolkit.planning.selection.group_selection import is_unread
 from toolkit.planning.selection.partition_selection import scopes_of
-from toolkit.planning.selection.plan_parts import note
 
 UNHELD = (
     "partitions of a Streams group cannot be paused (KIP-1071). Their owners are evicted, "

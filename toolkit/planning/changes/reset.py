@@ -15,6 +15,7 @@ from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Se
 from toolkit.planning.changes.clamp import clamp_to_log, moved_to
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, narrow
 from toolkit.planning.changes.topic_recreated import with_recreated_topics
+from toolkit.planning.selection.findings import block
 from toolkit.planning.selection.group_selection import (
     choose_groups,
     commit_action,
@@ -26,7 +27,7 @@ from toolkit.planning.selection.partition_selection import (
     choose_partitions,
     parse_topics,
 )
-from toolkit.planning.selection.plan_parts import PENDING, Facts, Part, block, list_names, plan_of
+from toolkit.planning.selection.plan_parts import PENDING, Part, list_names, plan_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
@@ -47,7 +48,7 @@ def plan_reset(
     by a finding. Raises UsageError if a scope cannot be parsed or no group is given.
     """
     scopes = parse_topics(topics)
-    request = _ResetRequest(Facts(snapshot), target, scopes, new_topics)
+    request = _ResetRequest(SnapshotIndex(snapshot), target, scopes, new_topics)
     chosen, findings = choose_groups(request.index, groups)
 
     def parts() -> Iterator[Part]:
@@ -84,15 +85,11 @@ def skip_unused_topics(plan: Plan) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class _ResetRequest:
-    facts: Facts
+    index: SnapshotIndex
     target: Target
     scopes: Sequence[TopicScope]
     new_topics: bool
     texts: dict[str, str] = field(default_factory=dict)  # one object for all changes
-
-    @property
-    def index(self) -> SnapshotIndex:
-        return self.facts.index
 
 
 def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
@@ -101,7 +98,7 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
         yield from why_not_idle(index, group)
         return
     partitions, findings = _partitions(request, group_id)
-    commits = index.commits.get(group_id, {})
+    commits = index.commits_of(group_id)
     changes = []
     for partition in partitions:
         place = _place(group, partition, commits.get(partition), index.snapshot.logs[partition])
@@ -120,7 +117,7 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
     yield from why_not_idle(index, group, changed or partitions)
     yield from findings
     if changes:
-        yield request.facts.step(group_id, commit_action(group, changed), changes)
+        yield index.step(group_id, commit_action(group, changed), changes)
 
 
 def _partitions(

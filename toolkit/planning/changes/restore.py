@@ -19,12 +19,14 @@ from toolkit.planning.changes.clamp import clamp_to_log
 from toolkit.planning.changes.copy import is_new, uncommitted, without_offset
 from toolkit.planning.changes.targets import narrow
 from toolkit.planning.changes.topic_recreated import OffsetsOrigin, with_recreated_topics
+from toolkit.planning.selection.findings import block, note
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
     choose_partitions,
     parse_topics,
 )
-from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, note, plan_of
+from toolkit.planning.selection.plan_parts import Part, commit_step, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 def plan_restore(
@@ -49,7 +51,7 @@ def plan_restore(
         raise UsageError(
             "the file does not say which group each row is of", hint="name the group: --into GROUP"
         )
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
     by_group = _by_group(saved)
     names, missing = _choose(by_group, groups)
     origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
@@ -67,7 +69,7 @@ def plan_restore(
             target = name if into is None else into
             positions = by_group[name]
             if saved.cluster_id is None:  # offsets alone
-                positions = _as_committed(positions, facts.commits(target))
+                positions = _as_committed(positions, facts.commits_of(target))
             restored = _restored(facts, target, positions, scopes)
             yield from with_recreated_topics(restored, origin, snapshot)
 
@@ -92,7 +94,7 @@ def _other_cluster(saved: SavedOffsets, snapshot: Snapshot) -> Iterator[Finding]
 
 
 def _restored(
-    facts: Facts,
+    facts: SnapshotIndex,
     group_id: str,
     positions: Mapping[TopicPartition, Position],
     scopes: Sequence[TopicScope],
@@ -103,20 +105,18 @@ def _restored(
     if not inside:
         return
     yield from is_new(facts, group_id)
-    chosen = choose_partitions(
-        facts.index, group_id, inside, new_topics=True, named_by_operator=False
-    )
+    chosen = choose_partitions(facts, group_id, inside, new_topics=True, named_by_operator=False)
     yield from chosen.findings
     restored = {}
     for partition in chosen.partitions:
-        position, moved = clamp_to_log(positions[partition], facts.index.snapshot.logs[partition])
+        position, moved = clamp_to_log(positions[partition], facts.snapshot.logs[partition])
         restored[partition] = (position, f"as saved; {moved}" if moved else "as saved")
         if position.offset != positions[partition].offset:
             yield note("clamped", moved, group_id, partition)
     if restored and not scopes:
         yield from uncommitted(group_id, group_id, without_offset(facts, group_id, positions))
     yield from commit_step(facts, group_id, restored)
-    others = facts.commits(group_id).keys() - positions.keys()
+    others = facts.commits_of(group_id).keys() - positions.keys()
     if others and not scopes:
         topics = ", ".join(sorted({partition.topic for partition in others}))
         why = (

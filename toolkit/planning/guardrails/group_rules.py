@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from toolkit.model import (
     Group,
@@ -22,7 +23,6 @@ from toolkit.plan import (
     Action,
     Finding,
     Intent,
-    Position,
     Severity,
     Step,
 )
@@ -33,13 +33,12 @@ from toolkit.planning.guardrails.check_context import (
     CheckContext,
     FactsMissing,
     Objection,
-    is_at,
 )
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
 from toolkit.planning.guardrails.rule import ANY, NEVER, OF_OFFSETS, Rule
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_unread, why_live
 from toolkit.planning.selection.member_names import name_members
-from toolkit.planning.selection.plan_parts import PENDING, out_of_range, shown
+from toolkit.planning.selection.plan_parts import PENDING, shown
 
 # A group whose last commit is younger is read twice; the broker's clock may be behind this one.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
@@ -203,8 +202,8 @@ def _may_be_part_done(case: CheckContext) -> bool:
 def _group_difference(case: CheckContext, step: Step, group: Group | None) -> str:
     """Say how a group is another thing than the plan was made for; "" where it is not."""
     if (group is None) != (step.state is None):
-        now = case.committed(step.group_id)
-        begun = not step.changes or any(is_at(now.get(c.partition), c.after) for c in step.changes)
+        now = partial(case.index.committed_position, step.group_id)
+        begun = not step.changes or any(now(c.partition) == c.after for c in step.changes)
         if _may_be_part_done(case) and begun:
             return ""  # this plan has made it, or deleted it
         return f"group now {'exists' if group else 'does not exist'}, unlike when the plan was made"
@@ -214,19 +213,17 @@ def _group_difference(case: CheckContext, step: Step, group: Group | None) -> st
 
 
 def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
-    committed = case.committed(step.group_id)
     for change in step.changes:
-        commit = committed.get(change.partition)
-        if is_at(commit, change.before):
-            continue
-        if not (_may_be_part_done(case) and is_at(commit, change.after)):
-            found, expected = Position.of(commit) if commit else None, change.before
+        expected = change.before
+        found = case.index.committed_position(step.group_id, change.partition)
+        is_made = _may_be_part_done(case) and found == change.after
+        if found != expected and not is_made:
             now, then = shown(found, expected), shown(expected, found)
             why = f"committed offset is {now}, but the plan expects {then}"
             yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
-        for partition in committed:
+        for partition in case.committed(step.group_id):
             if partition not in planned:
                 why = "new committed offset since the plan was made"
                 yield Objection(why, step.group_id, *partition)
@@ -337,8 +334,7 @@ def before_log_start(case: CheckContext) -> Iterator[Objection]:
     for found in case.plan.findings:
         if found.rule == "before-log-start":
             yield Objection(found.why, found.group_id, found.topic, found.partition)
-    for group_id, partition, offset, start, end in case.moves.outside:
-        yield Objection(out_of_range(offset, start, end), group_id, *partition)
+    yield from case.moves.outside
     FactsMissing.where(case.moves.unknown)
 
 

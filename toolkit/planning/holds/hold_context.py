@@ -259,11 +259,11 @@ class HoldContext:
     @property
     def unread(self) -> Mapping[TopicPartition, str]:
         """Why the committed offset of a partition could not be read."""
-        return self.index.unread.get(self.group.group_id, {})
+        return self.index.unread_of(self.group.group_id)
 
     @property
     def commits(self) -> Mapping[TopicPartition, Commit]:
-        return self.index.commits.get(self.group.group_id, {})
+        return self.index.commits_of(self.group.group_id)
 
     def lag(self, partition: TopicPartition) -> int | None:
         commit = self.commits.get(partition)

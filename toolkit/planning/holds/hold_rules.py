@@ -34,10 +34,9 @@ from toolkit.planning.holds.recipes import (
     WAITS_FOR,
     Recipe,
 )
+from toolkit.planning.selection.findings import block, note, unread_offset
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.member_names import holder_in_words, in_short, name_members
-from toolkit.planning.selection.partition_selection import unread_offset
-from toolkit.planning.selection.plan_parts import block, note
 
 LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member
 SLOW_HEARTBEAT_S = 10.0

@@ -25,6 +25,7 @@ from toolkit.model import TopicPartition
 from toolkit.model.names import did_you_mean
 from toolkit.model.snapshot import MISSING_LOG, NO_PARTITION
 from toolkit.plan import Finding, Severity
+from toolkit.planning.selection.findings import block, note, unread_offset
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 GRAMMAR = "write topic, topic:0,1,2 or topic:0-5"
@@ -126,8 +127,8 @@ def choose_partitions(
     `named_by_operator`: an operator has named the scopes, so one that does not exist is a mistake;
     else they come from a saved file or another cluster.
     """
-    committed = index.commits.get(group_id, {})
-    unread = index.unread.get(group_id, {})
+    committed = index.commits_of(group_id)
+    unread = index.unread_of(group_id)
     findings: list[Finding] = []
     meant: set[TopicPartition] = set()
     used = {partition.topic for partition in (*committed, *unread)} if scopes else ()
@@ -142,7 +143,7 @@ def choose_partitions(
         meant.update(committed, unread)
         if not meant:
             why = "no committed offsets"
-            findings.append(Finding("no-commit", Severity.NOTE, why, group_id))
+            findings.append(note("no-commit", why, group_id))
     known, logs = [], index.snapshot.logs
     for partition in sorted(meant):
         if partition not in unread and (log := logs.get(partition)) and log.is_known:
@@ -228,17 +229,11 @@ def _unknown_log(
     return Finding("no-leader" if why == NO_LEADER else "unreadable", *about)
 
 
-def unread_offset(group_id: str, partition: TopicPartition, reason: str) -> Finding:
-    """Return what blocks where a committed offset could not be read: there may be one."""
-    why = f"committed offset could not be read: {reason}"
-    return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
-
-
 def _fault(
     index: SnapshotIndex, group_id: str, partition: TopicPartition, *, is_mistake: bool
 ) -> Finding:
     """Return why a partition cannot be planned."""
-    if (reason := index.unread.get(group_id, {}).get(partition)) is not None:
+    if (reason := index.unread_of(group_id).get(partition)) is not None:
         return unread_offset(group_id, partition, reason)
     if problem := index.log_problem(partition):
         return _unknown_log(problem.why, group_id, *partition, is_mistake=is_mistake)
@@ -246,4 +241,4 @@ def _fault(
     if known and partition.partition not in known:
         return missing_partition(index, group_id, partition, is_mistake=is_mistake)
     why = "its log start and end offsets are unknown"
-    return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
+    return block("unreadable", why, group_id, partition)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from toolkit.model import Commit, Snapshot, TopicPartition
-from toolkit.model.commit_columns import CommitColumns
+from toolkit.model.commit_columns import columns_of
 from toolkit.model.offsets import NO_LOG
 from toolkit.plan import Change, Finding, Position, Severity, Step
 from toolkit.planning.changes.clamp import moved_to
@@ -30,8 +30,8 @@ def is_another_topic(then: Mapping[str, str], now: Mapping[str, str], topic: str
 
 def commits_of_earlier_topics(snapshot: Snapshot) -> frozenset[tuple[str, TopicPartition]]:
     """Return the groups and partitions of the commits that were made for an earlier topic."""
-    commits, ids = snapshot.commits, snapshot.topic_ids
-    if isinstance(commits, CommitColumns) and not commits.has_topic_ids:
+    commits, ids = columns_of(snapshot.commits), snapshot.topic_ids
+    if not commits.has_topic_ids:
         return frozenset()
     return frozenset(
         (c.group_id, c.topic_partition)

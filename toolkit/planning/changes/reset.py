@@ -15,7 +15,7 @@ from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Se
 from toolkit.planning.changes.clamp import clamp_to_log, moved_to
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, narrow
 from toolkit.planning.changes.topic_recreated import with_recreated_topics
-from toolkit.planning.selection.findings import block
+from toolkit.planning.selection.findings import block, note
 from toolkit.planning.selection.group_selection import (
     choose_groups,
     commit_action,
@@ -158,18 +158,15 @@ def _findings(aim: TargetOffset, place: TargetPlace) -> tuple[Finding, ...]:
 
 
 def _out_of_range(offset: int, place: TargetPlace) -> Finding:
-    about = (place.group.group_id, *place.partition)
+    group_id = place.group.group_id
     if max(0, offset) < place.log_start:
         why = (
             f"offset {offset} is before the log start offset {place.log_start}: those "
             "records are deleted"
         )
-        return Finding("before-log-start", Severity.NOTE, why, *about)
-    edge, landed = (
-        ("log start", place.log_start) if offset < place.log_start else ("log end", place.log_end)
-    )
-    why = f"requested offset {offset}, effective offset {landed}: the {edge} offset"
-    return Finding("clamped", Severity.NOTE, why, *about)
+        return block("before-log-start", why, group_id, place.partition)
+    _, clamped = clamp_to_log(Position(offset), place.log)
+    return note("clamped", clamped, group_id, place.partition)
 
 
 def _after(

@@ -7,11 +7,11 @@ An offset that is out of range is clamped to the log, and the change says so.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Snapshot, TopicPartition
-from toolkit.model.groups import names_meant
+from toolkit.model.groups import all_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.plan.saved_offsets import SavedOffsets
@@ -53,7 +53,8 @@ def plan_restore(
         )
     facts = SnapshotIndex(snapshot)
     by_group = _by_group(saved)
-    names, missing = _choose(by_group, groups)
+    chosen, missing = all_meant(groups, by_group) if groups else (by_group, [])
+    names = sorted(chosen)
     origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
     if into is not None and len(names) != 1:
         raise UsageError(
@@ -144,12 +145,3 @@ def _by_group(saved: SavedOffsets) -> dict[str, dict[TopicPartition, Position]]:
     for commit in saved.commits:
         by_group[commit.group_id][commit.topic_partition] = Position.of(commit)
     return by_group
-
-
-def _choose(saved: Collection[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the saved groups that match a name, and the names without a match."""
-    if not names:
-        return sorted(saved), []
-    matches = {name: names_meant(name, saved) for name in names}
-    chosen = {one for found in matches.values() for one in found}
-    return sorted(chosen), [name for name, found in matches.items() if not found]

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupType, Snapshot
-from toolkit.model.groups import names_meant
+from toolkit.model.groups import all_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import (
     HOLD_ACTIONS,
@@ -59,14 +59,13 @@ def of_groups(done: Plan, names: Sequence[str]) -> Plan:
     """
     if not names or not done.steps:
         return done
-    known = frozenset(done.group_ids)
-    meant = {name: names_meant(name, known) for name in names}
-    if missing := [name for name, matches in meant.items() if not matches]:
+    meant, missing = all_meant(names, done.group_ids)
+    if missing:
         raise UsageError(
             f"the run changed no group {' '.join(map(shown_name, missing))}",
             hint=f"it changed {list_names(done.group_ids)}",
         )
-    chosen = _with_partners(done, {one for matches in meant.values() for one in matches})
+    chosen = _with_partners(done, meant)
     return replace(done, steps=tuple(step for step in done.steps if step.group_id in chosen))
 
 

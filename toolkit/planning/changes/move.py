@@ -8,10 +8,9 @@ streams group cannot be held: they are moved while the owners are evicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
 
 from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.model.times import parse_duration
@@ -47,8 +46,6 @@ WATCHED = (
     "more"
 )
 
-Replan = Callable[[Snapshot], Plan]
-
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
@@ -63,21 +60,40 @@ class MoveRequest:
     commit_missing: str = ""
 
 
-class PlannedMove(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
     """
-    A plan with the current offsets, for approval, and the function that re-plans from later facts.
+    A plan with the current offsets, for approval, from which the exact one is made later.
 
-    If the target is a time, those facts must include the offsets `at` that instant.
+    Its target is the one it was planned with or, if that named offsets, those of the plan.
     """
 
     plan: Plan
-    replan: Replan
-    at: datetime | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """The instant of which later facts must have the offsets; None where no time is meant."""
+        target = _target_of(self.plan)
+        return target.at if isinstance(target, ToDatetime) else None
 
     def exact(self, facts: Snapshot) -> Plan:
         """Plan again from later facts, for the topics of the approved plan and no later ones."""
-        plan = self.replan(facts)
-        return replace(plan, topic_ids={**plan.topic_ids, **self.plan.topic_ids})
+        (group,) = self.plan.group_ids
+        exact = plan_reset(
+            facts,
+            _target_of(self.plan),
+            groups=[group],
+            topics=_scopes(self.plan),
+            new_topics=NEW_TOPICS in self.plan.allows,
+        )
+        if not is_holdable(facts, group):
+            exact = _as_if_held(exact)
+        topic_ids = {**exact.topic_ids, **self.plan.topic_ids}
+        return replace(exact, intent=Intent.MOVE, request=self.plan.request, topic_ids=topic_ids)
+
+
+def _scopes(plan: Plan) -> tuple[str, ...]:
+    return tuple(str(scope) for scope in scopes_of(change.partition for _, change in plan.changes))
 
 
 def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
@@ -106,29 +122,15 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
         terms |= {OFFSETS: "as planned"}
     if request.commit_missing:
         terms["commit_missing"] = request.commit_missing
-    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
     plan = replace(
         estimate,
         intent=Intent.MOVE,
         request=words,
         made_at=made_at,
         terms=terms,
-        findings=(*estimate.findings, *_of_the_hold(snapshot, request, scopes)),
+        findings=(*estimate.findings, *_of_the_hold(snapshot, request, _scopes(estimate))),
     )
-    topics, new_topics = scopes or request.topics, request.new_topics
-    replan = _replan(request.target, request.group, topics, new_topics=new_topics, words=words)
-    return PlannedMove(plan, replan, snapshot.at)
-
-
-def _replan(
-    target: Target, group: str, topics: tuple[str, ...], *, new_topics: bool, words: str
-) -> Replan:
-    def replan(facts: Snapshot) -> Plan:
-        exact = plan_reset(facts, target, groups=[group], topics=topics, new_topics=new_topics)
-        exact = exact if is_holdable(facts, group) else _as_if_held(exact)
-        return replace(exact, intent=Intent.MOVE, request=words)
-
-    return replan
+    return PlannedMove(plan)
 
 
 def _times(target: ToDatetime, made_at: datetime) -> tuple[datetime, dict[str, str]]:
@@ -144,30 +146,16 @@ def _times(target: ToDatetime, made_at: datetime) -> tuple[datetime, dict[str, s
     return made_at, {"at": target.at.isoformat()}
 
 
-def saved_move(plan: Plan) -> PlannedMove:
-    """
-    Return a move that was saved, or interrupted, so that it can be carried out.
-
-    Its target is the one it was planned with or, if that named offsets, those of the plan.
-    """
-    (group,) = plan.group_ids
-    target = _saved_target(plan)
-    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in plan.changes))
-    new_topics = NEW_TOPICS in plan.allows
-    replan = _replan(target, group, scopes, new_topics=new_topics, words=plan.request)
-    return PlannedMove(plan, replan, target.at if isinstance(target, ToDatetime) else None)
-
-
 def move_again(plan: Plan, partitions: Collection[TopicPartition]) -> PlannedMove:
     """Return a move of some partitions to the very offsets of a plan that was applied."""
     steps = (
         replace(step, changes=tuple(c for c in step.changes if c.partition in partitions))
         for step in plan.steps
     )
-    return saved_move(replace(plan, terms={}, steps=tuple(steps)))
+    return PlannedMove(replace(plan, terms={}, steps=tuple(steps)))
 
 
-def _saved_target(plan: Plan) -> Target:
+def _target_of(plan: Plan) -> Target:
     terms = plan.terms
     past_end = terms.get("past_end", PastEnd.KEEP)
     if "at" in terms:
@@ -181,7 +169,7 @@ def _saved_target(plan: Plan) -> Target:
         if change.after
     }
     origin = OffsetsOrigin(plan.cluster_id, plan.topic_ids)
-    return from_offsets(rows, source="the saved plan", origin=origin)
+    return from_offsets(rows, source="the plan", origin=origin)
 
 
 def _recomputes(words: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
-from toolkit.planning.changes.clamp import clamp_to_log, moved_to
+from toolkit.planning.changes.clamp import clamp_to_log, placed
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, narrow
 from toolkit.planning.changes.topic_recreated import with_recreated_topics
 from toolkit.planning.selection.findings import block, note
@@ -106,9 +106,9 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
         findings += _findings(aim, place)
         if aim.to is not None:
             committed = Position.of(place.commit) if place.commit else None
-            after, note = _after(aim.to, place, committed)
+            after, moved = placed(aim.to, committed, place.log)
             if after != committed:
-                why = f"{aim.why}; {note}" if note else aim.why
+                why = f"{aim.why}; {moved}" if moved else aim.why
                 changes.append(
                     Change(partition, committed, after, request.texts.setdefault(why, why))
                 )
@@ -167,17 +167,3 @@ def _out_of_range(offset: int, place: TargetPlace) -> Finding:
         return block("before-log-start", why, group_id, place.partition)
     _, clamped = clamp_to_log(Position(offset), place.log)
     return note("clamped", clamped, group_id, place.partition)
-
-
-def _after(
-    requested: int | Position, place: TargetPlace, committed: Position | None
-) -> tuple[Position, str]:
-    """Return the position to commit, and why it differs from the requested one."""
-    if isinstance(requested, Position):
-        return clamp_to_log(requested, place.log)
-    landed, clamped = clamp_to_log(Position(requested), place.log)
-    if committed and committed.offset == landed.offset:
-        after, why = clamp_to_log(committed, place.log)
-    else:
-        after, why = moved_to(landed.offset, committed, place.log)
-    return after, "; ".join(filter(None, [clamped, why]))

@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolkit.errors import UsageError
-from toolkit.model import Commit, Snapshot, TopicPartition
+from toolkit.model import Snapshot, TopicPartition
 from toolkit.model.groups import all_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.plan.saved_offsets import SavedOffsets
-from toolkit.planning.changes.clamp import clamp_to_log
+from toolkit.planning.changes.clamp import placed
 from toolkit.planning.changes.copy import is_new, uncommitted, without_offset
 from toolkit.planning.changes.targets import narrow
 from toolkit.planning.changes.topic_recreated import OffsetsOrigin, with_recreated_topics
@@ -68,10 +68,7 @@ def plan_restore(
             yield block("no-row", "the backup has no offsets of this group", name)
         for name in names:
             target = name if into is None else into
-            positions = by_group[name]
-            if saved.cluster_id is None:  # offsets alone
-                positions = _as_committed(positions, facts.commits_of(target))
-            restored = _restored(facts, target, positions, scopes)
+            restored = _restored(facts, target, by_group[name], scopes)
             yield from with_recreated_topics(restored, origin, snapshot)
 
     taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC" if saved.taken_at else "a CSV file"
@@ -97,11 +94,11 @@ def _other_cluster(saved: SavedOffsets, snapshot: Snapshot) -> Iterator[Finding]
 def _restored(
     facts: SnapshotIndex,
     group_id: str,
-    positions: Mapping[TopicPartition, Position],
+    rows: Mapping[TopicPartition, int | Position],
     scopes: Sequence[TopicScope],
 ) -> Iterator[Part]:
     """Commit the saved offsets of one group that are in the scopes."""
-    inside, findings = narrow(positions, scopes, group_id)
+    inside, findings = narrow(rows, scopes, group_id)
     yield from findings
     if not inside:
         return
@@ -110,14 +107,15 @@ def _restored(
     yield from chosen.findings
     restored = {}
     for partition in chosen.partitions:
-        position, moved = clamp_to_log(positions[partition], facts.snapshot.logs[partition])
+        row, log = rows[partition], facts.snapshot.logs[partition]
+        position, moved = placed(row, facts.committed_position(group_id, partition), log)
         restored[partition] = (position, f"as saved; {moved}" if moved else "as saved")
-        if position.offset != positions[partition].offset:
+        if position.offset != (row.offset if isinstance(row, Position) else row):
             yield note("clamped", moved, group_id, partition)
     if restored and not scopes:
-        yield from uncommitted(group_id, group_id, without_offset(facts, group_id, positions))
+        yield from uncommitted(group_id, group_id, without_offset(facts, group_id, rows))
     yield from commit_step(facts, group_id, restored)
-    others = facts.commits_of(group_id).keys() - positions.keys()
+    others = facts.commits_of(group_id).keys() - rows.keys()
     if others and not scopes:
         topics = ", ".join(sorted({partition.topic for partition in others}))
         why = (
@@ -127,21 +125,8 @@ def _restored(
         yield note("not-in-backup", why, group_id)
 
 
-def _as_committed(
-    offsets: Mapping[TopicPartition, Position], commits: Mapping[TopicPartition, Commit]
-) -> dict[TopicPartition, Position]:
-    """Return offsets with the metadata that is committed with the same offset now."""
-    positions = {partition: Position.of(commit) for partition, commit in commits.items()}
-    return {
-        partition: positions[partition]
-        if partition in positions and positions[partition].offset == position.offset
-        else position
-        for partition, position in offsets.items()
-    }
-
-
-def _by_group(saved: SavedOffsets) -> dict[str, dict[TopicPartition, Position]]:
-    by_group: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
-    for commit in saved.commits:
-        by_group[commit.group_id][commit.topic_partition] = Position.of(commit)
+def _by_group(saved: SavedOffsets) -> dict[str, dict[TopicPartition, int | Position]]:
+    by_group: dict[str, dict[TopicPartition, int | Position]] = defaultdict(dict)
+    for (group_id, partition), row in saved.rows.items():
+        by_group[group_id or ""][partition] = row
     return by_group

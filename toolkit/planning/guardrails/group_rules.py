@@ -15,6 +15,7 @@ from toolkit.model import (
     Unread,
 )
 from toolkit.model.names import shown_name
+from toolkit.model.offsets import is_another_topic
 from toolkit.model.plurals import counted
 from toolkit.plan import (
     HOLD_ACTIONS,
@@ -26,7 +27,6 @@ from toolkit.plan import (
     Severity,
     Step,
 )
-from toolkit.planning.changes.topic_recreated import is_another_topic
 from toolkit.planning.guardrails.check_context import (
     AIMED,
     NEW_OFFSETS,
@@ -189,7 +189,8 @@ def topic_recreated(case: CheckContext) -> Iterator[Objection]:
         return  # that has its own rule, and no topic is the same there
     for step in case.plan.steps:
         for topic in sorted({change.partition.topic for change in step.changes}):
-            if is_another_topic(case.plan.topic_ids, case.facts.topic_ids, topic):
+            then, now = case.plan.topic_ids.get(topic), case.facts.topic_ids.get(topic)
+            if is_another_topic(then, now):
                 why = "topic was deleted and re-created since the plan was made"
                 yield Objection(why, step.group_id, topic)
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from fnmatch import fnmatchcase
 
-from toolkit.model.groups import Sighting
-from toolkit.model.names import matches, named, shown_name
+from toolkit.model.groups import Sighting, all_meant
+from toolkit.model.names import matches, shown_name
 from toolkit.model.plurals import counted
 from toolkit.plan.approvals import lacks_reason
 from toolkit.planning.guardrails.check_context import AIMED, CheckContext, FactsMissing, Objection
@@ -85,11 +84,10 @@ def too_many_records(case: CheckContext) -> Iterator[Objection]:
 @Rule("The standing approval is for this group.", override=NEVER, only_standing=True)
 def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     allowed = case.limits.groups if case.limits else ()
-    names = {*allowed, *map(named, allowed)}
-    # The others are names of groups.
-    patterns = set(allowed) - case.groups.keys() - case.facts.listed
+    known = {*case.plan.group_ids, *case.groups, *case.facts.listed}
+    covered, _ = all_meant(allowed, known)
     for name in case.plan.group_ids if allowed else ():
-        if name not in names and not any(fnmatchcase(name, pattern) for pattern in patterns):
+        if name not in covered:
             entries = ", ".join(map(shown_name, allowed))
             why = f"not covered by the standing approval, which allows {entries}"
             yield Objection(why, name)

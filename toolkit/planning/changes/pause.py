@@ -32,7 +32,7 @@ from toolkit.planning.holds.hold_rules import (
     is_own_hold,
     other_end,
 )
-from toolkit.planning.selection.findings import block, note, unread_facts
+from toolkit.planning.selection.findings import block, note, unread
 from toolkit.planning.selection.group_selection import no_such_group
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 from toolkit.planning.selection.partition_selection import (
@@ -79,8 +79,8 @@ def plan_pause(
         if known is None:
             yield no_such_group(group, snapshot)
             return
-        if unread := tuple(facts.unread_commits(group)):
-            yield from unread
+        if unknown := tuple(facts.unread_commits(group)):
+            yield from unknown
             return
         partitions, missing = every_partition(facts, group, scopes)
         yield from missing
@@ -172,7 +172,7 @@ def plan_resume(
         held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
         # Committed offsets are not needed: no offset is moved.
         hidden = [p for p in facts.problems_of(group) if p.what in NEEDED_TO_RESUME]
-        yield from (unread_facts(group, problem) for problem in hidden)
+        yield from map(unread, hidden)
         idle = [p for p in partitions if p not in held]
         if idle and not hidden:
             yield note("not-paused", f"{in_short(idle)} is not paused", group)

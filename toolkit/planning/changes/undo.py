@@ -31,7 +31,7 @@ from toolkit.planning.changes import topic_recreated
 from toolkit.planning.changes.copy import uncommitted, without_offset
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
-from toolkit.planning.selection.findings import block, note, unread_offset
+from toolkit.planning.selection.findings import block, note, unread
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import (
     Part,
@@ -227,8 +227,8 @@ def _back(
 ) -> Change | Finding | None:
     """Return the change that reverts one change, a finding that blocks it, or None."""
     partition, before = change.partition, change.before
-    if why := facts.unread_of(group_id).get(partition):
-        return unread_offset(group_id, partition, why)
+    if problem := facts.unread_of(group_id).get(partition):
+        return unread(problem)
     committed = facts.committed_position(group_id, partition)
     if before in {change.after, committed}:
         return None

@@ -36,6 +36,7 @@ from toolkit.planning.guardrails.check_context import (
 )
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
 from toolkit.planning.guardrails.rule import ANY, NEVER, OF_OFFSETS, Rule
+from toolkit.planning.selection.findings import unread
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_unread, why_live
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import PENDING, shown
@@ -281,14 +282,12 @@ def unreadable(case: CheckContext) -> Iterator[Objection]:
             continue
         if problem.group_id in groups or about in logs:
             reported.add(problem.group_id)
-            yield Objection(f"{problem.what}: {problem.why}", *about)
+            yield Objection(unread(problem).why, *about)
     yield from _hidden_commits(case)
-    unlisted = case.facts.listing_problem
     for name in case.plan.group_ids:
+        yield from (Objection(found.why, name) for found in case.index.unlisted(name))
         group = case.groups.get(name)
-        if group is None and unlisted:
-            yield Objection(f"unknown whether the group exists: {unlisted}", name)
-        elif group and not group.described and name not in reported:
+        if group and not group.described and name not in reported:
             yield Objection("its members are not known", name)
 
 

@@ -34,7 +34,7 @@ from toolkit.planning.holds.recipes import (
     WAITS_FOR,
     Recipe,
 )
-from toolkit.planning.selection.findings import block, note, unread_offset
+from toolkit.planning.selection.findings import block, note, unread
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.member_names import holder_in_words, in_short, name_members
 
@@ -158,8 +158,7 @@ def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
     With `latest` it never reads what is produced while the partition has no owner. The Java client
     commits its position when it loses a partition; librdkafka does not if it has read nothing.
     """
-    for partition in sorted(case.regained & case.unread.keys()):
-        yield unread_offset(case.group.group_id, partition, case.unread[partition])
+    yield from (unread(case.unread[one]) for one in sorted(case.regained & case.unread.keys()))
     if case.uncommitted and not case.terms.commit_missing:
         why = (
             f"no committed offset for {in_short(case.uncommitted)}: the next owner starts "

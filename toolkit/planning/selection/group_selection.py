@@ -21,7 +21,7 @@ from toolkit.model import (
 )
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, Finding, Severity
-from toolkit.planning.selection.findings import block, note, unread_facts
+from toolkit.planning.selection.findings import block, note, unread
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -113,7 +113,7 @@ def why_not_idle(
     """
     name = group.group_id
     problems = index.problems_of(name)
-    yield from (unread_facts(name, problem) for problem in problems)
+    yield from map(unread, problems)
     if group.type is GroupType.SHARE:
         yield block("share-group", NO_OFFSETS, name)
         return

@@ -8,7 +8,7 @@ from toolkit.model import LogOffsets, Snapshot, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import shown_name
 from toolkit.plan import Change, Finding, Intent, Plan, Position, Step
-from toolkit.planning.selection.findings import unread_offset
+from toolkit.planning.selection.findings import unread
 from toolkit.planning.selection.group_selection import commit_action, is_plannable, why_not_idle
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
@@ -32,17 +32,16 @@ def commit_step(
     if unlisted := tuple(facts.unlisted(group_id)):
         yield from unlisted
         return
-    unread = facts.unread_of(group_id)
+    unknown = facts.unread_of(group_id)
     changes = [
         Change(partition, facts.committed_position(group_id, partition), position, why)
         for partition, (position, why) in positions.items()
-        if partition not in unread and facts.committed_position(group_id, partition) != position
+        if partition not in unknown and facts.committed_position(group_id, partition) != position
     ]
     changed = [change.partition for change in changes]
     if group:
         yield from why_not_idle(facts, group, changed)
-    for partition in positions.keys() & unread.keys():
-        yield unread_offset(group_id, partition, unread[partition])
+    yield from (unread(unknown[partition]) for partition in positions.keys() & unknown.keys())
     if changes and (group is None or is_plannable(facts, group)):
         yield facts.step(group_id, commit_action(group, changed), changes)
 

@@ -20,7 +20,7 @@ from toolkit.model import (
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.snapshot import MISSING_LOG
 from toolkit.plan import Action, Change, Finding, Position, Step
-from toolkit.planning.selection.findings import block, unread_facts, unread_offset
+from toolkit.planning.selection.findings import block, unread
 
 
 class SnapshotIndex:
@@ -48,7 +48,7 @@ class SnapshotIndex:
         partitions: dict[str, set[int]] = defaultdict(set)
         for partition in snapshot.logs:
             partitions[partition.topic].add(partition.partition)
-        unread: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
+        about_commit: dict[str, dict[TopicPartition, Problem]] = defaultdict(dict)
         about_group: dict[str, list[Problem]] = defaultdict(list)
         about_log: dict[tuple[str, int | None], Problem] = {}
         for problem in snapshot.problems:
@@ -59,10 +59,10 @@ class SnapshotIndex:
                 if number is not None:
                     partitions[topic].add(number)
             elif problem.group_id is not None and topic is not None and number is not None:
-                unread[problem.group_id][TopicPartition(topic, number)] = problem.why
+                about_commit[problem.group_id][TopicPartition(topic, number)] = problem
             elif problem.group_id is not None and problem.what is not Unread.GROUP:
                 about_group[problem.group_id].append(problem)
-        self._commits, self._unread, self._about_group = commits, unread, about_group
+        self._commits, self._about_commit, self._about_group = commits, about_commit, about_group
         self.partitions = {topic: frozenset(numbers) for topic, numbers in partitions.items()}
         self.about_log: Mapping[tuple[str, int | None], Problem] = about_log
 
@@ -73,9 +73,9 @@ class SnapshotIndex:
         commit = self.commits_of(group_id).get(partition)
         return Position.of(commit) if commit else None
 
-    def unread_of(self, group_id: str) -> Mapping[TopicPartition, str]:
+    def unread_of(self, group_id: str) -> Mapping[TopicPartition, Problem]:
         """Return why single committed offsets of a group could not be read."""
-        return self._unread.get(group_id, {})
+        return self._about_commit.get(group_id, {})
 
     def problems_of(self, group_id: str) -> Sequence[Problem]:
         """Return what could not be read of a group as a whole."""
@@ -97,17 +97,12 @@ class SnapshotIndex:
             yield block("unreadable", f"unknown whether the group exists: {why}", group_id)
 
     def unread_commits(self, group_id: str) -> Iterator[Finding]:
-        """Yield why no committed offset of a group could be read: it may have some."""
-        for problem in self.problems_of(group_id):
-            if problem.hides_commits:
-                yield unread_facts(group_id, problem)
+        """Return why no committed offset of a group could be read: it may have some."""
+        return (unread(one) for one in self.problems_of(group_id) if one.hides_commits)
 
     def unreadable(self, group_id: str) -> Iterator[Finding]:
-        """Yield the read errors of a group and its committed offsets."""
-        for problem in self.problems_of(group_id):
-            yield unread_facts(group_id, problem)
-        for partition, reason in self.unread_of(group_id).items():
-            yield unread_offset(group_id, partition, reason)
+        """Return the read errors of a group and its committed offsets."""
+        return map(unread, (*self.problems_of(group_id), *self.unread_of(group_id).values()))
 
     def step(
         self, group_id: str, action: Action, changes: Iterable[Change], *, needs: str | None = None

@@ -16,8 +16,7 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import Change, Plan
-from toolkit.planning.guardrails.registry import RULES
-from toolkit.planning.guardrails.rule_table import NOTES
+from toolkit.planning.guardrails.registry import NOTES, RULES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -24,9 +24,15 @@ from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.planning.guardrails import registry
 from toolkit.planning.guardrails.check_context import CheckContext, EarlierSightings
-from toolkit.planning.guardrails.registry import OVERRIDABLE, RULES, check, check_overrides
+from toolkit.planning.guardrails.registry import (
+    HOLD_RULES,
+    NOTES,
+    OVERRIDABLE,
+    RULES,
+    check,
+    check_overrides,
+)
 from toolkit.planning.guardrails.rule import Override
-from toolkit.planning.guardrails.rule_table import HOLD_RULES, NOTES
 from toolkit.planning.holds.hold_rules import GROUP_RULES
 
 PACKAGE, ROOT = (Path(one.__file__).parent for one in (toolkit, planning))

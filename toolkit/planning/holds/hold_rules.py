@@ -1,5 +1,5 @@
 """
-Rules that block or warn about a hold, one function per rule; `rule_table` says what each judges.
+Rules that block or warn about a hold, one function per rule; the registry says what each judges.
 
 `GROUP_RULES` concern the group only and are checked again when a plan is applied. The others check
 the partitions and yield findings. The reasons were measured on real brokers; the recipes are in

@@ -243,10 +243,7 @@ LIVE, SHARE, UNKNOWN, DEAD = (
         replace(idle(), state=GroupState.DEAD),
     )
 )
-UNREAD_COMMITS, UNREAD_MEMBERS = (
-    facts(AT_50, problems=(Problem(what, "no answer", "g"),))
-    for what in (Unread.COMMITS, Unread.MEMBERS)
-)
+UNREAD_MEMBERS = facts(AT_50, problems=(Problem(Unread.MEMBERS, "no answer", "g"),))
 BLOCKED = {
     "open transaction": (facts(replace(AT_50, pending=True)), "pending-transaction", 1),
     # People see what would be done, and who keeps it from being done (R42).
@@ -254,7 +251,6 @@ BLOCKED = {
     "share group": (SHARE, "share-group", 0),
     "dead group": (DEAD, "no-such-group", 0),
     "unknown group type": (UNKNOWN, "unreadable", 1),
-    "commits unread: nothing could be undone": (UNREAD_COMMITS, "unreadable", 0),
     "members unread": (UNREAD_MEMBERS, "unreadable", 1),
     "log unread": (replace(facts(AT_50), logs={}), "unreadable", 0),
 }

@@ -240,6 +240,7 @@ RULES = {
     "a committed offset is another one than in the plan": "why_moved",
     "a move was written over": "is_written_over",
     "which answers are worth another try": "is_worth_retrying",
+    "a topic was re-created": "is_another_topic",
     "what a commit in the offsets topic says": "decode_commit_value",
 }
 

@@ -17,8 +17,7 @@ from workspaces import shown_commands
 import toolkit
 from toolkit.cli import COMMANDS, cli
 from toolkit.planning.diagnosis.group_health import Health
-from toolkit.planning.guardrails.registry import RULES
-from toolkit.planning.guardrails.rule_table import NOTES
+from toolkit.planning.guardrails.registry import NOTES, RULES
 from toolkit.planning.lag.status_rules import WORDS
 from toolkit.sandbox.seed import GROUPS
 from toolkit.storage.fleet_file import KNOWN

@@ -16,8 +16,7 @@ import toolkit
 from toolkit import errors
 from toolkit.cli import COMMANDS, cli
 from toolkit.model.cluster import CHOICES, DEFAULT_TIMEOUT_S, SECRET_SETTINGS, SETTINGS, Policy
-from toolkit.planning.guardrails.registry import RULES
-from toolkit.planning.guardrails.rule_table import NOTES
+from toolkit.planning.guardrails.registry import NOTES, RULES
 from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.parameters import read_parameters
 from toolkit.spark.columns import MEANING

@@ -38,4 +38,5 @@ def test_a_plan_is_blocked_by_a_later_transaction(
     finally:
         producer.abort_transaction()
 
-    assert f"unreadable ({group}): committed offset: {FIRST_COMMIT}" in refusal.problem
+    unread = f"committed offset could not be read: {FIRST_COMMIT}"
+    assert f"unreadable ({group}): {unread}" in refusal.problem

@@ -22,7 +22,7 @@ FACTS: dict[str, Any] = {
     "committed": None,
     **dict.fromkeys(("recent_at", "recent_offset", "max_committed", "max_committed_at")),
     "log_start": 0,
-    **dict.fromkeys(("log_end", "last_stable", "earlier_at", "earlier_end")),
+    **dict.fromkeys(("log_end", "last_stable", "past_at", "past_end", "skew_s")),
     **dict.fromkeys(("time_lag_s", "time_lag_error_s", "time_lag_method", "hold", "hold_unread")),
 }
 
@@ -60,5 +60,15 @@ def steps(
 
 
 def frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return partitions with lag; what a row does not say is usual for a live group."""
-    return with_lag(typed_frame(({"last_stable": r.get("log_end"), **r} for r in rows), FACTS))
+    """
+    Return partitions with lag; what a row does not say is usual for a live group.
+
+    `earlier_at` and `earlier_end` are a single earlier log end, where both are known.
+    """
+    known = ({"last_stable": row.get("log_end"), **_past(row), **row} for row in rows)
+    return with_lag(typed_frame(known, FACTS))
+
+
+def _past(row: dict[str, Any]) -> dict[str, Any]:
+    at, end = row.get("earlier_at"), row.get("earlier_end")
+    return {} if at is None or end is None else {"past_at": [at], "past_end": [end]}

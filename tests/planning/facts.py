@@ -16,6 +16,7 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import Change, Plan
+from toolkit.planning.guardrails.registry import NOTES, RULES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -64,4 +65,6 @@ def changes(plan: Plan) -> list[Change]:
 
 
 def rules(plan: Plan) -> list[tuple[str, str]]:
+    """Return rule and severity of what planning found; each is a rule or note that is known."""
+    assert {finding.rule for finding in plan.findings} <= RULES.keys() | NOTES.keys()
     return [(finding.rule, str(finding.severity)) for finding in plan.findings]

@@ -23,13 +23,13 @@ ROW: dict[str, Any] = {
     "source": "offsets topic",
     **dict.fromkeys(("committed_at", "expire_at", "empty_since")),
 }
-OFFSETS = ("committed", "max_committed", "log_start", "log_end", "last_stable", "earlier_end")
+OFFSETS = ("committed", "max_committed", "log_start", "log_end", "last_stable")
 TYPES = {
     **dict.fromkeys((*OFFSETS, "partition", "members", "lag"), "Int64"),
     **dict.fromkeys(("retention_s", "check_interval_s"), "Int64"),
-    **dict.fromkeys((*TIMES, "max_committed_at", "earlier_at"), "datetime64[ms, UTC]"),
+    **dict.fromkeys((*TIMES, "max_committed_at"), "datetime64[ms, UTC]"),
     **dict.fromkeys(("subscribed", "pending"), "boolean"),
-    **dict.fromkeys(("time_lag_s", "time_lag_error_s"), "Float64"),
+    **dict.fromkeys(("time_lag_s", "time_lag_error_s", "skew_s"), "Float64"),
 }
 
 

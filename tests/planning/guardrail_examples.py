@@ -235,7 +235,7 @@ EXAMPLES = {
     ),
     "unreadable": Example(
         case(now=facts(problems=(Problem(Unread.MEMBERS, "timed out", "g"),))),
-        "members: timed out",
+        "members could not be read: timed out",
         case(now=facts(problems=(Problem(Unread.MEMBERS, "timed out", "h"),))),
     ),
     "group-kind": Example(

@@ -164,9 +164,10 @@ def judged(cluster: Cluster) -> pd.DataFrame:
         log_problem="",
         skew_s=(now - told.read_at).total_seconds(),
         points=[times.points[place] for place in places],
+        hold="",
+        hold_unread="",
     )
     ends = [earlier_ends(times.points[place], logs[place].log_end, back) for place in places]
-    facts = facts.assign(earlier_at=back[0], earlier_end=[end[back[0]] for end in ends])
     facts["past_at"] = [list(end) for end in ends]
     facts["past_end"] = [list(end.values()) for end in ends]
     return with_status(with_time_lag(with_lag(facts), now=now), now=now, rules=RULES)

@@ -9,7 +9,7 @@ from toolkit.journeys.change.change_facts import read_plan_snapshot
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.plan import Intent, Plan
-from toolkit.planning.changes.move import saved_move
+from toolkit.planning.changes.move import PlannedMove
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.plan_files import read_plan
 
@@ -37,7 +37,7 @@ def change_of(
     # The cluster name in a file may be wrong: the shown and recorded one is that of the access.
     plan = replace(plan, cluster=access.cluster.name)
     is_by_terms = bool(plan.steps and plan.terms and plan.intent is Intent.MOVE)
-    live = saved_move(plan) if is_by_terms else None
+    live = PlannedMove(plan) if is_by_terms else None
     facts = read_plan_snapshot(plan, access, at=live.at if live else None)
     if live and not any(group.is_live for group in facts.groups):
         live = None

@@ -49,13 +49,10 @@ def undo(
         notes = tuple(stay_committed(done.steps))
         if not (back.plan.steps or back.plan.findings or notes):
             notes = (nothing_to_undo(done),)
-
-        def as_undo(plan: Plan) -> Plan:
-            # A topic that was deleted and created again since has other records at these offsets.
-            return replace(plan, topic_ids=done.topic_ids, findings=(*plan.findings, *notes))
-
-        plan = as_undo(back.plan)
-        live = PlannedMove(plan, lambda later: as_undo(back.replan(later)))
+        # A topic that was deleted and created again since has other records at these offsets.
+        findings = (*back.plan.findings, *notes)
+        plan = replace(back.plan, topic_ids=done.topic_ids, findings=findings)
+        live = PlannedMove(plan)
         return PlannedChange(access=access, plan=plan, facts=facts, live=live, call=call)
     moved = IfMoved.RESTORE if even_if_moved else IfMoved.LEAVE
     part = f" for {list_names(groups)}" if groups else ""

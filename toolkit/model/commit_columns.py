@@ -160,19 +160,15 @@ def columns_of(commits: Sequence[Commit]) -> CommitColumns:
 
 
 def pending_of(commits: Sequence[Commit]) -> Iterator[Commit]:
-    """Yield the commits that an open transaction is about to write over."""
-    if isinstance(commits, CommitColumns):
-        yield from (commits[place] for place in commits.pending)
-    else:
-        yield from (commit for commit in commits if commit.pending)
+    """Return the commits that an open transaction is about to write over."""
+    columns = columns_of(commits)
+    return (columns[place] for place in columns.pending)
 
 
 def with_own_expiry(commits: Sequence[Commit]) -> Iterator[Commit]:
-    """Yield the commits that expire at a time that a client chose."""
-    if isinstance(commits, CommitColumns):
-        yield from (commits[place] for place in commits.expires)
-    else:
-        yield from (commit for commit in commits if commit.expires_at)
+    """Return the commits that expire at a time that a client chose."""
+    columns = columns_of(commits)
+    return (columns[place] for place in columns.expires)
 
 
 def _reach(column: array[int], place: int, empty: int) -> None:

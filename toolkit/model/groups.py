@@ -181,9 +181,15 @@ def select_groups(groups: Iterable[Group], names: Sequence[str]) -> tuple[list[G
     by_name = {group.group_id: group for group in groups}
     if not names:
         return list(by_name.values()), []
-    meant = [(name, names_meant(name, by_name)) for name in names]
+    chosen, missing = all_meant(names, by_name)
+    return [by_name[name] for name in chosen], missing
+
+
+def all_meant(names: Iterable[str], known: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return the known names that are meant by some names, and the names that mean none."""
+    meant = [(name, names_meant(name, known)) for name in names]
     chosen = dict.fromkeys(match for _, matches in meant for match in matches)
-    return [by_name[name] for name in chosen], [name for name, matches in meant if not matches]
+    return [*chosen], [name for name, matches in meant if not matches]
 
 
 def names_meant(name: str, known: Collection[str]) -> list[str]:

@@ -14,6 +14,11 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+def is_another_topic(then: str | None, now: str | None) -> bool:
+    """Return whether a topic's id has changed: it was re-created; an unknown one has not."""
+    return bool(then and now and then != now)
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One committed offset: the next record the group will read."""

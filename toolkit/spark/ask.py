@@ -22,7 +22,7 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.cluster_facts import read_clock_difference
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER_TOPIC
-from toolkit.kafka_io.groups.earlier_topics import is_of_earlier_topic, read_topic_ids
+from toolkit.kafka_io.groups.earlier_topics import read_topic_ids
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.groups.listing import find_hidden, list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -44,7 +44,7 @@ from toolkit.model import (
     TopicPartition,
     Unread,
 )
-from toolkit.model.offsets import NO_LOG
+from toolkit.model.offsets import NO_LOG, is_another_topic
 from toolkit.model.records import FirstRecord
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
@@ -255,8 +255,8 @@ def _without_earlier_topics(known: pd.DataFrame, ids: Mapping[str, str] | str) -
         earlier, why = known["topic_id"].notna(), ids
     else:
         then = known["topic_id"].where(known["topic_id"].notna(), "")
-        pairs = zip(known["topic"], then, strict=True)
-        earlier, why = pd.Series([is_of_earlier_topic(*pair, ids) for pair in pairs]), EARLIER_TOPIC
+        pairs = zip(then, map(ids.get, known["topic"]), strict=True)
+        earlier, why = pd.Series([is_another_topic(*pair) for pair in pairs]), EARLIER_TOPIC
     known.loc[earlier, ["log_start", "log_end", "last_stable"]] = pd.NA
     known.loc[earlier, "log_problem"] = why
     return known

@@ -93,7 +93,6 @@ PENDING = snapshot(OLD, NEW, commits=(replace(COMMITS[0], pending=True),), logs=
         (plan_copy, facts(OLD, idle("new", GroupType.SHARE)), [("share-group", "block")], []),
         (plan_copy, snapshot(), [("no-such-group", "block")], []),
         (plan_copy, snapshot(idle("old", GroupType.SHARE)), [("share-group", "block")], []),
-        (plan_copy, unread(snapshot(OLD), Unread.COMMITS, "old"), UNREADABLE, []),
         (plan_copy, unread(snapshot(), Unread.GROUPS), UNREADABLE, []),
         (plan_copy, unread(facts(OLD, NEW), Unread.COMMITS, "new"), UNREADABLE, []),
         (plan_copy, unread(facts(OLD, NEW), *COMMIT_OF_NEW), UNREADABLE, [AUDIT]),
@@ -102,7 +101,6 @@ PENDING = snapshot(OLD, NEW, commits=(replace(COMMITS[0], pending=True),), logs=
         (plan_rename, facts(live("old", member("orders"))), [("group-live", "block")], []),
         (plan_rename, facts(), [("no-such-group", "block")], []),
         (plan_rename, unread(facts(OLD), Unread.COMMIT, "old", "orders", 1), UNREADABLE, []),
-        (plan_rename, unread(facts(OLD), Unread.COMMITS, "old"), UNREADABLE, []),
         (plan_rename, unread(facts(OLD), Unread.GROUPS), UNREADABLE, []),
         (plan_rename, snapshot(OLD), [("no-commit", "note")], []),
         # With an override, the offset of a deleted topic goes with the old group.

@@ -18,8 +18,8 @@ from toolkit.planning.changes.move import (
     PlannedMove,
     moves_back,
     plan_move,
-    saved_move,
 )
+from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
     PastEnd,
     ShiftBy,
@@ -73,8 +73,8 @@ def test_it_says_what_the_hold_costs_and_what_forbids_it() -> None:
 def test_what_cannot_be_held_says_so() -> None:
     """A group of the Streams protocol is moved by evicting its owners, which is told."""
     streams = facts(group(type=GroupType.STREAMS))
-    plan, replan, _ = move(streams, ToOffset(5))
-    exact = replan(streams)
+    planned = move(streams, ToOffset(5))
+    plan, exact = planned.plan, planned.exact(streams)
 
     assert ([], True) == (blocks(plan), "evicted" in reason(plan, "move-unheld"))
     assert ([], [5]) == (blocks(exact), offsets(exact))
@@ -94,15 +94,15 @@ def test_where_nothing_is_chosen_no_member_is_made_up() -> None:
     assert "offsetbook" not in " ".join(finding.why for finding in plan.findings)
 
 
-@given(st.integers(0, 20), st.integers(-20, 20))
+@given(st.integers(0, 20), st.integers(-20, 20).filter(bool))
 def test_the_exact_plan_has_the_numbers_of_a_standstill(committed: int, shift: int) -> None:
     """It is made once the partitions stand still, and blocked where they do not."""
-    replan = move(facts(FLOWING), ShiftBy(shift)).replan
+    planned = move(facts(FLOWING), ShiftBy(shift))
     goal = min(max(committed + shift, 0), 20)
-    exact = replan(facts(HELD, committed=committed))
+    exact = planned.exact(facts(HELD, committed=committed))
 
     assert ([], [goal] * (goal != committed)) == (blocks(exact), offsets(exact))
-    assert "group-live" in blocks(replan(facts(FLOWING, committed=committed)))
+    assert "group-live" in blocks(planned.exact(facts(FLOWING, committed=committed)))
 
 
 def test_a_time_is_looked_up_again() -> None:
@@ -110,8 +110,8 @@ def test_a_time_is_looked_up_again() -> None:
     at_time = dict.fromkeys(PARTITIONS, TimedOffset(7, NOON))
     about = replace(facts(FLOWING), at=NOON, at_time=at_time)
     planned = move(about, ToDatetime(NOON, PastEnd.KEEP, "to-datetime noon"))
-    exact = planned.replan(replace(facts(HELD), at=NOON, at_time=at_time))
-    blind = planned.replan(facts(HELD))
+    exact = planned.exact(replace(facts(HELD), at=NOON, at_time=at_time))
+    blind = planned.exact(facts(HELD))
 
     assert (NOON, [7]) == (planned.at, offsets(exact))
     assert ((), True) == (blind.steps, bool(blocks(blind)))
@@ -132,8 +132,8 @@ def test_a_time_is_looked_up_again() -> None:
         "by-duration 90m",
     ],
 )
-def test_a_saved_move_goes_where_it_was_to_go(asked: str, past_end: PastEnd) -> None:
-    """From the plan alone it is made again as it would have been, whatever was asked for."""
+def test_a_move_goes_where_it_was_to_go(asked: str, past_end: PastEnd) -> None:
+    """From the plan alone the exact one is that of the target, whatever was asked for."""
     mode, _, value = asked.partition(" ")
     to = parse_target(mode, value, now=NOON, past_end=past_end)
     found = dict.fromkeys(PARTITIONS, TimedOffset(7, NOON))
@@ -142,11 +142,9 @@ def test_a_saved_move_goes_where_it_was_to_go(asked: str, past_end: PastEnd) -> 
     for at_time in (found, dict.fromkeys(PARTITIONS)):  # a record of that time, or none
         later = replace(facts(HELD, committed=12), at=planned.at, at_time=at_time)
 
-        saved = saved_move(planned.plan)
-
-        exact, expected = saved.replan(later), planned.replan(later)
-        assert planned.at == saved.at
-        assert (expected.steps, blocks(expected)) == (exact.steps, blocks(exact))
+        exact = planned.exact(later)
+        expected = plan_reset(later, to, groups=["g"], topics=["orders:1"])
+        assert (expected.steps, expected.findings) == (exact.steps, exact.findings)
 
 
 def test_a_duration_is_approved_as_it_was_asked_for() -> None:
@@ -165,19 +163,19 @@ def test_a_duration_is_approved_as_it_was_asked_for() -> None:
     earlier = planned("to-datetime 2026-03-01 10:30", 0)
 
     assert one.plan.fingerprint == other.plan.fingerprint != earlier.plan.fingerprint
-    assert one.at == saved_move(one.plan).at == earlier.at
-    assert other.at == saved_move(other.plan).at != one.at
+    assert one.at == earlier.at != other.at
 
 
-def test_a_saved_move_to_offsets_that_were_written_down() -> None:
-    """They are those of the plan, however far the group has read on."""
+@pytest.mark.parametrize("row", [Position(3, None, "a note"), 99])
+def test_a_move_to_offsets_that_were_written_down(row: int | Position) -> None:
+    """They are those that were approved, however far the group and the log have gone on since."""
     rows: dict[tuple[str | None, TopicPartition], int | Position]
-    rows = {("g", place): Position(3, None, "a note") for place in PARTITIONS}
-    saved = saved_move(move(facts(FLOWING), from_offsets(rows, source="as before run R")).plan)
+    rows = {("g", place): row for place in PARTITIONS}
+    planned = move(facts(FLOWING), from_offsets(rows, source="as before run R"))
+    exact = planned.exact(facts(HELD, committed=12, end=150))
 
-    changes = [change.after for _, change in saved.replan(facts(HELD, committed=12)).changes]
-
-    assert [(3, "a note")] == [(after.offset, after.metadata) for after in changes if after]
+    approved, moved = ([change.after for _, change in p.changes] for p in (planned.plan, exact))
+    assert approved == moved == [Position(20) if row == 99 else row]
 
 
 def test_only_offsets_that_were_there_before_are_moved_back() -> None:

@@ -120,7 +120,7 @@ RECREATED = f"the log has no leader epoch 7: the topic was re-created; {CLEARED}
 
 
 class Place(NamedTuple):
-    """Where a commit at 50 with leader epoch 7 goes, what the change says, and the note."""
+    """Where a commit at 50 with leader epoch 7 goes, what the change says, and the finding."""
 
     target: Target
     after: Position
@@ -160,12 +160,12 @@ PLACES = {
     "no record is before offset 0": Place(
         *(ShiftBy(-70), Position(0)),
         says=f"70 back; clamped to the log start offset 0: -20 is before it; {CLEARED}",
-        note="clamped: requested offset -20, effective offset 0: the log start offset",
+        note="clamped: clamped to the log start offset 0: -20 is before it",
     ),
     "a row past the end": Place(
         *(row(Position(200, 7, "saved")), Position(100)),
         says=f"as given in the input; clamped to the log end offset 100: 200 is past it; {CLEARED}",
-        note="clamped: requested offset 200, effective offset 100: the log end offset",
+        note="clamped: clamped to the log end offset 100: 200 is past it",
     ),
 }
 
@@ -184,8 +184,9 @@ def test_a_change_has_its_place_epoch_and_metadata(case: Place) -> None:
     assert (Position(50, 7, "mine"), case.after) == (change.before, change.after)
     assert case.says in change.why
     rule, _, why = case.note.partition(": ")
-    notes = (Finding(rule, Severity.NOTE, why, "g", *ORDERS),) if case.note else ()
-    assert notes == plan.findings
+    severity = Severity.BLOCK if rule == "before-log-start" else Severity.NOTE
+    found = (Finding(rule, severity, why, "g", *ORDERS),) if case.note else ()
+    assert found == plan.findings
 
 
 def test_metadata_is_cleared_where_nothing_moves() -> None:
@@ -242,10 +243,7 @@ LIVE, SHARE, UNKNOWN, DEAD = (
         replace(idle(), state=GroupState.DEAD),
     )
 )
-UNREAD_COMMITS, UNREAD_MEMBERS = (
-    facts(AT_50, problems=(Problem(what, "no answer", "g"),))
-    for what in (Unread.COMMITS, Unread.MEMBERS)
-)
+UNREAD_MEMBERS = facts(AT_50, problems=(Problem(Unread.MEMBERS, "no answer", "g"),))
 BLOCKED = {
     "open transaction": (facts(replace(AT_50, pending=True)), "pending-transaction", 1),
     # People see what would be done, and who keeps it from being done (R42).
@@ -253,7 +251,6 @@ BLOCKED = {
     "share group": (SHARE, "share-group", 0),
     "dead group": (DEAD, "no-such-group", 0),
     "unknown group type": (UNKNOWN, "unreadable", 1),
-    "commits unread: nothing could be undone": (UNREAD_COMMITS, "unreadable", 0),
     "members unread": (UNREAD_MEMBERS, "unreadable", 1),
     "log unread": (replace(facts(AT_50), logs={}), "unreadable", 0),
 }
@@ -362,7 +359,7 @@ TIMES = {
     # Where the log begins later than the time asked for, older records may be gone (R19c).
     "before the log start": (
         at_time(TimedOffset(1, NOON), logs=CUT),
-        *(KEEP, [("before-log-start", "note")], [1]),
+        *(KEEP, [("before-log-start", "block")], [1]),
     ),
     "exactly at the log start": (at_time(TimedOffset(1, AN_HOUR_AGO), logs=CUT), KEEP, [], [1]),
     "before the first record of all": (at_time(TimedOffset(0, NOON)), KEEP, [], [0]),

@@ -79,7 +79,8 @@ def test_a_csv_is_restored_as_far_as_it_goes() -> None:
     now = (Commit("g", *ORDERS, 30, 4, "other"), Commit("g", *AUDIT, 20, 4, "kept"))
     plan, made = plan_restore(facts(IDLE, commits=now), csv), plan_restore(facts(), csv)
 
-    assert [Change(ORDERS, Position(30, 4, "other"), Position(10), "as saved")] == changes(plan)
+    why = "as saved; commit metadata cleared"
+    assert [Change(ORDERS, Position(30, 4, "other"), Position(10), why)] == changes(plan)
     assert [("cluster-unknown", "note")] == rules(plan)
     assert "restore all of a CSV file" == plan.request
     assert [None, None] == [change.before for change in changes(made)]

@@ -22,7 +22,7 @@ from toolkit.planning.changes.restore import plan_restore
 from toolkit.planning.changes.targets import ToOffset, from_group
 from toolkit.planning.changes.undo import IfMoved, plan_undo
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.planning.selection.partition_selection import unread_offset
+from toolkit.planning.selection.findings import unread
 from toolkit.report.lag_report import LagReport
 
 TIMED_OUT = Problem(Unread.COMMITS, "no answer within 3 s", "g")
@@ -78,14 +78,13 @@ def test_unread_is_not_uncommitted(about: Group, planner: Planner) -> None:
 @pytest.mark.parametrize("terms", [HoldTerms(), COMMITS_FIRST], ids=["plain", "commits first"])
 def test_a_pause_commits_nothing_over_an_unread_offset(terms: HoldTerms) -> None:
     """One partition whose offset could not be read blocks by that reason alone."""
-    unread = Problem(Unread.COMMIT, "denied", "g", *ORDERS)
-    here = replace(held.without_commits(held.facts(READS), 0), problems=(unread,))
+    denied = Problem(Unread.COMMIT, "denied", "g", *ORDERS)
+    here = replace(held.without_commits(held.facts(READS), 0), problems=(denied,))
 
     made = plan_pause(here, group="g", topics=["orders:0"], terms=terms)
 
-    assert [unread_offset("g", ORDERS, "denied")] == [
-        found for found in made.findings if found.severity is Severity.BLOCK
-    ]
+    blocking = [found for found in made.findings if found.severity is Severity.BLOCK]
+    assert [unread(denied)] == blocking
     assert [Action.HOLD] == [one.action for one in made.steps]
 
 

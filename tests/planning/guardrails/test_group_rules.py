@@ -164,7 +164,7 @@ def test_what_could_not_be_read_blocks_where_it_is_changed(
     problem: Problem, about: list[tuple[Any, ...]]
 ) -> None:
     """Its reason is told, for the group, partition or topic that it is about."""
-    why = f"{problem.what}: {problem.why}"
+    why = f"{problem.what} could not be read: {problem.why}"
     expected = [Finding("unreadable", Severity.BLOCK, why, *subject) for subject in about]
 
     assert (*expected,) == check(case(now=facts(problems=(problem,))))
@@ -174,7 +174,8 @@ def test_an_undescribed_group_is_unreadable_and_told_once() -> None:
     """Also where no problem says why it was not described."""
     problem = Problem(Unread.MEMBERS, "timed out", "g")
 
-    for problems, why in (((), "its members are not known"), ((problem,), "members: timed out")):
+    unread = "members could not be read: timed out"
+    for problems, why in (((), "its members are not known"), ((problem,), unread)):
         about = facts(replace(IDLE, described=False), problems=problems)
         assert [("g", why)] == whys("unreadable", case(now=about))
 

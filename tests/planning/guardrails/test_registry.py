@@ -114,20 +114,14 @@ def test_what_blocks_comes_first_and_findings_of_planning_pass_through() -> None
 def test_what_a_rule_objects_to_is_not_said_again_as_a_note() -> None:
     """The note of planning is dropped for the same rule, group, topic and partition only."""
     here, there = (
-        Finding("before-log-start", Severity.NOTE, "3 is before the log start 4", "g", *at)
-        for at in (ORDERS, OTHERS)
+        Finding("facts-moved", Severity.NOTE, "as planned", "g", *at) for at in (ORDERS, OTHERS)
     )
     other = replace(here, rule="moved-since")
-    kept = Finding("before-log-start", Severity.BLOCK, here.why, "g", *ORDERS)
-    beside = Finding("facts-moved", Severity.NOTE, "as planned", "g", *OTHERS)
-    made = plan(step(change()), findings=(here, other))
-    since = case(replace(made, findings=(beside,)), facts(commits=(commit(11),)))
+    made = plan(step(change()), findings=(here, there, other))
+    judged, *kept = check(case(made, facts(commits=(commit(11),))))
 
-    assert (kept, other) == check(case(made))
-    assert ["before-log-start"] * 2 == rules(case(replace(made, findings=(here, there))))
-    assert [(Severity.BLOCK, 0), (Severity.NOTE, 1)] == [
-        (finding.severity, finding.partition) for finding in check(since)
-    ]
+    assert ("facts-moved", Severity.BLOCK, 0) == (judged.rule, judged.severity, judged.partition)
+    assert [there, other] == kept
 
 
 def test_what_is_found_is_told_once_and_blocks_as_it_says() -> None:

@@ -90,7 +90,7 @@ def test_no_word_without_evidence(rows: list[dict[str, Any]]) -> None:
     paused = result[result["hold"].fillna("") != ""]
     perhaps = result[(result["hold_unread"].fillna("") != "") & (result["state"] != "Empty")]
     behind = where(result, "trend", "falling behind")
-    unseen = result[result["earlier_at"].isna() | result["earlier_end"].isna()]
+    unseen = result[result["past_at"].isna()]
 
     assert (trouble["lag"] > 0).fillna(value=False).all()
     assert not set(where(result, "status", "STALL", "WARN")["member_state"]) & {"gone"}

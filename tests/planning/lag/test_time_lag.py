@@ -317,19 +317,17 @@ def test_history_bounds_when_the_log_passed_an_offset(
         assert abs(row.time_lag_s - (NOW - at).total_seconds()) <= row.time_lag_error_s + 1e-6
 
 
-def an_hour_ago(*ends: int) -> dict[str, Any]:
-    """Return the columns of rows whose logs ended there an hour ago."""
-    at = pd.Timestamp(NOW - timedelta(hours=1))
-    return {"earlier_at": at, "earlier_end": pd.array(ends, dtype="Int64")}
+def ended(**ends: int) -> list[dict[str, Any]]:
+    """Return where a log ended, by how many hours ago: h3=10."""
+    return [{"at": NOW - timedelta(hours=int(h[1:])), "log_end": end} for h, end in ends.items()]
 
 
 def test_history_is_not_stretched() -> None:
     """What the log had before its first reading is unknown, also when it was re-created since."""
-    rows = frame(Log([], 0, 100), [50], **an_hour_ago(60))
+    rows = frame(Log([], 0, 100), [50], past_ends=[ended(h1=60)])
     assert [None] == with_time_lag(rows, now=NOW)["time_lag_method"].tolist()
 
-    ends = {3: 10, 2: 400, 1: 40}  # by how many hours ago
-    past = [{"at": NOW - timedelta(hours=h), "log_end": end} for h, end in ends.items()]
+    past = ended(h3=10, h2=400, h1=40)
     recreated = with_time_lag(frame(Log([], 0, 100), [20, 70], past_ends=[past] * 2), now=NOW)
 
     assert [None, BY_HISTORY] == recreated["time_lag_method"].tolist()
@@ -340,7 +338,8 @@ def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:
     """An earlier log end gives an estimate; look-ups are preferred to it."""
     log = dense(NOW_MS - 1_800_000 + n // 90 for n in range(100))
     looked_up_at_0 = [None, points(search(log, [0])[0].results)]
-    rows = frame(log, [80, 0], points=looked_up_at_0, **an_hour_ago(60, 0))
+    past = [ended(h1=60), ended(h1=0)]
+    rows = frame(log, [80, 0], points=looked_up_at_0, past_ends=past)
     first, second = with_time_lag(rows, now=NOW).itertuples()
 
     assert (1800, 1800, BY_HISTORY) == first[-4:-1]

@@ -139,19 +139,19 @@ def activity(*rows: tuple[Any, ...]) -> pd.DataFrame:
 
 def summed(
     *rows: tuple[Any, ...],
-    partitions: int | None = 1,
+    partitions: int = 1,
     removed: pd.DataFrame | None = None,
     since: datetime = NOON + HOUR,
     **columns: Any,
 ) -> pd.DataFrame:
     """Return the sum over the time from 13:00 to 14:30."""
-    commits = pd.DataFrame({"cluster": "eu", "group": ["g"] * (partitions or 0)})
+    commits = pd.DataFrame({"cluster": "eu", "group": ["g"] * partitions})
     return activity_by_group(
         activity(*rows).assign(**columns),
         removals().assign(kind=None) if removed is None else removed,
         since=since,
         now=NOW,
-        commits=None if partitions is None else commits,
+        commits=commits,
     )
 
 
@@ -173,7 +173,7 @@ def test_a_young_group_has_its_rate_since_its_first_record(
     """The window of a cluster that was started ten minutes ago does not begin an hour ago."""
     began = NOW - timedelta(minutes=minutes)
     first_at = pd.Series([began], dtype="datetime64[ms, UTC]")
-    (row,) = summed(("g", 2, commits, 0, True), first_at=first_at, partitions=None).itertuples()
+    (row,) = summed(("g", 2, commits, 0, True), first_at=first_at, partitions=0).itertuples()
 
     assert (began, rate) == (row.window_from, row.commits_per_s)
 
@@ -199,17 +199,17 @@ def test_removals_are_counted_by_kind() -> None:
         (10_801, True, 2, False, ""),
         (10_801, False, 1, True, ""),  # there were even more
         (10_800, False, 1, None, ""),
-        (10_800, True, None, False, ""),  # for one partition it would not be too much
-        (10_801, True, None, None, ""),
+        (10_800, True, 0, False, ""),  # for one partition it would not be too much
+        (10_801, True, 0, None, ""),
         # A group that commits seldom has a number of commits per hour, which is never zero.
         (540, False, 1, None, "at least 0.10 commits/s per partition; "),
         (27, False, 1, None, "at least 18 commits/h per partition; "),
         (3, False, 2, None, "at least 1 commits/h per partition; "),
-        (1, False, None, None, "at least 0.67 commits/h per partition; "),
+        (1, False, 0, None, "at least 0.67 commits/h per partition; "),
     ],
 )
 def test_hot_groups(
-    *, commits: int, complete: bool, partitions: int | None, hot: bool | None, says: str
+    *, commits: int, complete: bool, partitions: int, hot: bool | None, says: str
 ) -> None:
     """A group that commits each of its partitions ten times as often as clients do is hot."""
     (row,) = summed(("g", 1, commits, 0, complete), partitions=partitions).itertuples()

@@ -8,12 +8,13 @@ into each commit, and it is compared with the current id of the topic; older ver
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.model import Commit, Problem, Unread
 from toolkit.model.commit_columns import columns_of
+from toolkit.model.offsets import is_another_topic
 
 WHY = (
     "committed before the topic was deleted and re-created: "
@@ -35,7 +36,7 @@ def commits_of_earlier_topics(connection: Connection, commits: Sequence[Commit])
         Problem(Unread.LAG, WHY, group_id, topic, columns.partitions[place])
         for group_id, topic, places in columns.blocks
         for place in places
-        if is_of_earlier_topic(topic, columns.topic_id(place), now)
+        if is_another_topic(columns.topic_id(place), now.get(topic))
     ]
 
 
@@ -44,8 +45,3 @@ def read_topic_ids(connection: Connection, topics: Iterable[str]) -> dict[str, s
     return {
         topic.name: topic_id(topic) for topic in describe_topics(connection, sorted(set(topics)))
     }
-
-
-def is_of_earlier_topic(topic: str, then: str | None, now: Mapping[str, str]) -> bool:
-    """Whether a commit's topic id is known, and is another one than the topic has now."""
-    return bool(then) and now.get(topic, "") not in {"", then}

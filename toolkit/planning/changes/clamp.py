@@ -21,6 +21,24 @@ def moved_to(offset: int, committed: Position | None, log: LogOffsets) -> tuple[
     return Position(offset, leader_epoch_at(log, offset)), note
 
 
+def placed(
+    requested: int | Position, committed: Position | None, log: LogOffsets
+) -> tuple[Position, str]:
+    """
+    Return what to commit for an offset or a saved position, and why it differs from that.
+
+    An offset alone keeps the leader epoch and the metadata that are committed at the same offset.
+    """
+    if isinstance(requested, Position):
+        return clamp_to_log(requested, log)
+    landed, clamped = clamp_to_log(Position(requested), log)
+    if committed and committed.offset == landed.offset:
+        after, why = clamp_to_log(committed, log)
+    else:
+        after, why = moved_to(landed.offset, committed, log)
+    return after, "; ".join(filter(None, [clamped, why]))
+
+
 def clamp_to_log(requested: Position, log: LogOffsets) -> tuple[Position, str]:
     """
     Return the position in a log that is nearest to a saved one, and why it moved.

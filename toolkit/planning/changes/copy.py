@@ -30,6 +30,7 @@ from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.clamp import clamp_to_log, leader_epoch_at, moved_to
 from toolkit.planning.changes.topic_recreated import doubt_of, position_of
+from toolkit.planning.selection.findings import block, note
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_plannable, why_not_idle
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
@@ -37,14 +38,8 @@ from toolkit.planning.selection.partition_selection import (
     parse_topics,
     scopes_of,
 )
-from toolkit.planning.selection.plan_parts import (
-    Facts,
-    Part,
-    block,
-    commit_step,
-    note,
-    plan_of,
-)
+from toolkit.planning.selection.plan_parts import Part, commit_step, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 MARKERS = 2  # most transaction markers between a commit and the record before it
 
@@ -58,18 +53,18 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
     """
     scopes = parse_topics(topics)
     _check_names(source, target)
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
 
     def parts() -> Iterator[Part]:
         refusals = tuple(why_no_source(facts, source))
         yield from refusals
         if refusals:
             return
-        chosen = choose_partitions(facts.index, source, scopes)
+        chosen = choose_partitions(facts, source, scopes)
         yield from chosen.findings
         yield from about_source(facts, source, chosen.partitions)
         lacking = _lacking(facts, source, chosen.partitions if scopes else None)
-        yield from uncommitted(source, target, lacking - facts.commits(target).keys())
+        yield from uncommitted(source, target, lacking - facts.commits_of(target).keys())
         yield from is_new(facts, target)
         yield from commit_step(facts, target, _positions(facts, source, chosen.partitions))
 
@@ -86,23 +81,23 @@ def plan_rename(snapshot: Snapshot, *, source: str, target: str) -> Plan:
     verified. Raises UsageError if both names are the same.
     """
     _check_names(source, target)
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
     allows = frozenset({NEW_GROUP})
     request = f"rename {shown_name(source)} to {shown_name(target)}"
     parts = _renamed(facts, source, target)
     return plan_of(snapshot, parts, intent=Intent.RENAME, request=request, allows=allows)
 
 
-def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
+def _renamed(facts: SnapshotIndex, source: str, target: str) -> Iterator[Part]:
     refusals = [*why_no_source(facts, source)]
     if group := facts.groups.get(source):
-        refusals += why_not_idle(facts.index, group)
+        refusals += why_not_idle(facts, group)
     # Offsets of the old group that could not be read would be lost with it.
     refusals += facts.unreadable(source)
     if target in facts.groups:
         refusals.append(block("group-exists", "a group with this name already exists", target))
     yield from dict.fromkeys(refusals)
-    committed = facts.commits(source)
+    committed = facts.commits_of(source)
     if not committed and not refusals:
         yield note("no-commit", "no committed offsets to copy", source)
     if not committed or refusals:
@@ -124,18 +119,18 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
 
 
 def _positions(
-    facts: Facts, source: str, partitions: Iterable[TopicPartition]
+    facts: SnapshotIndex, source: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[Position, str]]:
     """Return what to commit of what the source has committed, and why."""
-    committed, why = facts.commits(source), f"committed offset of {shown_name(source)}"
+    committed, why = facts.commits_of(source), f"committed offset of {shown_name(source)}"
     return {
-        partition: (position_of(committed[partition], facts.index.snapshot), why)
+        partition: (position_of(committed[partition], facts.snapshot), why)
         for partition in partitions
         if partition in committed
     }
 
 
-def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
+def why_no_source(facts: SnapshotIndex, group_id: str) -> Iterator[Finding]:
     """Yield why the committed offsets of the source group are unknown."""
     group = facts.groups.get(group_id)
     if unlisted := tuple(facts.unlisted(group_id)):
@@ -144,41 +139,41 @@ def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
         yield block("no-such-group", "no group has this name", group_id)
     elif group.type is GroupType.SHARE:
         yield block("share-group", NO_OFFSETS, group_id)
-    elif not is_plannable(facts.index, group):
+    elif not is_plannable(facts, group):
         yield from facts.unreadable(group_id)
 
 
 def about_source(
-    facts: Facts, group_id: str, partitions: Iterable[TopicPartition]
+    facts: SnapshotIndex, group_id: str, partitions: Iterable[TopicPartition]
 ) -> Iterator[Finding]:
     """Yield findings about the source: it is live, or an offset is not to be taken over."""
-    group, committed = facts.groups[group_id], facts.commits(group_id)
+    group, committed = facts.groups[group_id], facts.commits_of(group_id)
     if group.is_live:
-        at = facts.index.snapshot.taken_at
+        at = facts.snapshot.taken_at
         why = f"group is {group.state}; its offsets as of {at:%H:%M:%S} UTC are copied"
         yield note("source-live", why, group_id)
     for partition in partitions:
         commit = committed.get(partition)
-        if doubt := commit and doubt_of(commit, facts.index.snapshot.topic_ids):
+        if doubt := commit and doubt_of(commit, facts.snapshot.topic_ids):
             yield block(doubt.rule, doubt.why, group_id, partition)
 
 
 def without_offset(
-    facts: Facts, group_id: str, saved: Collection[TopicPartition] = ()
+    facts: SnapshotIndex, group_id: str, saved: Collection[TopicPartition] = ()
 ) -> set[TopicPartition]:
     """Return the partitions of the group's topics without a committed offset, or a saved one."""
-    known = {*saved, *facts.commits(group_id), *facts.index.unread.get(group_id, {})}
-    topics, numbers = {partition.topic for partition in known}, facts.index.partitions
+    known = {*saved, *facts.commits_of(group_id), *facts.unread_of(group_id)}
+    topics, numbers = {partition.topic for partition in known}, facts.partitions
     return {TopicPartition(topic, n) for topic in topics for n in numbers.get(topic, ())} - known
 
 
 def _lacking(
-    facts: Facts, group_id: str, named: Collection[TopicPartition] | None
+    facts: SnapshotIndex, group_id: str, named: Collection[TopicPartition] | None
 ) -> set[TopicPartition]:
     """Return which partitions have nothing to copy: of all topics of a group, or of some."""
     if named is None:
         return without_offset(facts, group_id)
-    return set(named) - facts.commits(group_id).keys()
+    return set(named) - facts.commits_of(group_id).keys()
 
 
 def uncommitted(
@@ -194,7 +189,7 @@ def uncommitted(
         yield Finding("no-commit", Severity.NOTE, why, group_id, scope.topic)
 
 
-def is_new(facts: Facts, group_id: str) -> Iterator[Finding]:
+def is_new(facts: SnapshotIndex, group_id: str) -> Iterator[Finding]:
     """Yield a note if the group will be created."""
     if group_id not in facts.groups:
         why = "group does not exist; it will be created as a group without members"
@@ -310,7 +305,7 @@ def plan_copy_between(
             hint="copy within the cluster",
         )
     scopes = parse_topics(topics)
-    here, there = Facts(source), Facts(mirror)
+    here, there = SnapshotIndex(source), SnapshotIndex(mirror)
     ends = (
         f"{shown_name(pair.source)} of {source.cluster} to "
         f"{shown_name(pair.target)} of {mirror.cluster}"
@@ -326,8 +321,8 @@ def plan_copy_between(
 
 
 def _copied(
-    here: Facts,
-    there: Facts,
+    here: SnapshotIndex,
+    there: SnapshotIndex,
     *,
     pair: MirrorPair,
     by: ByOffset | ByTime,
@@ -337,23 +332,23 @@ def _copied(
     yield from refusals
     if refusals:
         return
-    chosen = choose_partitions(here.index, pair.source, scopes)
+    chosen = choose_partitions(here, pair.source, scopes)
     yield from chosen.findings
     yield from about_source(here, pair.source, chosen.partitions)
     lacking = _lacking(here, pair.source, chosen.partitions if scopes else None)
-    theirs = there.commits(pair.target)
+    theirs = there.commits_of(pair.target)
     lacking = {partition for partition in lacking if pair.mirrored(partition) not in theirs}
     yield from uncommitted(pair.source, pair.target, lacking)
-    committed = here.commits(pair.source)
+    committed = here.commits_of(pair.source)
     mirrored = {pair.mirrored(p): p for p in chosen.partitions if p in committed}
     if not mirrored:
         return
     yield from is_new(there, pair.target)
     found = choose_partitions(
-        there.index, pair.target, scopes_of(mirrored), new_topics=True, named_by_operator=False
+        there, pair.target, scopes_of(mirrored), new_topics=True, named_by_operator=False
     )
     yield from found.findings
-    here_logs, there_logs = here.index.snapshot.logs, there.index.snapshot.logs
+    here_logs, there_logs = here.snapshot.logs, there.snapshot.logs
     positions = {}
     for partition in found.partitions:
         origin = mirrored[partition]
@@ -377,9 +372,9 @@ def records_to_date(
     source: Snapshot, group_id: str, *, topics: Sequence[str] = ()
 ) -> frozenset[tuple[TopicPartition, int]]:
     """Return the source records, as partition and offset, whose timestamps are needed."""
-    facts = Facts(source)
-    committed = facts.commits(group_id)
-    chosen = choose_partitions(facts.index, group_id, parse_topics(topics))
+    facts = SnapshotIndex(source)
+    committed = facts.commits_of(group_id)
+    chosen = choose_partitions(facts, group_id, parse_topics(topics))
     return frozenset(
         (partition, offset)
         for partition in chosen.partitions
@@ -394,7 +389,7 @@ def instants(
     """Return the timestamp to look up in each mirror partition."""
     dated = {
         pair.mirrored(partition): _dated(commit, source.logs[partition], times)
-        for partition, commit in Facts(source).commits(pair.source).items()
+        for partition, commit in SnapshotIndex(source).commits_of(pair.source).items()
         if partition in source.logs
     }
     return {partition: found.at for partition, found in dated.items() if found}

@@ -14,9 +14,11 @@ from toolkit.model.groups import Sighting
 from toolkit.model.names import matches, named, shown_name
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
+from toolkit.planning.selection.findings import block, note
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups, why_live
 from toolkit.planning.selection.last_use import LastUse, last_use_of, seen_in
-from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
+from toolkit.planning.selection.plan_parts import Part, list_names, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 def plan_delete_groups(
@@ -35,18 +37,18 @@ def plan_delete_groups(
     `protected` (names and patterns of the fleet file), is skipped with a note if it only matches a
     pattern; one that is named blocks. Raises UsageError without a name.
     """
-    facts, seen = Facts(snapshot), seen_in(sightings, snapshot)
+    facts, seen = SnapshotIndex(snapshot), seen_in(sightings, snapshot)
     exact = {*groups, *map(named, groups)}
 
     def parts() -> Iterator[Part]:
-        chosen, findings = choose_groups(facts.index, groups)
+        chosen, findings = choose_groups(facts, groups)
         yield from findings
         for group in chosen:
             why = "" if group.group_id in exact else why_not_deleted(group, protected)
             if why:
                 yield note("left-out", f"only matches a pattern: {why}", group.group_id)
                 continue
-            commits = facts.commits(group.group_id).values()
+            commits = facts.commits_of(group.group_id).values()
             unused = last_use_of(group, commits, seen.get(group.group_id))
             if empty_for is None:
                 yield from _deleted(facts, group, _age_text(unused, snapshot.taken_at))
@@ -70,24 +72,24 @@ def why_not_deleted(group: Group, protected: Sequence[str]) -> str:
 
 
 def _if_old_enough(
-    facts: Facts, group: Group, unused: LastUse | None, empty_for: timedelta
+    facts: SnapshotIndex, group: Group, unused: LastUse | None, empty_for: timedelta
 ) -> Iterator[Part]:
-    age = _age_text(unused, facts.index.snapshot.taken_at)
+    age = _age_text(unused, facts.snapshot.taken_at)
     if unused is None:
         why = (
             "unknown when the group became empty: no record in __consumer_offsets and no earlier "
             "observation"
         )
         yield note("age-unknown", why, group.group_id)
-    elif facts.index.snapshot.taken_at - unused.since < empty_for:
+    elif facts.snapshot.taken_at - unused.since < empty_for:
         yield note("too-young", f"{age}; required: {format_duration(empty_for)}", group.group_id)
     else:
         yield note("empty-for", age, group.group_id)
         yield from _deleted(facts, group, age)
 
 
-def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
-    name, committed = group.group_id, facts.commits(group.group_id)
+def _deleted(facts: SnapshotIndex, group: Group, why: str) -> Iterator[Part]:
+    name, committed = group.group_id, facts.commits_of(group.group_id)
     unreadable = tuple(facts.unreadable(name))
     yield from unreadable
     if group.is_live:

@@ -19,11 +19,13 @@ from toolkit.model.groups import Sighting
 from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
+from toolkit.planning.selection.findings import block, note
 from toolkit.planning.selection.group_selection import NO_OFFSETS, choose_groups
 from toolkit.planning.selection.last_use import seen_in
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.partition_selection import TopicScope, parse_topics, why_missing
-from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
+from toolkit.planning.selection.plan_parts import Part, list_names, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
 
 TOPICS_REQUIRED = (
@@ -47,10 +49,10 @@ def plan_delete_offsets(
     blocks. Raises UsageError if a scope cannot be parsed.
     """
     scopes = parse_topics(topics)
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
 
     def parts() -> Iterator[Part]:
-        chosen, findings = choose_groups(facts.index, groups)
+        chosen, findings = choose_groups(facts, groups)
         yield from findings
         for group in chosen:
             if group.type is GroupType.SHARE:
@@ -119,11 +121,11 @@ def plan_delete_unsubscribed(
     With `left_for` or `in_runs`, a topic not observed as unsubscribed for that long, or by that
     many runs, is skipped with a note. `sightings` are by group and topic, up to this snapshot.
     """
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
     minimum_age = _MinimumAge(left_for, in_runs, seen_in(sightings, snapshot))
 
     def parts() -> Iterator[Part]:
-        chosen, findings = choose_groups(facts.index, groups)
+        chosen, findings = choose_groups(facts, groups)
         yield from findings
         for group in chosen:
             why, name = uncheckable_reason(group), group.group_id
@@ -132,7 +134,7 @@ def plan_delete_unsubscribed(
             elif unread := snapshot.unread_commits(name):
                 words = f"{why}, and its committed offsets could not be read: {unread}"
                 yield note("incomplete", words, name)
-            elif facts.commits(name):
+            elif facts.commits_of(name):
                 yield note("left-out", why, name)
 
     descriptions = (
@@ -164,9 +166,9 @@ def deletion_refusal(group: Group, topic: str) -> Finding | None:
     return Finding("subscribed", Severity.BLOCK, f"subscribed by {names}", group.group_id, topic)
 
 
-def _named(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
+def _named(facts: SnapshotIndex, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
     """Delete the offsets in the scopes, or all if there are none."""
-    committed = facts.commits(group.group_id)
+    committed = facts.commits_of(group.group_id)
     meant = [p for p in committed if _is_meant(p, scopes)]
     refusals = {topic: deletion_refusal(group, topic) for topic in sorted({p.topic for p in meant})}
     yield from dict.fromkeys(refusal for refusal in refusals.values() if refusal)
@@ -182,10 +184,12 @@ def _is_meant(partition: TopicPartition, scopes: Sequence[TopicScope]) -> bool:
     return not scopes or any(partition in scope for scope in scopes)
 
 
-def _unsubscribed(facts: Facts, group: Group, minimum_age: _MinimumAge = ANY_AGE) -> Iterator[Part]:
-    name, now = group.group_id, facts.index.snapshot.taken_at
+def _unsubscribed(
+    facts: SnapshotIndex, group: Group, minimum_age: _MinimumAge = ANY_AGE
+) -> Iterator[Part]:
+    name, now = group.group_id, facts.snapshot.taken_at
     yield from facts.unreadable(name)
-    refusals = {p: deletion_refusal(group, p.topic) for p in facts.commits(name)}
+    refusals = {p: deletion_refusal(group, p.topic) for p in facts.commits_of(name)}
     yield from dict.fromkeys(
         refusal for refusal in refusals.values() if refusal and refusal.rule != "subscribed"
     )
@@ -203,19 +207,19 @@ def _unsubscribed(facts: Facts, group: Group, minimum_age: _MinimumAge = ANY_AGE
     yield from _deleted(facts, group, whys)
 
 
-def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
+def _not_there(facts: SnapshotIndex, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
     """
     Yield what was named and is not committed, for which Kafka's tool prints "Successful".
 
     A topic or partition that does not exist is a misspelling, which blocks.
     """
-    there = {*facts.commits(group.group_id), *facts.index.unread.get(group.group_id, ())}
+    there = {*facts.commits_of(group.group_id), *facts.unread_of(group.group_id)}
     is_known = not any(facts.unread_commits(group.group_id))
     if is_known and not scopes and not there:
         yield note("no-commit", "no committed offsets", group.group_id)
     for scope in scopes:
         numbers = {partition.partition for partition in there if partition.topic == scope.topic}
-        if missing := why_missing(facts.index, group.group_id, scope, committed=numbers):
+        if missing := why_missing(facts, group.group_id, scope, committed=numbers):
             yield missing
             continue
         lacking = set(scope.partitions or ()) - numbers
@@ -225,8 +229,10 @@ def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iter
             yield Finding("no-commit", Severity.NOTE, why, group.group_id, scope.topic)
 
 
-def _deleted(facts: Facts, group: Group, whys: Mapping[TopicPartition, str]) -> Iterator[Part]:
-    committed = facts.commits(group.group_id)
+def _deleted(
+    facts: SnapshotIndex, group: Group, whys: Mapping[TopicPartition, str]
+) -> Iterator[Part]:
+    committed = facts.commits_of(group.group_id)
     changes = [Change(p, Position.of(committed[p]), None, why) for p, why in whys.items()]
     if changes:
         yield facts.step(group.group_id, Action.DELETE_OFFSETS, changes)

@@ -8,23 +8,13 @@ streams group cannot be held: they are moved while the owners are evicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
 
-from toolkit.model import (
-    HOLDER_CLIENT_ID,
-    CaptureMode,
-    Group,
-    GroupType,
-    Member,
-    Snapshot,
-    Subscription,
-    TopicPartition,
-)
+from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.model.times import parse_duration
-from toolkit.plan import NEW_TOPICS, OFFSETS, Finding, Intent, Plan, Position
+from toolkit.plan import NEW_TOPICS, OFFSETS, Action, Finding, Intent, Plan, Position
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
@@ -37,9 +27,9 @@ from toolkit.planning.changes.targets import (
 )
 from toolkit.planning.changes.topic_recreated import OffsetsOrigin
 from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
+from toolkit.planning.selection.findings import note
 from toolkit.planning.selection.group_selection import is_unread
 from toolkit.planning.selection.partition_selection import scopes_of
-from toolkit.planning.selection.plan_parts import note
 
 UNHELD = (
     "partitions of a Streams group cannot be paused (KIP-1071). Their owners are evicted, "
@@ -56,8 +46,6 @@ WATCHED = (
     "more"
 )
 
-Replan = Callable[[Snapshot], Plan]
-
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
@@ -72,21 +60,40 @@ class MoveRequest:
     commit_missing: str = ""
 
 
-class PlannedMove(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
     """
-    A plan with the current offsets, for approval, and the function that re-plans from later facts.
+    A plan with the current offsets, for approval, from which the exact one is made later.
 
-    If the target is a time, those facts must include the offsets `at` that instant.
+    Its target is the one it was planned with or, if that named offsets, those of the plan.
     """
 
     plan: Plan
-    replan: Replan
-    at: datetime | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """The instant of which later facts must have the offsets; None where no time is meant."""
+        target = _target_of(self.plan)
+        return target.at if isinstance(target, ToDatetime) else None
 
     def exact(self, facts: Snapshot) -> Plan:
         """Plan again from later facts, for the topics of the approved plan and no later ones."""
-        plan = self.replan(facts)
-        return replace(plan, topic_ids={**plan.topic_ids, **self.plan.topic_ids})
+        (group,) = self.plan.group_ids
+        exact = plan_reset(
+            facts,
+            _target_of(self.plan),
+            groups=[group],
+            topics=_scopes(self.plan),
+            new_topics=NEW_TOPICS in self.plan.allows,
+        )
+        if not is_holdable(facts, group):
+            exact = _as_if_held(exact)
+        topic_ids = {**exact.topic_ids, **self.plan.topic_ids}
+        return replace(exact, intent=Intent.MOVE, request=self.plan.request, topic_ids=topic_ids)
+
+
+def _scopes(plan: Plan) -> tuple[str, ...]:
+    return tuple(str(scope) for scope in scopes_of(change.partition for _, change in plan.changes))
 
 
 def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
@@ -96,12 +103,14 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     Its fingerprint identifies the request, not the offsets. Raises UsageError if a scope cannot be
     parsed.
     """
-    estimate = plan_reset(
-        assume_held(snapshot, request.group),
-        request.target,
-        groups=[request.group],
-        topics=request.topics,
-        new_topics=request.new_topics,
+    estimate = _as_if_held(
+        plan_reset(
+            snapshot,
+            request.target,
+            groups=[request.group],
+            topics=request.topics,
+            new_topics=request.new_topics,
+        )
     )
     words = estimate.request.replace("reset", "move", 1)
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
@@ -113,31 +122,15 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
         terms |= {OFFSETS: "as planned"}
     if request.commit_missing:
         terms["commit_missing"] = request.commit_missing
-    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
-    # Where nothing is chosen, nothing is held: that is no reason to pause first.
-    findings = (found for found in estimate.findings if found.rule != "group-live")
     plan = replace(
         estimate,
         intent=Intent.MOVE,
         request=words,
         made_at=made_at,
         terms=terms,
-        findings=(*findings, *_of_the_hold(snapshot, request, scopes)),
+        findings=(*estimate.findings, *_of_the_hold(snapshot, request, _scopes(estimate))),
     )
-    topics, new_topics = scopes or request.topics, request.new_topics
-    replan = _replan(request.target, request.group, topics, new_topics=new_topics, words=words)
-    return PlannedMove(plan, replan, snapshot.at)
-
-
-def _replan(
-    target: Target, group: str, topics: tuple[str, ...], *, new_topics: bool, words: str
-) -> Replan:
-    def replan(facts: Snapshot) -> Plan:
-        known = facts if is_holdable(facts, group) else assume_held(facts, group)
-        exact = plan_reset(known, target, groups=[group], topics=topics, new_topics=new_topics)
-        return replace(exact, intent=Intent.MOVE, request=words)
-
-    return replan
+    return PlannedMove(plan)
 
 
 def _times(target: ToDatetime, made_at: datetime) -> tuple[datetime, dict[str, str]]:
@@ -153,30 +146,16 @@ def _times(target: ToDatetime, made_at: datetime) -> tuple[datetime, dict[str, s
     return made_at, {"at": target.at.isoformat()}
 
 
-def saved_move(plan: Plan) -> PlannedMove:
-    """
-    Return a move that was saved, or interrupted, so that it can be carried out.
-
-    Its target is the one it was planned with or, if that named offsets, those of the plan.
-    """
-    (group,) = plan.group_ids
-    target = _saved_target(plan)
-    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in plan.changes))
-    new_topics = NEW_TOPICS in plan.allows
-    replan = _replan(target, group, scopes, new_topics=new_topics, words=plan.request)
-    return PlannedMove(plan, replan, target.at if isinstance(target, ToDatetime) else None)
-
-
 def move_again(plan: Plan, partitions: Collection[TopicPartition]) -> PlannedMove:
     """Return a move of some partitions to the very offsets of a plan that was applied."""
     steps = (
         replace(step, changes=tuple(c for c in step.changes if c.partition in partitions))
         for step in plan.steps
     )
-    return saved_move(replace(plan, terms={}, steps=tuple(steps)))
+    return PlannedMove(replace(plan, terms={}, steps=tuple(steps)))
 
 
-def _saved_target(plan: Plan) -> Target:
+def _target_of(plan: Plan) -> Target:
     terms = plan.terms
     past_end = terms.get("past_end", PastEnd.KEEP)
     if "at" in terms:
@@ -190,7 +169,7 @@ def _saved_target(plan: Plan) -> Target:
         if change.after
     }
     origin = OffsetsOrigin(plan.cluster_id, plan.topic_ids)
-    return from_offsets(rows, source="the saved plan", origin=origin)
+    return from_offsets(rows, source="the plan", origin=origin)
 
 
 def _recomputes(words: str) -> bool:
@@ -240,15 +219,11 @@ def _of_the_hold(
     return (*pause.findings, note("watched", WATCHED, request.group))
 
 
-def assume_held(snapshot: Snapshot, group_id: str) -> Snapshot:
-    groups = (_as_held(g, snapshot) if g.group_id == group_id else g for g in snapshot.groups)
-    return replace(snapshot, groups=tuple(groups))
-
-
-def _as_held(group: Group, snapshot: Snapshot) -> Group:
-    if not group.is_live:
-        return group
-    committed = snapshot.commits_of(group.group_id)
-    missing = {*snapshot.logs, *committed} - group.paused.keys()
-    holder = Member("", HOLDER_CLIENT_ID, "", Subscription(), holds=tuple(sorted(missing)))
-    return replace(group, members=(*group.members, holder))
+def _as_if_held(plan: Plan) -> Plan:
+    """Return a reset of a live group as it is once nobody reads its partitions."""
+    steps = (
+        step if step.state is GroupState.EMPTY else replace(step, action=Action.MOVE)
+        for step in plan.steps
+    )
+    findings = (found for found in plan.findings if found.rule != "group-live")
+    return replace(plan, steps=tuple(steps), findings=tuple(findings))

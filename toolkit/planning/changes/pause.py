@@ -32,7 +32,8 @@ from toolkit.planning.holds.hold_rules import (
     is_own_hold,
     other_end,
 )
-from toolkit.planning.selection.group_selection import no_such_group, unread_facts
+from toolkit.planning.selection.findings import block, note, unread
+from toolkit.planning.selection.group_selection import no_such_group
 from toolkit.planning.selection.member_names import holder_in_words, in_short
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
@@ -40,7 +41,7 @@ from toolkit.planning.selection.partition_selection import (
     missing_topic,
     parse_topics,
 )
-from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
+from toolkit.planning.selection.plan_parts import Part, plan_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 NEEDED_TO_RESUME = frozenset({Unread.HELD_PARTITIONS, Unread.MEMBERS})
@@ -64,7 +65,7 @@ def plan_pause(
     (KIP-1071) is paused as a whole, for which no topic need be given. Raises UsageError if a scope
     cannot be parsed, or no topic is given for another group.
     """
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
     known = facts.groups.get(group)
     if not topics and known and known.type is GroupType.STREAMS:
         topics = sorted(known.subscribed_topics)
@@ -78,15 +79,15 @@ def plan_pause(
         if known is None:
             yield no_such_group(group, snapshot)
             return
-        if unread := tuple(facts.unread_commits(group)):
-            yield from unread
+        if unknown := tuple(facts.unread_commits(group)):
+            yield from unknown
             return
-        partitions, missing = every_partition(facts.index, group, scopes)
+        partitions, missing = every_partition(facts, group, scopes)
         yield from missing
         left = [p for p in partitions if p in known.paused and p in hold_facts.orphaned]
         yield from already_paused(known, partitions, left, hold_facts.orphaned)
         unpaused = tuple(p for p in partitions if p not in known.paused)
-        case = HoldContext(facts.index, known, unpaused, terms, hold_facts)
+        case = HoldContext(facts, known, unpaused, terms, hold_facts)
         if unpaused:
             yield from judge(case)
             yield from _first_commits(facts, case)
@@ -101,7 +102,7 @@ def plan_pause(
     return replace(plan, terms=terms.as_terms())
 
 
-def _first_commits(facts: Facts, case: HoldContext) -> Iterator[Part]:
+def _first_commits(facts: SnapshotIndex, case: HoldContext) -> Iterator[Part]:
     """Yield the step that commits what no offset is committed for, and what blocks it."""
     words = case.terms.commit_missing
     if not words:
@@ -156,7 +157,7 @@ def plan_resume(
     Raises UsageError if a scope cannot be parsed.
     """
     scopes = parse_topics(topics)
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
     known = facts.groups.get(group)
 
     def parts() -> Iterator[Part]:
@@ -165,12 +166,12 @@ def plan_resume(
             return
         if not known.described:
             yield block("unreadable-member", "the group's members are unknown", group)
-        partitions, missing = every_partition(facts.index, group, scopes)
+        partitions, missing = every_partition(facts, group, scopes)
         yield from (f for f in missing if not _names_paused(f, known))
         held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
         # Committed offsets are not needed: no offset is moved.
-        hidden = [p for p in facts.index.about_group.get(group, ()) if p.what in NEEDED_TO_RESUME]
-        yield from (unread_facts(group, problem) for problem in hidden)
+        hidden = [p for p in facts.problems_of(group) if p.what in NEEDED_TO_RESUME]
+        yield from map(unread, hidden)
         idle = [p for p in partitions if p not in held]
         if idle and not hidden:
             yield note("not-paused", f"{in_short(idle)} is not paused", group)

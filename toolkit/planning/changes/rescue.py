@@ -17,8 +17,10 @@ from dataclasses import replace
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
+from toolkit.planning.selection.findings import block, note
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
-from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
+from toolkit.planning.selection.plan_parts import Part, list_names, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
 
 RECOMMITTED = "re-committed unchanged to reset retention"
@@ -36,10 +38,10 @@ def plan_rescue(
     same position before and after. An offset that cannot be rescued is a note, not a block. Raises
     UsageError without a name.
     """
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
 
     def parts() -> Iterator[Part]:
-        chosen, findings = choose_groups(facts.index, groups)
+        chosen, findings = choose_groups(facts, groups)
         yield from findings
         for group in chosen:
             if group.is_live:
@@ -70,7 +72,7 @@ def leave_out_lost_groups(plan: Plan) -> Plan:
     return replace(plan, steps=steps, findings=findings)
 
 
-def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]:
+def _idle(facts: SnapshotIndex, group: Group, retention_s: int | None) -> Iterator[Part]:
     name, rejoins = group.group_id, group.type not in CLOCK_OF_EACH
     lacking: list[Finding] = [*facts.unreadable(name)]
     changes = []
@@ -78,7 +80,7 @@ def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]
     if retention_s:
         # Not a time of day: the same plan has the same fingerprint a minute later.
         ends = f": expires {format_duration(retention_s)} after the rescue at the earliest"
-    for partition, commit in facts.commits(name).items():
+    for partition, commit in facts.commits_of(name).items():
         if commit.pending:
             stays = (
                 "does not expire: an open transaction has a pending offset commit for this "
@@ -103,10 +105,10 @@ def _idle(facts: Facts, group: Group, retention_s: int | None) -> Iterator[Part]
         yield facts.step(name, Action.REJOIN if rejoins else Action.COMMIT, changes)
 
 
-def _live(facts: Facts, group: Group) -> Iterator[Part]:
+def _live(facts: SnapshotIndex, group: Group) -> Iterator[Part]:
     """Yield which offsets of a live group may expire; only its members can keep them."""
-    committed = facts.commits(group.group_id)
-    unread = facts.index.snapshot.unread_commits(group.group_id)
+    committed = facts.commits_of(group.group_id)
+    unread = facts.snapshot.unread_commits(group.group_id)
     if not committed and not unread:
         return
     if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":

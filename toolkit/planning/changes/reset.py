@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from toolkit.model import Commit, Group, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
-from toolkit.planning.changes.clamp import clamp_to_log, moved_to
+from toolkit.planning.changes.clamp import clamp_to_log, placed
 from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, narrow
 from toolkit.planning.changes.topic_recreated import with_recreated_topics
+from toolkit.planning.selection.findings import block, note
 from toolkit.planning.selection.group_selection import (
     choose_groups,
     commit_action,
@@ -26,7 +27,7 @@ from toolkit.planning.selection.partition_selection import (
     choose_partitions,
     parse_topics,
 )
-from toolkit.planning.selection.plan_parts import PENDING, Facts, Part, block, list_names, plan_of
+from toolkit.planning.selection.plan_parts import PENDING, Part, list_names, plan_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
@@ -47,7 +48,7 @@ def plan_reset(
     by a finding. Raises UsageError if a scope cannot be parsed or no group is given.
     """
     scopes = parse_topics(topics)
-    request = _ResetRequest(Facts(snapshot), target, scopes, new_topics)
+    request = _ResetRequest(SnapshotIndex(snapshot), target, scopes, new_topics)
     chosen, findings = choose_groups(request.index, groups)
 
     def parts() -> Iterator[Part]:
@@ -84,15 +85,11 @@ def skip_unused_topics(plan: Plan) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class _ResetRequest:
-    facts: Facts
+    index: SnapshotIndex
     target: Target
     scopes: Sequence[TopicScope]
     new_topics: bool
     texts: dict[str, str] = field(default_factory=dict)  # one object for all changes
-
-    @property
-    def index(self) -> SnapshotIndex:
-        return self.facts.index
 
 
 def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
@@ -101,7 +98,7 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
         yield from why_not_idle(index, group)
         return
     partitions, findings = _partitions(request, group_id)
-    commits = index.commits.get(group_id, {})
+    commits = index.commits_of(group_id)
     changes = []
     for partition in partitions:
         place = _place(group, partition, commits.get(partition), index.snapshot.logs[partition])
@@ -109,9 +106,9 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
         findings += _findings(aim, place)
         if aim.to is not None:
             committed = Position.of(place.commit) if place.commit else None
-            after, note = _after(aim.to, place, committed)
+            after, moved = placed(aim.to, committed, place.log)
             if after != committed:
-                why = f"{aim.why}; {note}" if note else aim.why
+                why = f"{aim.why}; {moved}" if moved else aim.why
                 changes.append(
                     Change(partition, committed, after, request.texts.setdefault(why, why))
                 )
@@ -120,7 +117,7 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
     yield from why_not_idle(index, group, changed or partitions)
     yield from findings
     if changes:
-        yield request.facts.step(group_id, commit_action(group, changed), changes)
+        yield index.step(group_id, commit_action(group, changed), changes)
 
 
 def _partitions(
@@ -161,29 +158,12 @@ def _findings(aim: TargetOffset, place: TargetPlace) -> tuple[Finding, ...]:
 
 
 def _out_of_range(offset: int, place: TargetPlace) -> Finding:
-    about = (place.group.group_id, *place.partition)
+    group_id = place.group.group_id
     if max(0, offset) < place.log_start:
         why = (
             f"offset {offset} is before the log start offset {place.log_start}: those "
             "records are deleted"
         )
-        return Finding("before-log-start", Severity.NOTE, why, *about)
-    edge, landed = (
-        ("log start", place.log_start) if offset < place.log_start else ("log end", place.log_end)
-    )
-    why = f"requested offset {offset}, effective offset {landed}: the {edge} offset"
-    return Finding("clamped", Severity.NOTE, why, *about)
-
-
-def _after(
-    requested: int | Position, place: TargetPlace, committed: Position | None
-) -> tuple[Position, str]:
-    """Return the position to commit, and why it differs from the requested one."""
-    if isinstance(requested, Position):
-        return clamp_to_log(requested, place.log)
-    landed, clamped = clamp_to_log(Position(requested), place.log)
-    if committed and committed.offset == landed.offset:
-        after, why = clamp_to_log(committed, place.log)
-    else:
-        after, why = moved_to(landed.offset, committed, place.log)
-    return after, "; ".join(filter(None, [clamped, why]))
+        return block("before-log-start", why, group_id, place.partition)
+    _, clamped = clamp_to_log(Position(offset), place.log)
+    return note("clamped", clamped, group_id, place.partition)

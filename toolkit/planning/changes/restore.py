@@ -7,24 +7,26 @@ An offset that is out of range is clamped to the log, and the change says so.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from toolkit.errors import UsageError
-from toolkit.model import Commit, Snapshot, TopicPartition
-from toolkit.model.groups import names_meant
+from toolkit.model import Snapshot, TopicPartition
+from toolkit.model.groups import all_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.plan.saved_offsets import SavedOffsets
-from toolkit.planning.changes.clamp import clamp_to_log
+from toolkit.planning.changes.clamp import placed
 from toolkit.planning.changes.copy import is_new, uncommitted, without_offset
 from toolkit.planning.changes.targets import narrow
 from toolkit.planning.changes.topic_recreated import OffsetsOrigin, with_recreated_topics
+from toolkit.planning.selection.findings import block, note
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
     choose_partitions,
     parse_topics,
 )
-from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, note, plan_of
+from toolkit.planning.selection.plan_parts import Part, commit_step, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 def plan_restore(
@@ -49,9 +51,10 @@ def plan_restore(
         raise UsageError(
             "the file does not say which group each row is of", hint="name the group: --into GROUP"
         )
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
     by_group = _by_group(saved)
-    names, missing = _choose(by_group, groups)
+    chosen, missing = all_meant(groups, by_group) if groups else (by_group, [])
+    names = sorted(chosen)
     origin = OffsetsOrigin(saved.cluster_id, saved.topic_ids)
     if into is not None and len(names) != 1:
         raise UsageError(
@@ -65,10 +68,7 @@ def plan_restore(
             yield block("no-row", "the backup has no offsets of this group", name)
         for name in names:
             target = name if into is None else into
-            positions = by_group[name]
-            if saved.cluster_id is None:  # offsets alone
-                positions = _as_committed(positions, facts.commits(target))
-            restored = _restored(facts, target, positions, scopes)
+            restored = _restored(facts, target, by_group[name], scopes)
             yield from with_recreated_topics(restored, origin, snapshot)
 
     taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC" if saved.taken_at else "a CSV file"
@@ -92,31 +92,30 @@ def _other_cluster(saved: SavedOffsets, snapshot: Snapshot) -> Iterator[Finding]
 
 
 def _restored(
-    facts: Facts,
+    facts: SnapshotIndex,
     group_id: str,
-    positions: Mapping[TopicPartition, Position],
+    rows: Mapping[TopicPartition, int | Position],
     scopes: Sequence[TopicScope],
 ) -> Iterator[Part]:
     """Commit the saved offsets of one group that are in the scopes."""
-    inside, findings = narrow(positions, scopes, group_id)
+    inside, findings = narrow(rows, scopes, group_id)
     yield from findings
     if not inside:
         return
     yield from is_new(facts, group_id)
-    chosen = choose_partitions(
-        facts.index, group_id, inside, new_topics=True, named_by_operator=False
-    )
+    chosen = choose_partitions(facts, group_id, inside, new_topics=True, named_by_operator=False)
     yield from chosen.findings
     restored = {}
     for partition in chosen.partitions:
-        position, moved = clamp_to_log(positions[partition], facts.index.snapshot.logs[partition])
+        row, log = rows[partition], facts.snapshot.logs[partition]
+        position, moved = placed(row, facts.committed_position(group_id, partition), log)
         restored[partition] = (position, f"as saved; {moved}" if moved else "as saved")
-        if position.offset != positions[partition].offset:
+        if position.offset != (row.offset if isinstance(row, Position) else row):
             yield note("clamped", moved, group_id, partition)
     if restored and not scopes:
-        yield from uncommitted(group_id, group_id, without_offset(facts, group_id, positions))
+        yield from uncommitted(group_id, group_id, without_offset(facts, group_id, rows))
     yield from commit_step(facts, group_id, restored)
-    others = facts.commits(group_id).keys() - positions.keys()
+    others = facts.commits_of(group_id).keys() - rows.keys()
     if others and not scopes:
         topics = ", ".join(sorted({partition.topic for partition in others}))
         why = (
@@ -126,30 +125,8 @@ def _restored(
         yield note("not-in-backup", why, group_id)
 
 
-def _as_committed(
-    offsets: Mapping[TopicPartition, Position], commits: Mapping[TopicPartition, Commit]
-) -> dict[TopicPartition, Position]:
-    """Return offsets with the metadata that is committed with the same offset now."""
-    positions = {partition: Position.of(commit) for partition, commit in commits.items()}
-    return {
-        partition: positions[partition]
-        if partition in positions and positions[partition].offset == position.offset
-        else position
-        for partition, position in offsets.items()
-    }
-
-
-def _by_group(saved: SavedOffsets) -> dict[str, dict[TopicPartition, Position]]:
-    by_group: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
-    for commit in saved.commits:
-        by_group[commit.group_id][commit.topic_partition] = Position.of(commit)
+def _by_group(saved: SavedOffsets) -> dict[str, dict[TopicPartition, int | Position]]:
+    by_group: dict[str, dict[TopicPartition, int | Position]] = defaultdict(dict)
+    for (group_id, partition), row in saved.rows.items():
+        by_group[group_id or ""][partition] = row
     return by_group
-
-
-def _choose(saved: Collection[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the saved groups that match a name, and the names without a match."""
-    if not names:
-        return sorted(saved), []
-    matches = {name: names_meant(name, saved) for name in names}
-    chosen = {one for found in matches.values() for one in found}
-    return sorted(chosen), [name for name, found in matches.items() if not found]

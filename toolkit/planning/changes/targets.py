@@ -226,7 +226,8 @@ class ToDatetime(Target):
             return self._past_end(place, index)
         why = f"first record at or after {_utc(self.at)} has timestamp {_utc(found.timestamp)}"
         if 0 < found.offset <= place.log_start and found.timestamp > self.at:
-            return TargetOffset(found.offset, f"{why}; this is the log start", "before-log-start")
+            why = f"{why}; this is the log start"
+            return TargetOffset(found.offset, why, "before-log-start", Severity.BLOCK)
         return TargetOffset(found.offset, why)
 
     def findings(self, index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from toolkit.model import Commit, Snapshot, TopicPartition
-from toolkit.model.commit_columns import CommitColumns
-from toolkit.model.offsets import NO_LOG
+from toolkit.model.commit_columns import columns_of
+from toolkit.model.offsets import NO_LOG, is_another_topic
 from toolkit.plan import Change, Finding, Position, Severity, Step
 from toolkit.planning.changes.clamp import moved_to
 from toolkit.planning.selection.plan_parts import PENDING, Part
@@ -22,21 +22,15 @@ RULE = "topic-recreated"
 WHY = "topic was deleted and re-created: these offsets refer to records that no longer exist"
 
 
-def is_another_topic(then: Mapping[str, str], now: Mapping[str, str], topic: str) -> bool:
-    """Return whether a topic's id has changed; an unknown id counts as unchanged."""
-    before, after = then.get(topic), now.get(topic)
-    return bool(before and after and before != after)
-
-
 def commits_of_earlier_topics(snapshot: Snapshot) -> frozenset[tuple[str, TopicPartition]]:
     """Return the groups and partitions of the commits that were made for an earlier topic."""
-    commits, ids = snapshot.commits, snapshot.topic_ids
-    if isinstance(commits, CommitColumns) and not commits.has_topic_ids:
+    commits, ids = columns_of(snapshot.commits), snapshot.topic_ids
+    if not commits.has_topic_ids:
         return frozenset()
     return frozenset(
         (c.group_id, c.topic_partition)
         for c in commits
-        if is_another_topic({c.topic: c.topic_id}, ids, c.topic)
+        if is_another_topic(c.topic_id, ids.get(c.topic))
     )
 
 
@@ -49,7 +43,7 @@ class Doubt(NamedTuple):
 
 def doubt_of(commit: Commit, topic_ids: Mapping[str, str]) -> Doubt | None:
     """Return why a commit is not to be taken over, with the ids that topics have now, if so."""
-    if is_another_topic({commit.topic: commit.topic_id}, topic_ids, commit.topic):
+    if is_another_topic(commit.topic_id, topic_ids.get(commit.topic)):
         return Doubt(RULE, WHY)
     return Doubt("pending-transaction", PENDING) if commit.pending else None
 
@@ -57,7 +51,7 @@ def doubt_of(commit: Commit, topic_ids: Mapping[str, str]) -> Doubt | None:
 def position_of(commit: Commit, snapshot: Snapshot) -> Position:
     """Return what a commit says of the topic as it is now: of an earlier one, the offset alone."""
     position = Position.of(commit)
-    if not is_another_topic({commit.topic: commit.topic_id}, snapshot.topic_ids, commit.topic):
+    if not is_another_topic(commit.topic_id, snapshot.topic_ids.get(commit.topic)):
         return position
     log = snapshot.logs.get(commit.topic_partition, NO_LOG)
     return moved_to(commit.offset, position, log)[0]
@@ -73,7 +67,8 @@ class OffsetsOrigin:
     def is_other_topic(self, topic: str, snapshot: Snapshot) -> bool:
         """Whether a topic was re-created since, on the same cluster."""
         is_here = self.cluster_id in {None, snapshot.cluster_id}
-        return is_here and is_another_topic(self.topic_ids, snapshot.topic_ids, topic)
+        then, now = self.topic_ids.get(topic), snapshot.topic_ids.get(topic)
+        return is_here and is_another_topic(then, now)
 
     def is_other_log(self, topic: str, snapshot: Snapshot) -> bool:
         """Whether offsets of a topic were committed for another log than it has here."""

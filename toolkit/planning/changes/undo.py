@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupType, Snapshot
-from toolkit.model.groups import names_meant
+from toolkit.model.groups import all_meant
 from toolkit.model.names import shown_name
 from toolkit.plan import (
     HOLD_ACTIONS,
@@ -31,17 +31,17 @@ from toolkit.planning.changes import topic_recreated
 from toolkit.planning.changes.copy import uncommitted, without_offset
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
-from toolkit.planning.selection.partition_selection import scopes_of, unread_offset
+from toolkit.planning.selection.findings import block, note, unread
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import (
-    Facts,
     Part,
-    block,
     commit_step,
     list_names,
-    note,
+    out_of_range,
     plan_of,
     shown,
 )
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 class IfMoved(StrEnum):
@@ -59,14 +59,13 @@ def of_groups(done: Plan, names: Sequence[str]) -> Plan:
     """
     if not names or not done.steps:
         return done
-    known = frozenset(done.group_ids)
-    meant = {name: names_meant(name, known) for name in names}
-    if missing := [name for name, matches in meant.items() if not matches]:
+    meant, missing = all_meant(names, done.group_ids)
+    if missing:
         raise UsageError(
             f"the run changed no group {' '.join(map(shown_name, missing))}",
             hint=f"it changed {list_names(done.group_ids)}",
         )
-    chosen = _with_partners(done, {one for matches in meant.values() for one in matches})
+    chosen = _with_partners(done, meant)
     return replace(done, steps=tuple(step for step in done.steps if step.group_id in chosen))
 
 
@@ -98,7 +97,7 @@ def plan_undo(
     """
     if any(step.action in HOLD_ACTIONS for step in done.steps):
         return _undo_hold(done, snapshot, request, by)
-    facts = Facts(snapshot)
+    facts = SnapshotIndex(snapshot)
     origin = topic_recreated.OffsetsOrigin(done.cluster_id, done.topic_ids)
     undone = {step.needs: step.group_id for step in done.steps if step.needs is not None}
     parts: list[Part] = []
@@ -138,7 +137,7 @@ def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str]
         plan = plan_pause(snapshot, group=group, topics=topics)
     else:
         plan = plan_resume(snapshot, group=group, topics=topics, by=by)
-        facts = Facts(snapshot)
+        facts = SnapshotIndex(snapshot)
         parts = [part for step in firsts for part in _undo(step, facts, IfMoved.LEAVE)]
         plan = replace(
             plan,
@@ -196,7 +195,7 @@ def nothing_to_undo(done: Plan) -> Finding:
     return Finding("nothing-to-undo", Severity.NOTE, why)
 
 
-def _undo(step: Step, facts: Facts, moved: IfMoved) -> Iterator[Part]:
+def _undo(step: Step, facts: SnapshotIndex, moved: IfMoved) -> Iterator[Part]:
     """Yield the steps that revert one step, and what blocks them."""
     group = facts.groups.get(step.group_id)
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
@@ -223,11 +222,13 @@ def _undo(step: Step, facts: Facts, moved: IfMoved) -> Iterator[Part]:
         yield from _removed(step, facts, group, removed)
 
 
-def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change | Finding | None:
+def _back(
+    group_id: str, change: Change, facts: SnapshotIndex, moved: IfMoved
+) -> Change | Finding | None:
     """Return the change that reverts one change, a finding that blocks it, or None."""
     partition, before = change.partition, change.before
-    if why := facts.index.unread.get(group_id, {}).get(partition):
-        return unread_offset(group_id, partition, why)
+    if problem := facts.unread_of(group_id).get(partition):
+        return unread(problem)
     committed = facts.committed_position(group_id, partition)
     if before in {change.after, committed}:
         return None
@@ -239,11 +240,11 @@ def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change
             return block("moved-since", why, group_id, partition)
     if before and (gone := facts.why_gone(partition)):
         return block("missing-partition", gone, group_id, partition)
-    outside = before and facts.outside_log(partition, before.offset)
+    outside = before and out_of_range(before.offset, facts.snapshot.logs.get(partition))
     return Change(partition, committed, before, f"{why}; {outside}" if outside else why)
 
 
-def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]:
+def _put_back(step: Step, facts: SnapshotIndex, changes: list[Change]) -> Iterator[Part]:
     """Commit the previous offsets; this re-creates a deleted group."""
     if step.group_id not in facts.groups and step.type is not GroupType.SIMPLE:
         why = (
@@ -258,9 +259,11 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
     yield from commit_step(facts, step.group_id, positions)
 
 
-def _removed(step: Step, facts: Facts, group: Group, changes: list[Change]) -> Iterator[Part]:
+def _removed(
+    step: Step, facts: SnapshotIndex, group: Group, changes: list[Change]
+) -> Iterator[Part]:
     """Delete what the plan added, and the group if the plan created it and it is unused."""
-    everything = {change.partition for change in changes} == facts.commits(group.group_id).keys()
+    everything = {change.partition for change in changes} == facts.commits_of(group.group_id).keys()
     hidden = any(facts.unreadable(group.group_id))
     if step.creates and everything and not hidden and not group.is_live:
         yield facts.step(step.group_id, Action.DELETE_GROUP, changes)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
-from toolkit.model import Commit, Group, GroupState, LogOffsets, Policy, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, LogOffsets, Policy, Snapshot, TopicPartition
 from toolkit.model.commit_columns import pending_of
 from toolkit.model.groups import Sighting
 from toolkit.model.names import shown_name
@@ -18,6 +18,7 @@ from toolkit.plan.approvals import WATCH, Limits
 from toolkit.planning.changes.skipped_ranges import unread_from
 from toolkit.planning.changes.topic_recreated import commits_of_earlier_topics
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
+from toolkit.planning.selection.plan_parts import out_of_range
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
@@ -51,23 +52,13 @@ class Objection(NamedTuple):
     partition: int | None = None
 
 
-class OffsetMove(NamedTuple):
-    """A change to an offset, and the log from `start` to `end` that it is meant for."""
-
-    group_id: str
-    partition: TopicPartition
-    offset: int
-    start: int
-    end: int
-
-
 @dataclass(slots=True)
 class OffsetMoves:
     """What the changes that aim at a position come to; `skipped` has offsets by group."""
 
     skipped: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
-    outside: list[OffsetMove] = field(default_factory=list)  # not within the log
+    outside: list[Objection] = field(default_factory=list)  # to offsets that are not in the log
     unknown: list[str] = field(default_factory=list)  # which logs are not known
     uncounted: list[str] = field(default_factory=list)  # where all offsets count as records
 
@@ -107,17 +98,17 @@ class CheckContext:
     hold_facts: Mapping[str, HoldFacts] = field(default_factory=dict)
     by: tuple[str, str] | None = None
 
-    @cached_property
-    def groups(self) -> dict[str, Group]:
+    @property
+    def groups(self) -> Mapping[str, Group]:
         """The groups that exist now, by name; a Dead one is gone."""
-        return {g.group_id: g for g in self.facts.groups if g.state is not GroupState.DEAD}
+        return self.index.groups
 
     @cached_property
     def index(self) -> SnapshotIndex:
         return SnapshotIndex(self.facts)
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, Commit]:
-        return self.index.commits.get(group_id, {})
+        return self.index.commits_of(group_id)
 
     @cached_property
     def pending(self) -> frozenset[tuple[str, TopicPartition]]:
@@ -134,7 +125,7 @@ class CheckContext:
         return frozenset(
             (step.group_id, change.partition)
             for step, change in (self.plan.changes if self.finishing else ())
-            if is_at(self.committed(step.group_id).get(change.partition), change.after)
+            if self.index.committed_position(step.group_id, change.partition) == change.after
         )
 
     @cached_property
@@ -153,8 +144,8 @@ class CheckContext:
                     )
                     continue
                 start, end = log.log_start, log.log_end
-                if not start <= offset <= end:
-                    moves.outside.append(OffsetMove(step.group_id, partition, offset, start, end))
+                if why := out_of_range(offset, log):
+                    moves.outside.append(Objection(why, step.group_id, *partition))
                 if before is not None:
                     unread = self.unread_from(step.group_id, partition, before, log)
                     is_known = (partition, unread) in self.facts.first_records
@@ -206,11 +197,3 @@ class CheckContext:
     @property
     def _holding(self) -> Iterator[Step]:
         return (step for step in self.plan.steps if step.action is Action.HOLD)
-
-
-def is_at(commit: Commit | None, position: Position | None) -> bool:
-    """Whether a position, or none, is what is committed."""
-    if commit is None or position is None:
-        return (commit is None) == (position is None)
-    offset, epoch, metadata = position
-    return commit.offset == offset and commit.leader_epoch == epoch and commit.metadata == metadata

@@ -1,14 +1,11 @@
-"""
-Rules about groups as they are now, and about what a plan skips, repeats or deletes of them.
-
-`rule_table` says what each judges.
-"""
+"""Rules about groups as they are now, and what a plan skips, repeats or deletes of them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from toolkit.model import (
     Group,
@@ -18,6 +15,7 @@ from toolkit.model import (
     Unread,
 )
 from toolkit.model.names import shown_name
+from toolkit.model.offsets import is_another_topic
 from toolkit.model.plurals import counted
 from toolkit.plan import (
     HOLD_ACTIONS,
@@ -26,22 +24,22 @@ from toolkit.plan import (
     Action,
     Finding,
     Intent,
-    Position,
     Severity,
     Step,
 )
-from toolkit.planning.changes.topic_recreated import is_another_topic
 from toolkit.planning.guardrails.check_context import (
+    AIMED,
     NEW_OFFSETS,
     CheckContext,
     FactsMissing,
     Objection,
-    is_at,
 )
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
+from toolkit.planning.guardrails.rule import ANY, NEVER, OF_OFFSETS, Rule
+from toolkit.planning.selection.findings import unread
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_unread, why_live
 from toolkit.planning.selection.member_names import name_members
-from toolkit.planning.selection.plan_parts import PENDING, out_of_range, shown
+from toolkit.planning.selection.plan_parts import PENDING, shown
 
 # A group whose last commit is younger is read twice; the broker's clock may be behind this one.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
@@ -49,15 +47,17 @@ QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
 OF_COMMITS = NEW_OFFSETS | {
     *(Intent.COPY, Intent.RENAME, Intent.RESCUE, Intent.DELETE_OFFSETS, Intent.DELETE_GROUPS),
 }
+OFFSETS_GO = frozenset({Intent.DELETE_OFFSETS, Intent.UNDO})
+GROUPS_GO = frozenset({Intent.DELETE_GROUPS, Intent.RENAME, Intent.UNDO})
 READS_ON = HOLD_ACTIONS | {
     Action.DELETE_OFFSETS,
     Action.FIRST_COMMIT,
 }  # its members need not be stopped for it
 
 
+@Rule("The plan was made for this cluster.", override=NEVER, lasting=True)
 def wrong_cluster(case: CheckContext) -> Iterator[Objection]:
-    """A plan is applied to the cluster it was made for, which may have been rebuilt since."""
-    here = case.facts.cluster_id
+    here = case.facts.cluster_id  # another one if it was rebuilt under the same name
     if not here:
         raise FactsMissing("the id of this cluster")
     if here != case.plan.cluster_id:
@@ -66,6 +66,7 @@ def wrong_cluster(case: CheckContext) -> Iterator[Objection]:
         )
 
 
+@Rule("The group exists, unless the request creates it.", override=NEVER)
 def no_such_group(case: CheckContext) -> Iterator[Objection]:
     """Block plans that would create a group unintentionally, for example by a misspelt id."""
     for step in case.plan.steps:
@@ -73,6 +74,11 @@ def no_such_group(case: CheckContext) -> Iterator[Objection]:
             yield Objection("group does not exist, and this plan may not create it", step.group_id)
 
 
+@Rule(
+    "The group is not a share group, unless the plan deletes it.",
+    override=NEVER,
+    intents=ANY - {Intent.DELETE_GROUPS},
+)
 def share_group(case: CheckContext) -> Iterator[Objection]:
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
@@ -80,6 +86,11 @@ def share_group(case: CheckContext) -> Iterator[Objection]:
             yield Objection(NO_OFFSETS, step.group_id)
 
 
+@Rule(
+    "The group has no members, or nobody reads the partitions that change.",
+    override=NEVER,
+    intents=OF_OFFSETS,
+)
 def group_live(case: CheckContext) -> Iterator[Objection]:
     """
     Block changes of a live group, except for unsubscribed and paused partitions.
@@ -103,6 +114,11 @@ def _holds_later(case: CheckContext, group: Group) -> bool:
     return not case.applying or group.type is GroupType.STREAMS
 
 
+@Rule(
+    "No member subscribes to a topic whose committed offsets the plan deletes.",
+    override=NEVER,
+    intents=OFFSETS_GO,
+)
 def subscribed(case: CheckContext) -> Iterator[Objection]:
     unknown = []
     for step in case.plan.steps:
@@ -118,6 +134,10 @@ def subscribed(case: CheckContext) -> Iterator[Objection]:
     FactsMissing.where(unknown)
 
 
+@Rule(
+    "No open transaction is about to commit an offset that the plan changes or copies.",
+    intents=OF_OFFSETS,
+)
 def pending_transaction(case: CheckContext) -> Iterator[Objection]:
     for step in case.plan.steps if case.pending else ():
         for change in step.changes if step.action not in HOLD_ACTIONS else ():
@@ -125,6 +145,13 @@ def pending_transaction(case: CheckContext) -> Iterator[Objection]:
                 yield Objection(PENDING, step.group_id, *change.partition)
 
 
+@Rule(
+    "The group has committed the topic before, or the request allows new topics.",
+    override=NEVER,
+    instead="allow new topics, in a reset or a move: --new-topics, or new_topics=True in a "
+    "notebook",
+    intents=NEW_OFFSETS | {Intent.COPY},
+)
 def topic_never_used(case: CheckContext) -> Iterator[Objection]:
     if case.plan.intent not in NEW_OFFSETS or NEW_TOPICS in case.plan.allows:
         return
@@ -138,6 +165,7 @@ def topic_never_used(case: CheckContext) -> Iterator[Objection]:
                 )
 
 
+@Rule("Groups and committed offsets are as they were when the plan was made.", override=NEVER)
 def facts_moved(case: CheckContext) -> Iterator[Objection]:
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
@@ -156,12 +184,14 @@ def _is_read_on(case: CheckContext, step: Step, group: Group | None) -> bool:
     return is_by_terms or step.type is GroupType.STREAMS
 
 
+@Rule("The topic was not deleted and created again since its offsets were read.")
 def topic_recreated(case: CheckContext) -> Iterator[Objection]:
     if case.facts.cluster_id != case.plan.cluster_id:
         return  # that has its own rule, and no topic is the same there
     for step in case.plan.steps:
         for topic in sorted({change.partition.topic for change in step.changes}):
-            if is_another_topic(case.plan.topic_ids, case.facts.topic_ids, topic):
+            then, now = case.plan.topic_ids.get(topic), case.facts.topic_ids.get(topic)
+            if is_another_topic(then, now):
                 why = "topic was deleted and re-created since the plan was made"
                 yield Objection(why, step.group_id, topic)
 
@@ -174,8 +204,8 @@ def _may_be_part_done(case: CheckContext) -> bool:
 def _group_difference(case: CheckContext, step: Step, group: Group | None) -> str:
     """Say how a group is another thing than the plan was made for; "" where it is not."""
     if (group is None) != (step.state is None):
-        now = case.committed(step.group_id)
-        begun = not step.changes or any(is_at(now.get(c.partition), c.after) for c in step.changes)
+        now = partial(case.index.committed_position, step.group_id)
+        begun = not step.changes or any(now(c.partition) == c.after for c in step.changes)
         if _may_be_part_done(case) and begun:
             return ""  # this plan has made it, or deleted it
         return f"group now {'exists' if group else 'does not exist'}, unlike when the plan was made"
@@ -185,24 +215,23 @@ def _group_difference(case: CheckContext, step: Step, group: Group | None) -> st
 
 
 def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
-    committed = case.committed(step.group_id)
     for change in step.changes:
-        commit = committed.get(change.partition)
-        if is_at(commit, change.before):
-            continue
-        if not (_may_be_part_done(case) and is_at(commit, change.after)):
-            found, expected = Position.of(commit) if commit else None, change.before
+        expected = change.before
+        found = case.index.committed_position(step.group_id, change.partition)
+        is_made = _may_be_part_done(case) and found == change.after
+        if found != expected and not is_made:
             now, then = shown(found, expected), shown(expected, found)
             why = f"committed offset is {now}, but the plan expects {then}"
             yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
-        for partition in committed:
+        for partition in case.committed(step.group_id):
             if partition not in planned:
                 why = "new committed offset since the plan was made"
                 yield Objection(why, step.group_id, *partition)
 
 
+@Rule("Nobody commits for a group that has no members.", intents=OF_OFFSETS)
 def keeps_committing(case: CheckContext) -> Iterator[Objection]:
     if not case.applying:
         return
@@ -240,6 +269,7 @@ def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
     return len(known) == len(times) > 0 and now - max(known) > QUIET_AFTER
 
 
+@Rule("Everything that the plan depends on could be read.")
 def unreadable(case: CheckContext) -> Iterator[Objection]:
     # A resume moves no offset: it needs neither committed offsets nor logs.
     steps = [step for step in case.plan.steps if step.action is not Action.RELEASE]
@@ -252,14 +282,12 @@ def unreadable(case: CheckContext) -> Iterator[Objection]:
             continue
         if problem.group_id in groups or about in logs:
             reported.add(problem.group_id)
-            yield Objection(f"{problem.what}: {problem.why}", *about)
+            yield Objection(unread(problem).why, *about)
     yield from _hidden_commits(case)
-    unlisted = case.facts.listing_problem
     for name in case.plan.group_ids:
+        yield from (Objection(found.why, name) for found in case.index.unlisted(name))
         group = case.groups.get(name)
-        if group is None and unlisted:
-            yield Objection(f"unknown whether the group exists: {unlisted}", name)
-        elif group and not group.described and name not in reported:
+        if group and not group.described and name not in reported:
             yield Objection("its members are not known", name)
 
 
@@ -281,6 +309,7 @@ def _needed_logs(case: CheckContext) -> set[tuple[None, str, int | None]]:
     return {(None, *partition) for partition in moves} | {(None, topic, None) for topic in topics}
 
 
+@Rule("The plan skips no record that the group has not read.", intents=AIMED)
 def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
     for group_id, count in case.moves.skipped.items():
         yield Objection(f"at most {counted(count, 'unread record')} would be skipped", group_id)
@@ -300,15 +329,13 @@ def skips_no_record(case: CheckContext) -> Iterator[Finding]:
             yield Finding("skips-no-record", Severity.NOTE, why, step.group_id, *partition)
 
 
+@Rule("The records asked for still exist, and every new offset is in its log.", intents=AIMED)
 def before_log_start(case: CheckContext) -> Iterator[Objection]:
-    for found in case.plan.findings:
-        if found.rule == "before-log-start":
-            yield Objection(found.why, found.group_id, found.topic, found.partition)
-    for group_id, partition, offset, start, end in case.moves.outside:
-        yield Objection(out_of_range(offset, start, end), group_id, *partition)
+    yield from case.moves.outside
     FactsMissing.where(case.moves.unknown)
 
 
+@Rule("The group keeps at least one committed offset.", intents=OFFSETS_GO)
 def last_offsets(case: CheckContext) -> Iterator[Objection]:
     gone: defaultdict[str, set[TopicPartition]] = defaultdict(set)
     for step in case.plan.steps:
@@ -324,6 +351,7 @@ def last_offsets(case: CheckContext) -> Iterator[Objection]:
             )
 
 
+@Rule("An undo can restore everything that the plan deletes.", intents=GROUPS_GO)
 def not_undoable(case: CheckContext) -> Iterator[Objection]:
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
@@ -332,6 +360,7 @@ def not_undoable(case: CheckContext) -> Iterator[Objection]:
             yield Objection(why, step.group_id)
 
 
+@Rule("Every committed offset that is deleted with a group was visible.", intents=GROUPS_GO)
 def hidden_offsets(case: CheckContext) -> Iterator[Objection]:
     """
     Block the deletion of a group with committed offsets that were not shown.

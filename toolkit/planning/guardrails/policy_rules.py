@@ -2,21 +2,20 @@
 Rules about who may change what, and how much at once: by the fleet file, or a standing approval.
 
 A plan that is applied under a standing approval is not reviewed, so the limits of the approval
-always apply: they cannot be overridden, and a missing fact blocks the plan. `rule_table` says what
-each rule judges.
+always apply: they cannot be overridden, and a missing fact blocks the plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from fnmatch import fnmatchcase
 
-from toolkit.model.groups import Sighting
-from toolkit.model.names import matches, named, shown_name
+from toolkit.model.groups import Sighting, all_meant
+from toolkit.model.names import matches, shown_name
 from toolkit.model.plurals import counted
 from toolkit.plan.approvals import lacks_reason
 from toolkit.planning.guardrails.check_context import AIMED, CheckContext, FactsMissing, Objection
+from toolkit.planning.guardrails.rule import BY_HAND, NEVER, Rule
 from toolkit.planning.selection.last_use import last_use_of
 
 MAX_PLAN_AGE = timedelta(hours=1)
@@ -26,11 +25,13 @@ DAY = timedelta(days=1)
 SEEN_WITHIN = MAX_PLAN_AGE
 
 
+@Rule("The fleet file does not call the cluster read-only.", override=NEVER, lasting=True)
 def read_only(case: CheckContext) -> Iterator[Objection]:
     if case.policy.read_only:
         yield Objection(f"cluster {case.plan.cluster} is marked read_only in the fleet file")
 
 
+@Rule("The fleet file does not protect the group.", override=NEVER, lasting=True)
 def protected_group(case: CheckContext) -> Iterator[Objection]:
     for name in case.plan.group_ids:
         for pattern in case.policy.protected_groups:
@@ -40,11 +41,13 @@ def protected_group(case: CheckContext) -> Iterator[Objection]:
                 break
 
 
+@Rule("The approval gives a reason, or the fleet file makes it optional.", override=NEVER)
 def reason_required(case: CheckContext) -> Iterator[Objection]:
     if case.applying and lacks_reason(case.reason, case.policy):
         yield Objection("no reason given")
 
 
+@Rule("The plan is younger than an hour.")
 def stale_plan(case: CheckContext) -> Iterator[Objection]:
     age = case.now - case.plan.made_at
     if not case.applying or case.finishing:
@@ -55,15 +58,22 @@ def stale_plan(case: CheckContext) -> Iterator[Objection]:
         yield Objection(f"the plan was made {age / timedelta(hours=1):.1f} hours ago")
 
 
+@Rule("The plan changes no more groups than max_groups.", override=BY_HAND)
 def too_many_groups(case: CheckContext) -> Iterator[Objection]:
     yield from _over("groups", len(case.plan.group_ids), case.policy.max_groups)
 
 
+@Rule("The plan changes no more committed offsets than max_partitions.", override=BY_HAND)
 def too_many_partitions(case: CheckContext) -> Iterator[Objection]:
     count = sum(len(step.changes) for step in case.plan.steps)
     yield from _over("partitions", count, case.policy.max_partitions)
 
 
+@Rule(
+    "The plan skips and repeats no more records than max_records_skipped and max_records_repeated.",
+    override=BY_HAND,
+    intents=AIMED,
+)
 def too_many_records(case: CheckContext) -> Iterator[Objection]:
     moves, policy = case.moves, case.policy
     yield from _over("records_skipped", moves.skipped.total(), policy.max_records_skipped)
@@ -71,18 +81,24 @@ def too_many_records(case: CheckContext) -> Iterator[Objection]:
     FactsMissing.where(moves.unknown)
 
 
+@Rule("The standing approval is for this group.", override=NEVER, only_standing=True)
 def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     allowed = case.limits.groups if case.limits else ()
-    names = {*allowed, *map(named, allowed)}
-    # The others are names of groups.
-    patterns = set(allowed) - case.groups.keys() - case.facts.listed
+    known = {*case.plan.group_ids, *case.groups, *case.facts.listed}
+    covered, _ = all_meant(allowed, known)
     for name in case.plan.group_ids if allowed else ():
-        if name not in names and not any(fnmatchcase(name, pattern) for pattern in patterns):
+        if name not in covered:
             entries = ", ".join(map(shown_name, allowed))
             why = f"not covered by the standing approval, which allows {entries}"
             yield Objection(why, name)
 
 
+@Rule(
+    "The plan skips as many records as min_records_skipped asks for.",
+    override=NEVER,
+    intents=AIMED,
+    only_standing=True,
+)
 def too_few_records(case: CheckContext) -> Iterator[Objection]:
     least = case.limits.min_records_skipped if case.limits else 0
     # The plans that pause and resume for a move of offsets change none.
@@ -94,6 +110,11 @@ def too_few_records(case: CheckContext) -> Iterator[Objection]:
     FactsMissing.where(case.moves.uncounted)
 
 
+@Rule(
+    "Nobody has used the group for as long as the standing approval says.",
+    override=NEVER,
+    only_standing=True,
+)
 def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
     days = case.limits.empty_for_days if case.limits else None
     if days is None:
@@ -114,6 +135,12 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
     FactsMissing.where(unknown)
 
 
+@Rule(
+    "The topic was seen unsubscribed for as long, and in as many runs, as the standing "
+    "approval says.",
+    override=NEVER,
+    only_standing=True,
+)
 def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
     days = case.limits.unsubscribed_for_days if case.limits else None
     runs = case.limits.unsubscribed_in_runs if case.limits else None

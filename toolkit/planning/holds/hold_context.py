@@ -9,7 +9,16 @@ from functools import cached_property
 from typing import Self
 
 from toolkit.errors import UsageError
-from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapshot, TopicPartition
+from toolkit.model import (
+    CaptureMode,
+    Commit,
+    Group,
+    GroupType,
+    Member,
+    Problem,
+    Snapshot,
+    TopicPartition,
+)
 from toolkit.model.groups import SESSION_TIMEOUT_S, STREAMS_PROTOCOL
 from toolkit.model.offsets import NO_LOG
 from toolkit.model.records import FirstRecord
@@ -257,13 +266,13 @@ class HoldContext:
         return tuple(sorted(self.regained - self.commits.keys() - self.unread.keys()))
 
     @property
-    def unread(self) -> Mapping[TopicPartition, str]:
+    def unread(self) -> Mapping[TopicPartition, Problem]:
         """Why the committed offset of a partition could not be read."""
-        return self.index.unread.get(self.group.group_id, {})
+        return self.index.unread_of(self.group.group_id)
 
     @property
     def commits(self) -> Mapping[TopicPartition, Commit]:
-        return self.index.commits.get(self.group.group_id, {})
+        return self.index.commits_of(self.group.group_id)
 
     def lag(self, partition: TopicPartition) -> int | None:
         commit = self.commits.get(partition)

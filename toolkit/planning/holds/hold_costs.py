@@ -24,8 +24,8 @@ from toolkit.planning.holds.recipes import (
     Recipe,
     waits_for_heartbeats,
 )
+from toolkit.planning.selection.findings import note
 from toolkit.planning.selection.member_names import in_short, name_members
-from toolkit.planning.selection.plan_parts import note
 
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
 CLASSIC_WAIT = 1.1  # heartbeat intervals until a classic group has stopped

@@ -1,5 +1,5 @@
 """
-Rules that block or warn about a hold, one function per rule; `rule_table` says what each judges.
+Rules that block or warn about a hold, one function per rule; the registry says what each judges.
 
 `GROUP_RULES` concern the group only and are checked again when a plan is applied. The others check
 the partitions and yield findings. The reasons were measured on real brokers; the recipes are in
@@ -34,10 +34,9 @@ from toolkit.planning.holds.recipes import (
     WAITS_FOR,
     Recipe,
 )
+from toolkit.planning.selection.findings import block, note, unread
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.member_names import holder_in_words, in_short, name_members
-from toolkit.planning.selection.partition_selection import unread_offset
-from toolkit.planning.selection.plan_parts import block, note
 
 LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member
 SLOW_HEARTBEAT_S = 10.0
@@ -159,8 +158,7 @@ def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
     With `latest` it never reads what is produced while the partition has no owner. The Java client
     commits its position when it loses a partition; librdkafka does not if it has read nothing.
     """
-    for partition in sorted(case.regained & case.unread.keys()):
-        yield unread_offset(case.group.group_id, partition, case.unread[partition])
+    yield from (unread(case.unread[one]) for one in sorted(case.regained & case.unread.keys()))
     if case.uncommitted and not case.terms.commit_missing:
         why = (
             f"no committed offset for {in_short(case.uncommitted)}: the next owner starts "

@@ -60,7 +60,6 @@ from toolkit.planning.lag.trend import (
     EarlierLogEnds,
     TrendSample,
     pace_of,
-    unseen_by_commits_s,
     whole,
 )
 
@@ -78,16 +77,15 @@ class StatusFacts:
     """
 
     def __init__(self, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> None:
-        """Take the facts in a frame; what `with_status` reads if present may be missing."""
         series = CommitSeries.of(partitions, now=now)
         state, position, self.log_problem = (texts_in(partitions[name]) for name in TEXT_COLUMNS)
         self.topic_deleted: Flags = self.log_problem == NO_TOPIC
         self.committed, known = whole(partitions["committed"])
         self.no_commit: Flags = ~known
-        self.pending = _flags(partitions, "pending", answer=True)
-        self.unsubscribed = _flags(partitions, "subscribed", answer=False)
-        self.hold = _texts_if_any(partitions, "hold")  # who has paused it; "" for nobody
-        self.hold_unread = _texts_if_any(partitions, "hold_unread")  # why unknown; "" if known
+        self.pending = _flags(partitions["pending"], answer=True)
+        self.unsubscribed = _flags(partitions["subscribed"], answer=False)
+        self.hold = texts_in(partitions["hold"])  # who has paused it; "" for nobody
+        self.hold_unread = texts_in(partitions["hold_unread"])  # why unknown; "" if known
         _, start_known = whole(partitions["log_start"])
         self.log_end, end_known = whole(partitions["log_end"])
         self.log_unknown: Flags = ~(start_known & end_known)
@@ -96,7 +94,7 @@ class StatusFacts:
         self.lag, lag_known = whole(partitions["lag"])
         self.no_lag: Flags = lag_known & (self.lag == 0)
         # What follows are only markers of transactions and aborted records.
-        self.nothing_left: Flags = _texts_if_any(partitions, "time_lag_method") == NOTHING_TO_READ
+        self.nothing_left: Flags = texts_in(partitions["time_lag_method"]) == NOTHING_TO_READ
         stable_lag, stable_known = whole(partitions["stable_lag"])
         self.at_open_transaction: Flags = stable_known & (stable_lag == 0) & (self.lag > 0)
         self.max_committed, _ = whole(partitions["max_committed"])
@@ -109,7 +107,7 @@ class StatusFacts:
         self.group_unknown: Flags = unknown
         self.by_members: Flags = ~unknown & ~empty
         self.gone: Flags = empty & ~_commits_alone(partitions, series, self.empty_s)
-        unseen_s = unseen_by_commits_s(partitions)
+        unseen_s = np.maximum(np.nan_to_num(_floats(partitions["skew_s"])), 0)
         reading = TrendSample(series, ended=self.gone, unseen_s=unseen_s, rules=rules)
         earlier = EarlierLogEnds(partitions, reading.stretch_s(rules), now=now)
         self.pace = pace_of(partitions, reading, earlier, rules)
@@ -194,19 +192,9 @@ def _waited(
 
 def _time_lag_s(partitions: pd.DataFrame) -> Floats:
     """Return the lower bound of the time lag, NaN if unknown."""
-    if "time_lag_s" not in partitions:
-        return np.full(len(partitions), np.nan)
-    time_lag_s = _floats(partitions["time_lag_s"])
-    if "time_lag_error_s" in partitions:
-        time_lag_s = time_lag_s - np.nan_to_num(_floats(partitions["time_lag_error_s"]))
-    least: Floats = np.maximum(time_lag_s, 0.0)
+    error_s = np.nan_to_num(_floats(partitions["time_lag_error_s"]))
+    least: Floats = np.maximum(_floats(partitions["time_lag_s"]) - error_s, 0.0)
     return least
-
-
-def _texts_if_any(partitions: pd.DataFrame, name: str) -> Texts:
-    if name not in partitions:
-        return np.full(len(partitions), "", dtype=object)
-    return texts_in(partitions[name])
 
 
 def _floats(column: pd.Series[Any]) -> Floats:
@@ -214,11 +202,9 @@ def _floats(column: pd.Series[Any]) -> Floats:
     return numbers.to_numpy(dtype="float64", na_value=np.nan).astype(np.float64)
 
 
-def _flags(partitions: pd.DataFrame, name: str, *, answer: bool) -> Flags:
-    """Return where a column has this value; nowhere if the column is missing."""
-    if name not in partitions:
-        return np.zeros(len(partitions), dtype=bool)
-    return (partitions[name].astype("boolean") == answer).fillna(value=False).to_numpy(dtype=bool)
+def _flags(column: pd.Series[Any], *, answer: bool) -> Flags:
+    """Return where a column has this value."""
+    return (column.astype("boolean") == answer).fillna(value=False).to_numpy(dtype=bool)
 
 
 class StatusCase(NamedTuple):
@@ -237,12 +223,12 @@ def with_status(
 
     Reads what `with_lag` adds, and committed, committed_at, recent_at, recent_offset,
     max_committed, max_committed_at, type, protocol_type, state, empty_since, subscribed, pending,
-    log_start, log_end, log_problem, earlier_at, earlier_end; if present, past_at and past_end
-    (lists of earlier instants and log end offsets; the one that fits the commits of each row is
-    used: `trend.look_back_s`), time_lag_s, time_lag_error_s, hold (who has paused the partition,
-    since and until when; empty or null if nobody), hold_unread (why that is unknown for the group;
-    empty or null if it is known), and skew_s. `now` must be when the log end offsets were read, and
-    skew_s the seconds since the commits were: meanwhile members only seem silent.
+    log_start, log_end, log_problem, past_at and past_end (lists of earlier instants and log end
+    offsets; the one that fits the commits of each row is used: `trend.look_back_s`), time_lag_s,
+    time_lag_error_s, time_lag_method, hold (who has paused the partition, since and until when;
+    empty or null if nobody), hold_unread (why that is unknown for the group; empty or null if it is
+    known), and skew_s. `now` must be when the log end offsets were read, and skew_s the seconds
+    since the commits were: meanwhile members only seem silent.
 
     status is a value of the table above. member_state: "alive and committing", "alive and silent"
     (lag, but no commits), "alive and idle" (caught up), "gone", null if unknown and for commits

@@ -71,8 +71,8 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     and, if present: `points` (lists of tuples asked_at, offset, at: the answers of
     `offset_time_lookup`, of which `points_around` is enough); record_found (boolean) and record_at,
     the result of reading the first unread record (False if there is none; null without a
-    timestamp); and for the history earlier_at with earlier_end, and `past_ends` (lists of at,
-    log_end). Sources are preferred in the order: record, look-up, history.
+    timestamp); and for the history `past_ends` (lists of at, log_end). Sources are preferred in the
+    order: record, look-up, history.
     """
     now_ms = now.timestamp() * 1000
     behind = (partitions["lag"] > 0).fillna(value=False).to_numpy(bool)
@@ -215,11 +215,6 @@ def _past_ends(partitions: pd.DataFrame) -> tuple[Whole, NDArray[Any], Whole]:
                 rows.append(number)
                 ends.append(one["log_end"])
                 times.append(one["at"])
-    if "earlier_end" in partitions:
-        known = (partitions["earlier_end"].notna() & partitions["earlier_at"].notna()).to_numpy()
-        rows += np.flatnonzero(known).tolist()
-        ends += partitions["earlier_end"][known].tolist()
-        times += partitions["earlier_at"][known].tolist()
     return np.array(rows, np.int64), _ms(times), np.array(ends, np.int64)
 
 

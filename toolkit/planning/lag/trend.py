@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.planning.lag.commit_series import CommitSeries, Flags, Floats, Whole, age_s
+from toolkit.planning.lag.commit_series import CommitSeries, Flags, Floats, Whole
 from toolkit.planning.lag.status_rules import CATCHING_UP, FALLING_BEHIND, STEADY, StatusRules
 
 SHORTEST_S = 5.0  # rates over less are random
@@ -82,16 +82,12 @@ class EarlierLogEnds:
         """
         Take, per row, the sample of the oldest instant that commits reach back to.
 
-        Reads earlier_at and earlier_end, and, if present, past_at and past_end (lists). A sample
-        past the current log end, or not in the past, is ignored.
+        Reads past_at and past_end (lists). A sample past the current log end, or not in the past,
+        is ignored.
         """
         log_end, known = whole(partitions["log_end"])
-        end, has_end = whole(partitions["earlier_end"])
-        age = np.where(has_end, age_s(partitions["earlier_at"], now), np.nan)[:, None]
-        ends = end[:, None]
-        if "past_at" in partitions:
-            past = CommitSeries.of_lists(partitions["past_at"], partitions["past_end"], now=now)
-            age, ends = np.hstack([age, past.age_s]), np.hstack([ends, past.offset])
+        past = CommitSeries.of_lists(partitions["past_at"], partitions["past_end"], now=now)
+        age, ends = past.age_s, past.offset
         usable = known[:, None] & (age > 0) & (ends >= 0) & (ends <= log_end[:, None])
         age = np.where(usable, age, np.nan)
         # The oldest instant that commits reach back to, else the nearest one.
@@ -135,14 +131,6 @@ def pace_of(
     catch_up_s = np.divide(lag, gained, out=np.full(len(lag), np.nan), where=drains)
     catch_up_s[lag_known & (lag == 0)] = 0.0
     return Pace(consumed, produced, trend, catch_up_s)
-
-
-def unseen_by_commits_s(partitions: pd.DataFrame) -> Floats:
-    """Return the seconds from the reading of commits to now, from skew_s: 0 if unknown."""
-    if "skew_s" not in partitions:
-        return np.zeros(len(partitions))
-    skew_s = partitions["skew_s"].astype("Float64").to_numpy(dtype="float64", na_value=0)
-    return np.maximum(skew_s, 0)
 
 
 def whole(column: pd.Series[Any]) -> tuple[Whole, Flags]:

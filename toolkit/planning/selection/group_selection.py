@@ -14,7 +14,6 @@ from toolkit.model import (
     Group,
     GroupState,
     GroupType,
-    Problem,
     Snapshot,
     TopicPartition,
     is_pattern,
@@ -22,6 +21,7 @@ from toolkit.model import (
 )
 from toolkit.model.names import shown_name
 from toolkit.plan import Action, Finding, Severity
+from toolkit.planning.selection.findings import block, note, unread
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -47,7 +47,7 @@ def choose_groups(index: SnapshotIndex, names: Sequence[str]) -> tuple[list[Grou
     findings = [no_such_group(name, index.snapshot) for name in lost]
     exact = {group.group_id for group in chosen}
     findings += [
-        Finding("name-is-a-pattern", Severity.NOTE, NOT_A_PATTERN, name)
+        note("name-is-a-pattern", NOT_A_PATTERN, name)
         for name in dict.fromkeys(names)
         if name in exact and is_pattern(name)
     ]
@@ -111,26 +111,16 @@ def why_not_idle(
 
     A live group may be changed where no member reads the `changed` partitions.
     """
-
-    def block(rule: str, why: str) -> Finding:
-        return Finding(rule, Severity.BLOCK, why, group.group_id)
-
-    problems = index.about_group.get(group.group_id, ())
-    for problem in problems:
-        yield unread_facts(group.group_id, problem)
+    name = group.group_id
+    problems = index.problems_of(name)
+    yield from map(unread, problems)
     if group.type is GroupType.SHARE:
-        yield block("share-group", NO_OFFSETS)
+        yield block("share-group", NO_OFFSETS, name)
         return
     if group.type is GroupType.UNKNOWN and not problems:
-        yield block("unreadable", UNKNOWN_TYPE)
+        yield block("unreadable", UNKNOWN_TYPE, name)
     if group.is_live and not is_unread(group, changed):
-        yield block("group-live", why_live(group, Action.COMMIT, changed))
-
-
-def unread_facts(group_id: str, problem: Problem) -> Finding:
-    """Return what blocks where something of a group could not be read."""
-    why = f"{problem.what} could not be read: {problem.why}"
-    return Finding("unreadable", Severity.BLOCK, why, group_id)
+        yield block("group-live", why_live(group, Action.COMMIT, changed), name)
 
 
 def refuse_unread_commits(snapshot: Snapshot, group_id: str) -> None:
@@ -142,10 +132,9 @@ def refuse_unread_commits(snapshot: Snapshot, group_id: str) -> None:
 
 def is_plannable(index: SnapshotIndex, group: Group) -> bool:
     """Return whether the committed offsets of a group are known, so that changes can be shown."""
-    problems = index.about_group.get(group.group_id, ())
-    return group.type is not GroupType.SHARE and not any(
-        problem.hides_commits for problem in problems
-    )
+    problems = index.problems_of(group.group_id)
+    hides = any(problem.hides_commits for problem in problems)
+    return group.type is not GroupType.SHARE and not hides
 
 
 def no_such_group(name: str, snapshot: Snapshot) -> Finding:
@@ -154,5 +143,5 @@ def no_such_group(name: str, snapshot: Snapshot) -> Finding:
     why = snapshot.why_missing(name)
     if unlisted:
         why = f"not found, but the group list is incomplete: {unlisted}"
-        return Finding("unreadable", Severity.BLOCK, why, name)
-    return Finding("no-such-group", Severity.BLOCK, why, name)
+        return block("unreadable", why, name)
+    return block("no-such-group", why, name)

@@ -25,6 +25,7 @@ from toolkit.model import TopicPartition
 from toolkit.model.names import did_you_mean
 from toolkit.model.snapshot import MISSING_LOG, NO_PARTITION
 from toolkit.plan import Finding, Severity
+from toolkit.planning.selection.findings import block, note, unread
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 GRAMMAR = "write topic, topic:0,1,2 or topic:0-5"
@@ -126,29 +127,29 @@ def choose_partitions(
     `named_by_operator`: an operator has named the scopes, so one that does not exist is a mistake;
     else they come from a saved file or another cluster.
     """
-    committed = index.commits.get(group_id, {})
-    unread = index.unread.get(group_id, {})
+    committed = index.commits_of(group_id)
+    unknown = index.unread_of(group_id)
     findings: list[Finding] = []
     meant: set[TopicPartition] = set()
-    used = {partition.topic for partition in (*committed, *unread)} if scopes else ()
+    used = {partition.topic for partition in (*committed, *unknown)} if scopes else ()
     for scope in scopes:
         if new_topics or scope.topic in used:
-            meant.update(_within(scope, index, (*committed, *unread), whole=new_topics))
+            meant.update(_within(scope, index, (*committed, *unknown), whole=new_topics))
             if scope.partitions is None:
                 findings += _uncommitted(index, group_id, scope.topic, meant)
         else:
             findings.append(_never_used(index, group_id, scope))
     if not scopes:
-        meant.update(committed, unread)
+        meant.update(committed, unknown)
         if not meant:
             why = "no committed offsets"
-            findings.append(Finding("no-commit", Severity.NOTE, why, group_id))
+            findings.append(note("no-commit", why, group_id))
     known, logs = [], index.snapshot.logs
     for partition in sorted(meant):
-        if partition not in unread and (log := logs.get(partition)) and log.is_known:
+        if partition not in unknown and (log := logs.get(partition)) and log.is_known:
             known.append(partition)
             continue
-        is_mistake = named_by_operator and partition not in committed and partition not in unread
+        is_mistake = named_by_operator and partition not in committed and partition not in unknown
         findings.append(_fault(index, group_id, partition, is_mistake=is_mistake))
     return ChosenPartitions(tuple(known), tuple(findings))
 
@@ -228,22 +229,16 @@ def _unknown_log(
     return Finding("no-leader" if why == NO_LEADER else "unreadable", *about)
 
 
-def unread_offset(group_id: str, partition: TopicPartition, reason: str) -> Finding:
-    """Return what blocks where a committed offset could not be read: there may be one."""
-    why = f"committed offset could not be read: {reason}"
-    return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
-
-
 def _fault(
     index: SnapshotIndex, group_id: str, partition: TopicPartition, *, is_mistake: bool
 ) -> Finding:
     """Return why a partition cannot be planned."""
-    if (reason := index.unread.get(group_id, {}).get(partition)) is not None:
-        return unread_offset(group_id, partition, reason)
+    if problem := index.unread_of(group_id).get(partition):
+        return unread(problem)
     if problem := index.log_problem(partition):
         return _unknown_log(problem.why, group_id, *partition, is_mistake=is_mistake)
     known = index.partitions.get(partition.topic, frozenset())
     if known and partition.partition not in known:
         return missing_partition(index, group_id, partition, is_mistake=is_mistake)
     why = "its log start and end offsets are unknown"
-    return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
+    return block("unreadable", why, group_id, partition)

@@ -127,7 +127,7 @@ def activity_by_group(
     *,
     since: datetime,
     now: datetime,
-    commits: pd.DataFrame | None = None,
+    commits: pd.DataFrame,
 ) -> pd.DataFrame:
     """
     Sum recent activity: one row for each cluster and group, busiest first.
@@ -162,8 +162,7 @@ def activity_by_group(
         commits_per_s=rate,
         bytes_per_s=table["bytes"].astype("Float64") / length_s,
     )
-    known = commits if commits is not None else pd.DataFrame(columns=KEYS)
-    partitions = known.groupby(KEYS).size().reindex(table.index, fill_value=0)
+    partitions = commits.groupby(KEYS).size().reindex(table.index, fill_value=0)
     verdicts = [_hot(*row) for row in zip(rate, partitions, table["complete"], strict=True)]
     table["commits_too_often"] = pd.array([hot for hot, _ in verdicts], dtype="boolean")
     table["why"] = pd.Series([why for _, why in verdicts], table.index, dtype="object")

@@ -16,7 +16,6 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from toolkit.errors import BrokerRefused, NotFound
 from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.names import shown_name
@@ -98,15 +97,7 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
     """
     chosen, missing = select_groups(snapshot.groups, groups)
     if missing and not chosen:
-        if unlisted := snapshot.listing_problem:
-            raise BrokerRefused(
-                f"no group of cluster {snapshot.cluster} that was listed matches {missing[0]!r}, "
-                f"but the group list is incomplete: {unlisted}"
-            )
-        raise NotFound(
-            f"no group of cluster {snapshot.cluster} matches {missing[0]!r}",
-            hint="list the names with 'offsetbook groups list'",
-        )
+        raise snapshot.no_such_group(missing[0])
     reasons = {group.group_id: uncheckable_reason(group) for group in chosen}
     considered = {group.group_id: group for group in chosen if not reasons[group.group_id]}
     readers = _readers(snapshot)

@@ -108,41 +108,35 @@ def _empty_groups(partitions: pd.DataFrame, before: datetime) -> pd.DataFrame:
         partitions=("partition", "size"),
     ).reset_index()
     # If a commit time is missing, that commit may be later.
-    committed = table["committed_at"].where(table["known_times"] == table["partitions"])
-    is_simple = table["type"] == "simple"
-    is_modern = table["type"].isin(["consumer", "streams"])
-    sources = {
-        OWN_RECORD: table["empty_since"],
-        LAST_COMMIT: committed.where(is_simple | is_modern),
-    }
-    since, source = _no_time(table), pd.Series(None, table.index, dtype="object")
-    for name, times in sources.items():
-        source = source.mask(since.isna() & times.notna(), name)
-        since = since.fillna(times)
-    # A later commit means that the group was used without joining it.
-    is_younger = since.notna() & (table["committed_at"] > since)
-    is_bound = (source == LAST_COMMIT) & is_modern
-    table = table.assign(
+    last_at = table["committed_at"].where(table["known_times"] == table["partitions"])
+    facts = (table["type"], table["empty_since"], table["committed_at"], last_at)
+    found = [_last_use(*row) for row in zip(*facts, strict=True)]
+    used = pd.DataFrame(found, table.index, ["since", "source", "why"], dtype="object")
+    table = table.join(used.astype({"since": TIME})).assign(
         topic=None,
         partition=pd.array([pd.NA] * len(table), dtype="Int64"),
         kind=EMPTY_GROUP,
         lag=table["lag"].where(table["known_lags"] == table["partitions"]),
-        since=since.mask(is_younger, table["committed_at"]),
-        source=source.mask(is_younger, LAST_COMMIT),
-        why=_why_empty(source, is_younger, is_bound),
     )
     return table[(table["since"] <= before).to_numpy(bool)]
 
 
-def _why_empty(source: pd.Series, is_younger: pd.Series, is_bound: pd.Series) -> pd.Series:
-    reasons = source.map(
-        {
-            OWN_RECORD: "no members since then",
-            LAST_COMMIT: "simple group (no members by design): last use is the latest commit",
-        }
-    )
-    reasons = reasons.mask(is_bound, "Empty now; the last member may have left later")
-    return reasons.mask(is_younger, "no members, but a later commit (assign() or an admin client)")
+def _last_use(
+    kind: str, empty_since: pd.Timestamp, committed_at: pd.Timestamp, last_at: pd.Timestamp
+) -> tuple[pd.Timestamp, str, str]:
+    """Return since when an Empty group is unused, by what, and why; NaT if that is not known."""
+    # A later commit means that the group was used without joining it.
+    if pd.notna(empty_since) and committed_at > empty_since:
+        why = "no members, but a later commit (assign() or an admin client)"
+        return committed_at, LAST_COMMIT, why
+    if pd.notna(empty_since):
+        return empty_since, OWN_RECORD, "no members since then"
+    if kind == GroupType.SIMPLE:
+        why = "simple group (no members by design): last use is the latest commit"
+        return last_at, LAST_COMMIT, why
+    if kind in {GroupType.CONSUMER, GroupType.STREAMS}:
+        return last_at, LAST_COMMIT, "Empty now; the last member may have left later"
+    return pd.NaT, "", ""
 
 
 def _no_time(rows: pd.DataFrame) -> pd.Series:

@@ -40,8 +40,14 @@ from toolkit.storage.audit.chain import (
     SealedLine,
     earlier_files,
 )
-from toolkit.storage.formats.json_codec import RAW_DECODE, JsonFields, by_value, quoted, utc_text
-from toolkit.storage.plan_files import compact, filled, read_partition, read_position
+from toolkit.storage.formats.json_codec import RAW_DECODE, JsonFields, by_value, utc_text
+from toolkit.storage.plan_files import (
+    compact,
+    filled,
+    position_content,
+    read_partition,
+    read_position,
+)
 
 
 class Event(StrEnum):
@@ -283,7 +289,7 @@ def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
         "prev": after.hash,
     }
     text = compact(content).removesuffix("}")
-    yield from filled(text, "steps", ("".join(_step_parts(step)) for step in entry.steps))
+    yield from filled(text, "steps", (compact(_step_content(step)) for step in entry.steps))
     yield "}"
 
 
@@ -339,34 +345,25 @@ def _step_counts(fields: JsonFields) -> StepCounts:
     return StepCounts(fields.text("group"), _status(fields), counts)
 
 
-def _step_parts(step: AuditStep) -> Iterator[str]:
-    head: dict[str, object] = {
+def _step_content(step: AuditStep) -> dict[str, object]:
+    return {
         "group": step.group_id,
         "action": step.action,
         "status": step.status,
         "why": step.why,
-        "changes": [],
+        "changes": [_change_content(change) for change in step.changes],
     }
-    return filled(compact(head), "changes", map(_change_json, step.changes))
 
 
-def _change_json(change: AuditChange) -> str:
-    (topic, number), after = change.partition, _position_json(change.after)
-    # What was read back is nearly always what was to be there.
-    found = after if change.found == change.after else _position_json(change.found)
-    status = "null" if change.status is None else quoted(change.status)
-    return (
-        f'{{"topic":{quoted(topic)},"partition":{number},"before":{_position_json(change.before)},'
-        f'"after":{after},"status":{status},"why":{quoted(change.why)},"found":{found}}}'
-    )
-
-
-def _position_json(position: Position | None) -> str:
-    if position is None:
-        return "null"
-    offset, epoch, metadata = position
-    known = "null" if epoch is None else epoch
-    return f'{{"offset":{offset},"leader_epoch":{known},"metadata":{quoted(metadata)}}}'
+def _change_content(change: AuditChange) -> dict[str, object]:
+    return {
+        **change.partition._asdict(),
+        "before": position_content(change.before),
+        "after": position_content(change.after),
+        "status": change.status,
+        "why": change.why,
+        "found": position_content(change.found),
+    }
 
 
 def _step_fields(data: bytes, place: str) -> Iterator[JsonFields]:

@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -67,6 +67,7 @@ CREATE TABLE last_changes (
 ) WITHOUT ROWID; """
 
 T = TypeVar("T")
+ReadLine = Callable[[SealedLine, str], T]  # of a line, and where it is, for what is wrong in it
 
 
 class RunIndex:
@@ -274,24 +275,23 @@ def read(state: Path, runs: Collection[str] | None = None) -> Iterator[AuditEntr
     Lines that are torn or changed are left out: `verify` names them. Raises StateFileError where
     the log cannot be read.
     """
-    yield from _read(state, runs, partial(_entry, state))
+    yield from _read(state, runs, read_entry)
 
 
 def read_summaries(state: Path, runs: Collection[str] | None = None) -> Iterator[EntrySummary]:
     """Yield the entries of the log as `read` does, with counts instead of their changes."""
-    yield from _read(state, runs, partial(_summary, state))
+    yield from _read(state, runs, read_summary)
 
 
-def _read(
-    state: Path, runs: Collection[str] | None, read: Callable[[SealedLine], T]
-) -> Iterator[T]:
+def _read(state: Path, runs: Collection[str] | None, read: ReadLine[T]) -> Iterator[T]:
     if runs is not None:
         yield from _read_lines(state, partial(RunIndex.of_runs, run_ids=runs), read)
         return
+    path = str(state / LOG)
     with opened_log(state) as log:
         for place in () if log is None else lines_from(log, 0):
             if line := open_line(place.read()):
-                yield read(line)
+                yield _read_one(path, line, read)
 
 
 def unfinished(state: Path) -> list[AuditEntry]:
@@ -300,7 +300,7 @@ def unfinished(state: Path) -> list[AuditEntry]:
 
     Such a run was cut off or is still going on: only the holder of the cluster's lock can decide.
     """
-    return _read_lines(state, RunIndex.open_runs, partial(_entry, state))
+    return _read_lines(state, RunIndex.open_runs, read_entry)
 
 
 def last_runs(
@@ -324,7 +324,7 @@ def last_runs(
         fingerprint=fingerprint,
         apart_from=apart_from,
     )
-    return _read_lines(state, ends, partial(_run_end, state))
+    return _read_lines(state, ends, _run_end)
 
 
 def changed_since(
@@ -336,7 +336,7 @@ def changed_since(
     Of a run that was cut off it is the intent: its end was found by the next command.
     """
     places = partial(RunIndex.last_changes, cluster_id=cluster_id, groups=groups)
-    ends = _read_lines(state, places, partial(_entry, state))
+    ends = _read_lines(state, places, read_entry)
     cut_off = {end.run.run_id for end in ends if end.event is Event.FOUND}
     intents = {
         entry.run.run_id: entry
@@ -350,13 +350,14 @@ def changed_since(
 def newest_run(state: Path, cluster_id: str, by: Operator) -> list[EntrySummary]:
     """Return the entries of an operator's newest run on a cluster, its intent first."""
     entries = partial(RunIndex.newest_run, cluster_id=cluster_id, by=by)
-    return _read_lines(state, entries, partial(_summary, state))
+    return _read_lines(state, entries, read_summary)
 
 
 def _read_lines(
-    state: Path, choose: Callable[[RunIndex], list[LinePlace]], read: Callable[[SealedLine], T]
+    state: Path, choose: Callable[[RunIndex], list[LinePlace]], read: ReadLine[T]
 ) -> list[T]:
     """Return what the chosen lines of the log say; a line that does not hold is left out."""
+    path = str(state / LOG)
     with opened_log(state) as log:
         if log is None:
             return []
@@ -365,7 +366,8 @@ def _read_lines(
                 with opened_index(state, log, anew=anew) as index:
                     places = choose(index)
                     # One after the other: each may be large.
-                    found = [read(line) for place in places if (line := open_line(place.read()))]
+                    lines = (open_line(place.read()) for place in places)
+                    found = [_read_one(path, line, read) for line in lines if line]
             except UsageError as exc:
                 raise _unreadable(exc) from exc
             if len(found) == len(places):  # else the index is of another log, or a line lies
@@ -373,8 +375,8 @@ def _read_lines(
         return found
 
 
-def _run_end(state: Path, line: SealedLine) -> EarlierRun:
-    run = _summary(state, line)
+def _run_end(line: SealedLine, place: str) -> EarlierRun:
+    run = read_summary(line, place)
     is_whole = all(step.status is ChangeStatus.DONE for step in run.steps)
     is_partly_done = not is_whole and any(
         ChangeStatus.DONE in {step.status, *step.changes} for step in run.steps
@@ -383,27 +385,11 @@ def _run_end(state: Path, line: SealedLine) -> EarlierRun:
     return EarlierRun(head_of(line.content), entry.intent, entry.request, is_partly_done)
 
 
-def _summary(state: Path, line: SealedLine) -> EntrySummary:
+def _read_one(log: str, line: SealedLine, read: ReadLine[T]) -> T:
     try:
-        return read_summary(line, _place(state, line))
+        return read(line, f"audit log {log}, entry {line.link.seq}")
     except UsageError as exc:
         raise _unreadable(exc) from exc
-
-
-def _entry(state: Path, line: SealedLine) -> AuditEntry:
-    try:
-        return read_entry(line, _place(state, line))
-    except UsageError as exc:
-        raise _unreadable(exc) from exc
-
-
-def _place(state: Path, line: SealedLine) -> str:
-    return f"audit log {_path(state)}, entry {line.link.seq}"
-
-
-@lru_cache(1)  # of a log that may have a hundred thousand entries
-def _path(state: Path) -> str:
-    return str(state / LOG)
 
 
 def _unreadable(exc: UsageError) -> StateFileError:

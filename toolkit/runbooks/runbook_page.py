@@ -25,7 +25,7 @@ it: group 007 stays text, and `no` is not a bool.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -35,7 +35,6 @@ import yaml
 
 from toolkit.errors import RunbookError, ToolkitError
 from toolkit.model.secrets import REFERENCE
-from toolkit.model.times import parse_duration
 from toolkit.plan.approvals import Limits
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
@@ -207,30 +206,28 @@ def _notices(front: _FrontMatter) -> Iterator[NotifyRule]:
     if node is not None and not isinstance(node, yaml.SequenceNode):
         raise front.file.wrong_at(node, "notify must be a list")
     for item in node.value if node is not None else ():
-        yield _notice(front, item)
+        yield _notice(front.file, item)
 
 
-def _notice(front: _FrontMatter, node: yaml.Node) -> NotifyRule:
-    entries = front.file.entries(node, "notify", ("on", "webhook", "format", "command"))
+def _notice(file: YamlFile, node: yaml.Node) -> NotifyRule:
+    entries = file.entries(node, "notify", ("on", "webhook", "format", "command"))
     if "on" not in entries or len({"webhook", "command"} & entries.keys()) != 1:
-        raise front.file.wrong_at(
-            node, "a notification needs `on`, and either `webhook` or `command`"
-        )
-    on = front.one_of(entries["on"], "on", EVENTS)
+        raise file.wrong_at(node, "a notification needs `on`, and either `webhook` or `command`")
+    on = file.one_of(entries["on"], "on", EVENTS)
     if "command" in entries:
-        words = front.file.items_of(entries["command"], "command")
+        words = file.items_of(entries["command"], "command")
         if not isinstance(entries["command"], yaml.SequenceNode) or not words or not words[0]:
             problem = "command must be a list: the program, and its arguments"
-            raise front.file.wrong_at(entries["command"], problem)
+            raise file.wrong_at(entries["command"], problem)
         return NotifyRule(on, command=tuple(words))
-    webhook = front.file.text_of(entries["webhook"], "webhook")
+    webhook = file.text_of(entries["webhook"], "webhook")
     if not REFERENCE.fullmatch(webhook):
-        raise front.file.wrong_at(
+        raise file.wrong_at(
             entries["webhook"],
             "webhook must be a reference such as ${env:NAME} or ${file:/path}, because anyone "
             "with the URL can post to it",
         )
-    form = front.one_of(entries["format"], "format", FORMATS) if "format" in entries else "json"
+    form = file.one_of(entries["format"], "format", FORMATS) if "format" in entries else "json"
     return NotifyRule(on, webhook, form)
 
 
@@ -267,14 +264,8 @@ class _FrontMatter:
     def text(self, name: str) -> str:
         return " ".join(self.file.text_of(self.entries[name], name).split())
 
-    def one_of(self, node: yaml.Node, name: str, choices: Sequence[str]) -> str:
-        text = self.file.text_of(node, name)
-        if text not in choices:
-            raise self.file.wrong_at(node, f"{name} must be one of: {', '.join(choices)}")
-        return text
-
     def flag(self, name: str) -> bool:
-        return self.one_of(self.entries[name], name, ("true", "false")) == "true"
+        return self.file.one_of(self.entries[name], name, ("true", "false")) == "true"
 
     def texts(self, node: yaml.Node, name: str) -> list[str]:
         """Return one value or a list of them; raises RunbookError for an empty value."""
@@ -285,12 +276,7 @@ class _FrontMatter:
 
     def duration(self, name: str) -> timedelta | None:
         """Return an entry such as 90d; None where it is not there."""
-        if name not in self.entries:
-            return None
-        try:
-            return parse_duration(self.text(name))
-        except ToolkitError as exc:
-            raise self.file.wrong_at(self.entries[name], str(exc)) from exc
+        return self.file.duration_of(self.entries[name], name) if name in self.entries else None
 
     def seconds(self, name: str) -> float | None:
         """Return a duration in seconds; None where it is not there."""

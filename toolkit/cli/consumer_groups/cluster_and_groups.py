@@ -62,15 +62,15 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
 
 
 def named(groups: Iterable[str]) -> tuple[str, ...]:
-    """Return names to read by, none of them a pattern."""
-    return tuple(map(ExactName, groups))
+    """Return names to read by, each once, none of them a pattern."""
+    return tuple(map(ExactName, dict.fromkeys(groups)))
 
 
 def chosen_by(given: dict[str, Any]) -> GroupChoice:
     """Return the groups of a change: those named, or with --all-groups all that are idle."""
     from toolkit.journeys.change.group_choice import GroupChoice
 
-    return GroupChoice(tuple(given["groups"]), exact=True, all_idle=given["all_groups"])
+    return GroupChoice(named(given["groups"]), all_idle=given["all_groups"])
 
 
 def _configured(cluster: Cluster, servers: str, path: Path) -> Cluster:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandTarget, opened, required_groups
-from toolkit.cli.options import Option, WholeNumber, topics_option
+from toolkit.cli.command_target import opened, required_groups
+from toolkit.cli.options import CommandScope, Option, WholeNumber, topics_option
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ MODES = (
 )
 
 
-def make(command: CommandTarget, **given: Any) -> PlannedChange:
+def make(command: CommandScope, **given: Any) -> PlannedChange:
     from toolkit.journeys.reset import reset
 
     groups = required_groups(command)

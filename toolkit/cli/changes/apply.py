@@ -38,7 +38,7 @@ def command(plan_file: Path | None, run_id: str | None, **given: Any) -> None:
     from toolkit.storage.undo_records import read_undo_record
 
     if (plan_file is None) == (run_id is None):
-        raise UsageError("which plan?", hint="name a plan file, or --run RUN")
+        raise UsageError("exactly one plan is needed", hint="name a plan file, or --run RUN")
     command = scope_of(given)
     plan = (
         read_plan(plan_file)

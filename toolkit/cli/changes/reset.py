@@ -116,7 +116,7 @@ def target_of(given: Mapping[str, Any]) -> RequestedTarget:
     modes = [mode for mode, value in values.items() if value is not None and value is not False]
     if len(modes) != 1:
         flags = ", ".join(f"--{name}" for name in modes or MODES)
-        problem = f"{flags} exclude each other" if modes else "where to?"
+        problem = f"{flags} exclude each other" if modes else "no target given"
         raise UsageError(problem, hint="give exactly one of them" if modes else f"one of: {flags}")
     (mode,) = modes
     text = "" if values[mode] is True else str(values[mode])

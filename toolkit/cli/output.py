@@ -72,18 +72,12 @@ def write_frame(
 ) -> None:
     from toolkit.report.cell_text import rows_of
 
-    if output != "table":
-        frame = _in_seconds(frame)
-    if output == "json":
-        # Numbers with decimals as pandas writes them.
-        text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
-        echo_data(f"{text}\n", is_json=True)
-    else:
-        write_rows(rows_of(frame), output, important=important, is_whole=is_whole)
+    frame = frame if output == "table" else _in_seconds(frame)
+    write_rows(rows_of(frame), output, important=important, is_whole=is_whole)
 
 
 def _in_seconds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame with durations as numbers; pandas' JSON takes each unit for nanoseconds."""
+    """Return a frame with durations as numbers."""
     columns = {str(name): column for name, column in frame.items() if column.dtype.kind == "m"}
     seconds = {name: column.dt.total_seconds() for name, column in columns.items()}
     return frame.assign(**seconds) if seconds else frame
@@ -156,7 +150,6 @@ def json_texts(table: Rows) -> Iterator[str]:
 
 def _json(value: Any) -> str:
     if isinstance(value, str):
-        # As pandas writes text, so that frames and rows give the same bytes.
         return _text(value).replace("/", "\\/")
     if isinstance(value, datetime):
         return f'"{value.astimezone(UTC).isoformat(timespec="milliseconds")[:-6]}Z"'

@@ -206,14 +206,6 @@ def test_an_index_that_cannot_be_a_file(tmp_path: Path) -> None:
     assert ["run-0"] == [one.run.run_id for one in audit.unfinished(tmp_path)]
 
 
-def test_the_index_is_private(tmp_path: Path) -> None:
-    """It names groups and operators, as the log does."""
-    audit.append(tmp_path, intent(0, plan_of(GROUPS)))
-    audit.unfinished(tmp_path)
-
-    assert 0o600 == (tmp_path / "audit.index").stat().st_mode & 0o777
-
-
 def test_several_make_the_index_at_once(tmp_path: Path) -> None:
     """Each of them, and who comes later, finds all runs once."""
     for number in range(30):

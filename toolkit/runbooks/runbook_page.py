@@ -47,7 +47,15 @@ OPTIONAL = (
     *("keep_for", "step_timeout", "run_timeout", "at_once"),
 )
 # What the runner sets itself, from `may_change`, `limits`, `clusters` and the command line.
-CONSENT = ("dry_run", "approve", "limits", "cluster", "clusters")
+CONSENT = {
+    "dry_run": "use --dry-run, or set may_change in the page",
+    "approve": "set limits in the page, or run the notebook itself",
+    "limits": "change them in the page",
+    "cluster": "--cluster",
+    "clusters": "--cluster",
+}
+# How each parameter is set that -p may not set: a run may do no more than its page allows.
+FIXED = CONSENT | {"overrides": "list them in the page", "plan_file": "run the notebook itself"}
 EVENTS = ("failure", "change", "always")
 FORMATS = ("json", "slack")
 AT_ONCE = 4
@@ -101,12 +109,22 @@ class Runbook:
     def takes(self, name: str) -> bool:
         return any(parameter.name == name for parameter in self.declared)
 
+    def why_fixed(self, name: str) -> str:
+        """
+        Return how a parameter is set that -p may not set; "" where it may.
+
+        What a page says of a change is what was approved, so -p gives only what it leaves open.
+        """
+        if self.may_change and name in self.parameters:
+            return "change it in the page, or run the notebook itself"
+        return FIXED.get(name, "")
+
 
 def read_runbook(path: Path) -> Runbook:
     """Read a page; raises RunbookError that names the line of what is wrong in it."""
     front = _FrontMatter.of(path)
     notebook = _notebook(front)
-    declared = read_parameters(notebook)
+    declared, must_give = read_parameters(notebook), front.entries.get("must_give")
     page = Runbook(
         path=path,
         title=front.text("title"),
@@ -117,7 +135,7 @@ def read_runbook(path: Path) -> Runbook:
         may_change=front.flag("may_change"),
         clusters=_clusters(front),
         parameters=_parameters(front, declared),
-        must_give=_must_give(front, declared),
+        must_give=tuple(front.texts(must_give, "must_give")) if must_give else (),
         limits=_limits(front),
         notify=tuple(_notices(front)),
         keep_for=front.duration("keep_for"),
@@ -127,6 +145,10 @@ def read_runbook(path: Path) -> Runbook:
     if page.may_change and not (page.takes("approve") and page.takes("limits")):
         problem = f"{notebook.name} changes nothing, so may_change must be false"
         raise front.file.wrong_at(front.entries["may_change"], problem)
+    for name in page.must_give:
+        if not page.takes(name) or page.why_fixed(name):
+            problem = f"{name!r} is not a parameter that can be set with -p"
+            raise front.file.wrong_at(front.entries["must_give"], problem)
     return page
 
 
@@ -149,18 +171,6 @@ def _clusters(front: _FrontMatter) -> tuple[str, ...] | None:
     if not isinstance(node, yaml.SequenceNode) or not node.value:
         raise front.file.wrong_at(node, "clusters must be all, or a list of names")
     return tuple(front.texts(node, "clusters"))
-
-
-def _must_give(front: _FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
-    node = front.entries.get("must_give")
-    if node is None:
-        return ()
-    names = front.texts(node, "must_give")
-    known = {parameter.name for parameter in declared}
-    for name in names:
-        if name not in known or name in CONSENT:
-            raise front.file.wrong_at(node, f"{name!r} is not a parameter that can be set with -p")
-    return tuple(names)
 
 
 def _parameters(front: _FrontMatter, declared: Iterable[Parameter]) -> dict[str, object]:

@@ -16,7 +16,7 @@ from toolkit.cli.output import after_a_change, echo_json, printable
 from toolkit.errors import ToolkitError
 from toolkit.runbooks.notify import content_of, notify
 from toolkit.runbooks.parallel_runs import ClusterRunResult, OnStep, exit_code, run_all
-from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
+from toolkit.runbooks.run_inputs import runs_of, values_of
 from toolkit.runbooks.run_process import RunOrder
 from toolkit.runbooks.runbook_page import Runbook, read_runbook
 from toolkit.runner.past_runs import remove_old
@@ -30,7 +30,7 @@ def show_parameters(path: Path) -> int:
     may_give = [
         replace(parameter, default=page.parameters.get(parameter.name, parameter.default))
         for parameter in page.declared
-        if not why_fixed(page, parameter.name)
+        if not page.why_fixed(parameter.name)
     ]
     print_parameters(page.name, tuple(may_give))
     return 0

@@ -95,8 +95,16 @@ def write_rows(
     """
     if output == "table":
         _write_table(table, important, is_whole=is_whole)
-        return
-    for text in json_texts(table) if output == "json" else csv_texts(table):
+    else:
+        write_data(table, output)
+
+
+def write_data(table: Rows, output: str, *, with_heading: bool = True) -> None:
+    """Write rows as JSON or CSV, which has a heading."""
+    texts = json_texts(table) if output == "json" else csv_texts(table)
+    if output == "csv" and not with_heading:
+        next(texts)
+    for text in texts:
         echo_data(text, is_json=output == "json")
 
 

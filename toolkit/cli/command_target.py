@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolkit.cli.options import CommandScope
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
-from toolkit.model.names import ExactName
+from toolkit.model.names import ExactName, named
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.decision import Decision
@@ -61,7 +61,8 @@ def required_groups(command: CommandScope) -> tuple[str, ...]:
 
 
 def only_group(groups: Sequence[str]) -> str:
+    """Return the one name of some, which may be in quotes as tables show it; UsageError."""
     if len(set(groups)) != 1:
         hint = "--group NAME, one call for each group"
         raise UsageError("this command is about exactly one group", hint=hint)
-    return ExactName(groups[0])
+    return ExactName(named(groups[0]))

@@ -14,7 +14,12 @@ from toolkit.cli.change_flow import approval_parameters
 from toolkit.cli.changes.reset import target_of
 from toolkit.cli.changes.resume import FORCE_RULE
 from toolkit.cli.command_target import CommandPlan, ToolForm, only_group
-from toolkit.cli.consumer_groups.cluster_and_groups import chosen_by, opened_cluster, tool_scope
+from toolkit.cli.consumer_groups.cluster_and_groups import (
+    chosen_by,
+    exact_names,
+    opened_cluster,
+    tool_scope,
+)
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import echo_data, printable
 from toolkit.errors import UsageError
@@ -59,7 +64,7 @@ def pause(given: dict[str, Any]) -> int:
     """Pause partitions in the background."""
     from toolkit.journeys import pause as journey
 
-    group = only_group(given["groups"])
+    group = only_group(exact_names(given["groups"]))
     with opened_cluster(given) as access:
         terms = {name: given[name] for name in ("pause_for", "prefer")}
         change = journey.pause(access, group, given["topics"], **terms)
@@ -69,7 +74,7 @@ def pause(given: dict[str, Any]) -> int:
 def resume(given: dict[str, Any]) -> int:
     from toolkit.journeys import resume as journey
 
-    group = only_group(given["groups"])
+    group = only_group(exact_names(given["groups"]))
     with opened_cluster(given) as access:
         change = journey.resume(access, group, given["topics"])
     return _apply_by_partition(change, ("Would be resumed", "Resumed"), given)

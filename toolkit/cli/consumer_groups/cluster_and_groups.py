@@ -66,7 +66,7 @@ def cluster_of(given: Mapping[str, Any]) -> Cluster:
     return cluster
 
 
-def named(groups: Iterable[str]) -> tuple[str, ...]:
+def exact_names(groups: Iterable[str]) -> tuple[str, ...]:
     """Return names to read by, each once, none of them a pattern."""
     return tuple(map(ExactName, dict.fromkeys(groups)))
 
@@ -75,7 +75,7 @@ def chosen_by(given: Mapping[str, Any]) -> GroupChoice:
     """Return the groups of a change: those named, or with --all-groups all that are idle."""
     from toolkit.journeys.change.group_choice import GroupChoice
 
-    return GroupChoice(named(given["groups"]), all_idle=given["all_groups"])
+    return GroupChoice(exact_names(given["groups"]), all_idle=given["all_groups"])
 
 
 def _configured(cluster: Cluster, servers: str, path: Path) -> Cluster:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.consumer_groups.cluster_and_groups import cluster_of, named, opened_cluster
+from toolkit.cli.consumer_groups.cluster_and_groups import cluster_of, exact_names, opened_cluster
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import PARTLY, echo_error, printable, write_problems, write_rows
 from toolkit.errors import NotFound, ToolkitError, UsageError
@@ -75,7 +75,7 @@ def _read(given: dict[str, Any], *, offsets: bool) -> LagReport:
     from toolkit.report.lag_report import LagReport
 
     with opened_cluster(given) as access:
-        snapshot = lag(access, named(given["groups"]), offsets=offsets).facts
+        snapshot = lag(access, exact_names(given["groups"]), offsets=offsets).facts
     groups = tuple(g for g in snapshot.groups if given["groups"] or g.is_of_consumers)
     group_ids = {group.group_id for group in groups}
     commits = tuple(commit for commit in snapshot.commits if commit.group_id in group_ids)
@@ -218,7 +218,7 @@ def paused_partitions(given: dict[str, Any]) -> int:
 
     names = given["groups"]
     with opened_cluster(given) as access:
-        report = paused(access, named(names))
+        report = paused(access, exact_names(names))
     facts, found = report.facts, report.plain_rows
     errors = _missing(facts, names)
     if given["output"] == "table":

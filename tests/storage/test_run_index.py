@@ -155,7 +155,7 @@ def test_the_index_tells_what_the_log_tells(
     )
     assert unfinished_in(entries) == audit.unfinished(state)
     expected = last_runs_in(entries, groups_of_plan, fingerprint, apart_from)
-    assert expected == [end.head.run_id for end in found]
+    assert expected == [end.entry.run.run_id for end in found]
 
 
 def test_a_line_that_was_changed_is_left_out(tmp_path: Path) -> None:

@@ -1,13 +1,12 @@
 """
 Entries of the audit log, and how they are the fields of a JSON line; nothing else is in the log.
 
-A line of a large plan has 100 MB. So only the beginning of a line is read to know of which run it
-is, and a line as a whole only where what it says is needed.
+A line of a large plan has 100 MB. So its steps are decoded only where they are needed, one at a
+time.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,10 +31,7 @@ from toolkit.plan import (
     StepOutcome,
 )
 from toolkit.storage.audit.chain import (
-    END_BYTES,
     LOG,
-    STEPS,
-    WHOLE,
     ChainPosition,
     SealedLine,
     earlier_files,
@@ -234,35 +230,7 @@ ENTRY_FIELDS = frozenset(
 STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
-HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted", "who", "host")
-
 SCANNED_AT_ONCE = 1 << 20
-LIKELY_HEAD = 1 << 13
-
-
-class RunHead(NamedTuple):
-    """The start of a line, without its steps, which may be many."""
-
-    run_id: str
-    event: str
-    cluster_id: str
-    fingerprint: str
-    interrupted: str
-    who: str
-    host: str
-
-
-def read_head_of(start: bytes) -> RunHead | None:
-    """Return what a line begins with, without its steps; None where it is torn."""
-    try:
-        return head_of(json.loads(start + b"}"))
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def head_of(content: Mapping[str, Any]) -> RunHead:
-    """Return what a line tells without its steps; raises KeyError for one that is no entry."""
-    return RunHead(*(content[name] for name in HEAD_FIELDS))
 
 
 def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
@@ -296,16 +264,18 @@ def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
 def read_entry(line: SealedLine, place: str) -> AuditEntry:
     """Return the entry that a line holds; raises UsageError that names the place."""
     steps = tuple(map(_step, _step_fields(line.steps, place)))
-    return _entry(JsonFields.of(line.content, place, ENTRY_FIELDS), steps)
+    return replace(read_head(line, place), steps=steps)
 
 
 def read_summary(line: SealedLine, place: str) -> EntrySummary:
     """Return the entry of a line without its changes; raises UsageError that names the place."""
     steps = tuple(map(_step_counts, _step_fields(line.steps, place)))
-    return EntrySummary(_entry(JsonFields.of(line.content, place, ENTRY_FIELDS), ()), steps)
+    return EntrySummary(read_head(line, place), steps)
 
 
-def _entry(fields: JsonFields, steps: tuple[AuditStep, ...]) -> AuditEntry:
+def read_head(line: SealedLine, place: str) -> AuditEntry:
+    """Return the entry of a line without its steps; raises UsageError that names the place."""
+    fields = JsonFields.of(line.content, place, ENTRY_FIELDS)
     return AuditEntry(
         event=fields.choice("event", Event),
         at=fields.time("at"),
@@ -321,7 +291,7 @@ def _entry(fields: JsonFields, steps: tuple[AuditStep, ...]) -> AuditEntry:
         intent=fields.choice("intent", Intent),
         request=fields.text("request"),
         fingerprint=fields.text("fingerprint"),
-        steps=steps,
+        steps=(),
         allows=fields.texts("allows"),
         interrupted=fields.text("interrupted"),
         seq=fields.count("seq"),
@@ -442,22 +412,6 @@ class LinePlace:
 
     def read(self) -> bytes:
         return self.log.read(self.start, self.stop)
-
-    @property
-    def head(self) -> RunHead | None:
-        """What the line begins with; None where it is torn. Whether it holds is not checked."""
-        # A killed writer has left only a part: nothing is recorded by it.
-        if not WHOLE.fullmatch(self.log.read(max(self.start, self.stop - END_BYTES), self.stop)):
-            return None
-        size = LIKELY_HEAD
-        while True:
-            start = self.log.read(self.start, min(self.start + size, self.stop))
-            # Quotes inside of texts are escaped, so this is the field and nothing else.
-            if (end := start.find(STEPS)) >= 0:
-                return read_head_of(start[:end])
-            if self.start + size >= self.stop:
-                return None
-            size *= 8
 
 
 @contextmanager

@@ -29,11 +29,10 @@ from toolkit.storage.audit.entry import (
     Event,
     LinePlace,
     OpenLog,
-    RunHead,
-    head_of,
     lines_from,
     opened_log,
     read_entry,
+    read_head,
     read_summary,
 )
 from toolkit.storage.formats.atomic_files import open_private
@@ -183,45 +182,45 @@ class RunIndex:
 
     def _add(self, place: LinePlace) -> int:
         """Add a line, and return where it ends; one that is not whole may still be written."""
-        if (head := place.head) is None:
+        if (line := open_line(place.read())) is None:
             is_ended = self._log.read(place.stop, place.stop + 1) == b"\n"
             return place.stop + 1 if is_ended else place.start
-        is_end = head.event != Event.INTENT
+        name = f"entry {line.link.seq} of the audit log"
+        entry = read_head(line, name)
+        is_end, run = entry.event is not Event.INTENT, entry.run
         row = (
-            *(place.start, place.stop, head.run_id, is_end, head.cluster_id, head.fingerprint),
-            *(is_early(head), head.who, head.host),
+            *(place.start, place.stop, run.run_id, is_end, entry.cluster_id, entry.fingerprint),
+            *(is_early(entry), run.who, run.host),
         )
         insert = "INSERT INTO lines VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        line = self._index.execute(insert, row).lastrowid
+        number = self._index.execute(insert, row).lastrowid
         if is_end:
-            self._index.execute("DELETE FROM open_runs WHERE run = ?", (head.run_id,))
+            self._index.execute("DELETE FROM open_runs WHERE run = ?", (run.run_id,))
             self._index.executemany(
                 "INSERT OR REPLACE INTO last_changes VALUES (?, ?, ?, ?)",
-                ((head.cluster_id, group, intent, line) for group, intent in _changed(place)),
+                (
+                    (entry.cluster_id, group, entry.intent, number)
+                    for group in _changed(read_summary(line, name))
+                ),
             )
         else:
-            self._index.execute(
-                "INSERT OR REPLACE INTO open_runs VALUES (?, ?)", (head.run_id, line)
-            )
+            opened = "INSERT OR REPLACE INTO open_runs VALUES (?, ?)"
+            self._index.execute(opened, (run.run_id, number))
         return place.stop
 
     def _places(self, query: str, *values: object) -> list[LinePlace]:
         return [LinePlace(self._log, *row) for row in self._index.execute(query, values)]
 
 
-def is_early(head: RunHead) -> bool:
+def is_early(entry: AuditEntry) -> bool:
     """Return whether a run ended before all was done: cut off, or interrupted."""
-    return bool(head.event == Event.FOUND or head.interrupted)
+    return entry.event is Event.FOUND or bool(entry.interrupted)
 
 
-def _changed(place: LinePlace) -> set[tuple[str, Intent]]:
-    """Return the groups that a run may have changed, each with its intent; none of a bad line."""
-    line = open_line(place.read())
-    if line is None:
-        return set()
-    run = read_summary(line, f"entry {line.link.seq} of the audit log")
+def _changed(run: EntrySummary) -> set[str]:
+    """Return the groups that a run may have changed."""
     changed = (s for s in run.steps if not MAY_HAVE_CHANGED.isdisjoint({s.status, *s.changes}))
-    return {(step.group_id, run.entry.intent) for step in changed}
+    return {step.group_id for step in changed}
 
 
 @contextmanager
@@ -246,14 +245,12 @@ def opened_index(state: Path, log: OpenLog, *, anew: bool = False) -> Iterator[R
 class EarlierRun(NamedTuple):
     """How a run ended, without the result of each change."""
 
-    head: RunHead
-    intent: Intent
-    request: str
+    entry: AuditEntry  # without steps
     is_partly_done: bool  # something is done, and not all
 
     @property
     def ended_early(self) -> bool:
-        return is_early(self.head)
+        return is_early(self.entry)
 
 
 def has_log(state: Path) -> bool:
@@ -381,8 +378,7 @@ def _run_end(line: SealedLine, place: str) -> EarlierRun:
     is_partly_done = not is_whole and any(
         ChangeStatus.DONE in {step.status, *step.changes} for step in run.steps
     )
-    entry = run.entry
-    return EarlierRun(head_of(line.content), entry.intent, entry.request, is_partly_done)
+    return EarlierRun(run.entry, is_partly_done)
 
 
 def _read_one(log: str, line: SealedLine, read: ReadLine[T]) -> T:

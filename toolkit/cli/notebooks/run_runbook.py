@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_step, refresh
 from toolkit.cli.output import after_a_change, echo_json, printable
 from toolkit.errors import ToolkitError
 from toolkit.runbooks.notify import content_of, notify
@@ -81,10 +81,7 @@ def _clear_up(page: Runbook, output_dir: Path) -> None:
 
 
 def _print_step(order: RunOrder, step: Mapping[str, Any]) -> None:
-    where = f"{', '.join(order.clusters)} " if order.clusters else ""
-    line = f"[{where}{step['number']}/{step['total']}] {step['heading']}"
-    with suppress(OSError):  # a closed pipe ends no run
-        click.echo(printable(line).rstrip(), err=True)
+    print_step(step, where=f"{', '.join(order.clusters)} " if order.clusters else "")
 
 
 def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> None:

@@ -216,7 +216,7 @@ def _result(change: audit.AuditChange, found: Position | None) -> Result:
     return Result(change.partition, ChangeStatus.FAILED, "changed by another client since", found)
 
 
-def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
+def is_finishing(plan: Plan, runs: list[audit.EntrySummary]) -> bool:
     """
     Return whether a last run on these groups applied a part of this plan.
 
@@ -227,7 +227,7 @@ def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
     return any(applied) and not _is_undone(plan.fingerprint, runs)
 
 
-def _is_undone(fingerprint: str, runs: Sequence[audit.EarlierRun]) -> bool:
+def _is_undone(fingerprint: str, runs: Sequence[audit.EntrySummary]) -> bool:
     """Whether something was undone since a plan was applied, other than by this plan."""
     since = dropwhile(lambda run: run.entry.fingerprint != fingerprint, runs)
     return any(
@@ -235,7 +235,7 @@ def _is_undone(fingerprint: str, runs: Sequence[audit.EarlierRun]) -> bool:
     )
 
 
-def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
+def last_runs(plan: Plan, state: Path) -> list[audit.EntrySummary]:
     """
     Return the relevant last runs that changed the plan's groups.
 
@@ -266,7 +266,7 @@ def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[UnresolvedRun]) -> None
 
 
 def refuse_after_a_cut_off_run(
-    plan: Plan, runs: list[audit.EarlierRun], approval: Approval
+    plan: Plan, runs: list[audit.EntrySummary], approval: Approval
 ) -> None:
     """
     Raise Blocked if an interrupted run has changed offsets of the plan's groups.
@@ -278,7 +278,7 @@ def refuse_after_a_cut_off_run(
         return
     for run in runs:
         entry, approved = run.entry, run.entry.fingerprint
-        if run.ended_early and approved != plan.fingerprint:
+        if entry.ended_early and approved != plan.fingerprint:
             name = entry.run.run_id
             # The offsets of a live group advance: its plan cannot be applied a second time.
             finish = (

@@ -130,6 +130,11 @@ class AuditEntry:
     interrupted: str = ""
     seq: int = 0
 
+    @property
+    def ended_early(self) -> bool:
+        """Whether the run ended before all was done: cut off, or interrupted."""
+        return self.event is Event.FOUND or bool(self.interrupted)
+
 
 class StepCounts(NamedTuple):
     """How a step ended, and how many of its changes ended how; None in an intent."""
@@ -153,6 +158,13 @@ class EntrySummary:
     @property
     def change_count(self) -> int:
         return sum(sum(step.changes.values()) for step in self.steps)
+
+    @property
+    def is_partly_done(self) -> bool:
+        """Whether something is done, and not all."""
+        done = ChangeStatus.DONE
+        is_whole = all(step.status is done for step in self.steps)
+        return not is_whole and any(done in {step.status, *step.changes} for step in self.steps)
 
 
 def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:

@@ -18,10 +18,10 @@ from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from toolkit.errors import StateFileError, UsageError
-from toolkit.plan import MAY_HAVE_CHANGED, ChangeStatus, Intent
+from toolkit.plan import MAY_HAVE_CHANGED, Intent
 from toolkit.storage.audit.chain import END_BYTES, HEAD, LOG, SealedLine, earlier_files, open_line
 from toolkit.storage.audit.entry import (
     AuditEntry,
@@ -190,7 +190,7 @@ class RunIndex:
         is_end, run = entry.event is not Event.INTENT, entry.run
         row = (
             *(place.start, place.stop, run.run_id, is_end, entry.cluster_id, entry.fingerprint),
-            *(is_early(entry), run.who, run.host),
+            *(entry.ended_early, run.who, run.host),
         )
         insert = "INSERT INTO lines VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         number = self._index.execute(insert, row).lastrowid
@@ -210,11 +210,6 @@ class RunIndex:
 
     def _places(self, query: str, *values: object) -> list[LinePlace]:
         return [LinePlace(self._log, *row) for row in self._index.execute(query, values)]
-
-
-def is_early(entry: AuditEntry) -> bool:
-    """Return whether a run ended before all was done: cut off, or interrupted."""
-    return entry.event is Event.FOUND or bool(entry.interrupted)
 
 
 def _changed(run: EntrySummary) -> set[str]:
@@ -240,17 +235,6 @@ def opened_index(state: Path, log: OpenLog, *, anew: bool = False) -> Iterator[R
         index = RunIndex(IN_MEMORY, log)
     with closing(index):
         yield index
-
-
-class EarlierRun(NamedTuple):
-    """How a run ended, without the result of each change."""
-
-    entry: AuditEntry  # without steps
-    is_partly_done: bool  # something is done, and not all
-
-    @property
-    def ended_early(self) -> bool:
-        return is_early(self.entry)
 
 
 def has_log(state: Path) -> bool:
@@ -307,7 +291,7 @@ def last_runs(
     *,
     fingerprint: str,
     apart_from: Collection[Intent] = (),
-) -> list[EarlierRun]:
+) -> list[EntrySummary]:
     """
     Return how the last runs ended that changed any of these groups, as far as that may matter.
 
@@ -321,7 +305,7 @@ def last_runs(
         fingerprint=fingerprint,
         apart_from=apart_from,
     )
-    return _read_lines(state, ends, _run_end)
+    return _read_lines(state, ends, read_summary)
 
 
 def changed_since(
@@ -370,15 +354,6 @@ def _read_lines(
             if len(found) == len(places):  # else the index is of another log, or a line lies
                 break
         return found
-
-
-def _run_end(line: SealedLine, place: str) -> EarlierRun:
-    run = read_summary(line, place)
-    is_whole = all(step.status is ChangeStatus.DONE for step in run.steps)
-    is_partly_done = not is_whole and any(
-        ChangeStatus.DONE in {step.status, *step.changes} for step in run.steps
-    )
-    return EarlierRun(run.entry, is_partly_done)
 
 
 def _read_one(log: str, line: SealedLine, read: ReadLine[T]) -> T:

@@ -314,14 +314,15 @@ def changed_since(
     """
     Return the ends of the last runs that changed any of these groups after an instant.
 
-    Of a run that was cut off it is the intent: its end was found by the next command.
+    They lack their steps. Of a run that was cut off it is the intent: its end was found by the next
+    command.
     """
     places = partial(RunIndex.last_changes, cluster_id=cluster_id, groups=groups)
-    ends = _read_lines(state, places, read_entry)
+    ends = _read_lines(state, places, read_head)
     cut_off = {end.run.run_id for end in ends if end.event is Event.FOUND}
     intents = {
         entry.run.run_id: entry
-        for entry in (read(state, cut_off) if cut_off else ())
+        for entry in (_read(state, cut_off, read_head) if cut_off else ())
         if entry.event is Event.INTENT
     }
     runs = (intents.get(end.run.run_id, end) for end in ends)

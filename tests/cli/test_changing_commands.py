@@ -238,7 +238,7 @@ OF_A_TOPIC = ("--reset-offsets", "--topic", "t")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["reset", "--group", "g"], "where to?"),
+        (["reset", "--group", "g"], "no target given"),
         (["reset", "--to-earliest"], "no group is named"),
         (["reset", "--group", "g", "--to-earliest", "--to-latest"], "exclude each other"),
         (["reset", "--group", "g", "--to-datetime", "soon"], "is not a time"),
@@ -260,7 +260,7 @@ OF_A_TOPIC = ("--reset-offsets", "--topic", "t")
             (["delete-offsets", "--group", "g", *condition], "a condition of unsubscribed")
             for condition in (["--unsubscribed-for", "14d"], ["--seen-in-runs", "2"])
         ),
-        (["apply"], "which plan?"),
+        (["apply"], "exactly one plan is needed"),
         (["apply", "no-such-file.json"], "no-such-file.json"),
         (["copy", "--group", "g", "--to", "g"], "source and target are both"),
         (["restore", "no-such-file.json"], "no-such-file.json"),

@@ -95,6 +95,20 @@ def test_a_number_has_ascii_digits(words: tuple[str, ...], number: str) -> None:
     assert f"{number!r} is not a whole number" in done.output
 
 
+@pytest.mark.parametrize("text", ["5x", "0s", "-5s", "1mo", "5", "soon", ""])
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("lag", "--watch"), ("health", "--sample-interval"), ("health", "--stuck-after")],
+)
+def test_a_bad_duration_is_refused_by_name(command: str, option: str, text: str) -> None:
+    """The command does not begin, and the message has the option and what was written."""
+    done = CliRunner().invoke(cli, [command, f"{option}={text}", "--cluster", "127.0.0.1:1"])
+
+    assert 2 == done.exit_code
+    assert f"Invalid value for '{option}': " in done.output
+    assert repr(text) in done.output
+
+
 @pytest.mark.parametrize("mode", ["to-offset", "shift-by"])
 @pytest.mark.parametrize("number", [str(2**63), str(-(2**63)), "\u0661", "1_0"])
 def test_a_target_is_an_offset_that_a_log_can_have(mode: str, number: str) -> None:

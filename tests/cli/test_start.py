@@ -8,7 +8,7 @@ import pytest
 from main_program import Command
 from terminal import talk
 
-from toolkit.cli import COMMANDS, SECTIONS, cli
+from toolkit.cli import COMMANDS, cli
 from toolkit.cli.familiar_words import FAMILIAR
 
 FRAMES = ("pandas", "numpy", "pyarrow", "plotly", "IPython", "ipywidgets")
@@ -82,10 +82,9 @@ def test_help_names_every_command(offsetbook: Command) -> None:
     done = offsetbook("--help")
 
     assert done.returncode == 0
-    assert sorted(COMMANDS) == sorted(name for names in SECTIONS.values() for name in names)
     shown = " ".join(done.stdout.split())  # a line of help may be folded
     for name, (_, line) in COMMANDS.items():
-        assert f" {name} {line}" in shown
+        assert 1 == shown.count(f" {name} {line}")
 
 
 @pytest.mark.parametrize(

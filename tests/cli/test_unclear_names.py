@@ -100,12 +100,15 @@ def test_protected(operator: Operator, tmp_path: Path, offsetbook_main: Command)
 
 
 @pytest.mark.usefixtures("place")
-def test_a_copy(apps: Applications, fleet: Path, offsetbook_main: Command) -> None:
-    """The empty name can be copied."""
+@pytest.mark.parametrize("name", ["", '""'])
+def test_a_copy(apps: Applications, fleet: Path, offsetbook_main: Command, name: str) -> None:
+    """The empty name can be copied, also where it is written as tables show it."""
     copy = apps.name("copy")
-    words = ("copy", "--cluster", "test", "--group", "", "--to", copy)
+    words = ("copy", "--cluster", "test", "--group", name, "--to", copy)
     planned = offsetbook_main(*words, "--dry-run", "--output", "json", fleet=fleet)
     assert (0, [copy]) == (planned.returncode, [row["group"] for row in json.loads(planned.stdout)])
+    peeked = offsetbook_main("peek", "--cluster", "test", "--group", name, fleet=fleet)
+    assert 0 == peeked.returncode, peeked.stderr
 
 
 @pytest.mark.usefixtures("place")

@@ -203,7 +203,7 @@ def test_a_partly_undone_plan_is_not_finished(tmp_path: Path) -> None:
     _run(replace(made, intent=Intent.UNDO, steps=made.steps[:1]), tmp_path, 1, "", done="a")
     runs = reconcile_runs.last_runs(made, tmp_path)
 
-    assert [Intent.RESET, Intent.UNDO] == [run.intent for run in runs]
+    assert [Intent.RESET, Intent.UNDO] == [run.entry.intent for run in runs]
     assert not reconcile_runs.is_finishing(made, runs)
     another = replace(made, request="another")
     with pytest.raises(Blocked) as caught:

@@ -116,7 +116,10 @@ WRONG = {
     "a command in a text": ("notify: [{on: always, command: a b}]\n", 7, "must be a list"),
     "a command without a program": ("notify: [{on: always, command: []}]\n", 7, "must be a list"),
     "clusters without any": ("clusters: []\n", 7, "clusters must be all, or a list of names"),
-    "to give what is not": ("must_give: [dry_run]\n", 7, "'dry_run' is not a parameter"),
+    **{
+        f"to give {name}": (f"must_give: [{name}]\n", 7, f"{name!r} is not a parameter")
+        for name in ("dry_run", "overrides", "dayz")
+    },
     "no duration": ("keep_for: long\n", 7, "'long' is not a duration"),
     "no number": ("at_once: 0\n", 7, "at_once must be a whole number from 1"),
     "an address itself": (
@@ -154,6 +157,7 @@ def test_what_is_wrong_is_pointed_at(make_page: MakePage, what: str) -> None:
         (changing().replace("[pay*, '007']", ""), "groups has an empty value"),
         (changing().replace("[pay*, '007']", "['', pay]"), "groups has an empty value"),
         (changing().replace("[pay*, '007']", "[]"), "'groups=' has no value"),
+        (changing("parameters: {days: 3}\nmust_give: [days]\n"), "'days' is not a parameter that"),
         ("", "lacks: title, when, back_out, notebook, may_change"),
     ],
 )

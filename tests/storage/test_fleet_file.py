@@ -407,7 +407,9 @@ def test_whether_a_reason_is_needed(written: Path) -> None:
     assert ("required", "optional") == (found["eu"].policy.reason, found["us"].policy.reason)
     assert "required" == Policy().reason
     written.write_text(f"{fleet}reason: no\n")
-    with pytest.raises(FleetFileError, match="line 3, column 9: reason must be required or opt"):
+    with pytest.raises(
+        FleetFileError, match="line 3, column 9: reason must be one of: required, opt"
+    ):
         load_fleet(written)
 
 

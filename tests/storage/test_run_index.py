@@ -155,7 +155,7 @@ def test_the_index_tells_what_the_log_tells(
     )
     assert unfinished_in(entries) == audit.unfinished(state)
     expected = last_runs_in(entries, groups_of_plan, fingerprint, apart_from)
-    assert expected == [end.head.run_id for end in found]
+    assert expected == [end.entry.run.run_id for end in found]
 
 
 def test_a_line_that_was_changed_is_left_out(tmp_path: Path) -> None:
@@ -204,14 +204,6 @@ def test_an_index_that_cannot_be_a_file(tmp_path: Path) -> None:
     (tmp_path / "audit.index").mkdir()
 
     assert ["run-0"] == [one.run.run_id for one in audit.unfinished(tmp_path)]
-
-
-def test_the_index_is_private(tmp_path: Path) -> None:
-    """It names groups and operators, as the log does."""
-    audit.append(tmp_path, intent(0, plan_of(GROUPS)))
-    audit.unfinished(tmp_path)
-
-    assert 0o600 == (tmp_path / "audit.index").stat().st_mode & 0o777
 
 
 def test_several_make_the_index_at_once(tmp_path: Path) -> None:

@@ -29,102 +29,97 @@ from toolkit.cli.output import (
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 
-# name: (module, with its attribute if that is not `command`, and one line of help). The help is
-# here so that --help imports nothing else.
-COMMANDS = {
-    "sandbox": ("sandbox", "Run a local Kafka sandbox with one consumer group per problem."),
-    "demo": ("demo", "Run a demo: two sandbox clusters, two notebooks, findings, reports."),
-    "doctor": (
-        "inspect.doctor",
-        "Check this machine, the fleet file and each cluster, for a bug report.",
-    ),
-    "fleet": ("inspect.fleet", "Add clusters to the fleet file, list them, and check them."),
-    "clusters": (
-        "inspect.clusters",
-        "List the clusters in the fleet file and check that they are reachable.",
-    ),
-    "groups": ("inspect.groups", "List and describe groups of any type."),
-    "lag": ("inspect.lag", "Show lag per group or per partition."),
-    "health": (
-        "inspect.health",
-        "Show how every group is, in one word: ok, behind, stuck, stopped, ...",
-    ),
-    "fleet-lag": (
-        "inspect.fleet_lag",
-        "Show lag, status, trend and expiry across clusters, with history.",
-    ),
-    "warm-up": ("warm_up", "Make Spark start with half the work on this machine."),
-    "fleet-history": (
-        "inspect.fleet_history",
-        "List, compact and expire stored fleet-lag results.",
-    ),
-    "peek": ("inspect.peek", "Show the records around a group's committed offsets."),
-    "unsubscribed": (
-        "inspect.unsubscribed",
-        "Find committed offsets that no member subscribes to.",
-    ),
-    "reset": ("changes.reset", "Reset the committed offsets of empty groups."),
-    "move": ("changes.move", "Move the committed offsets of a live group."),
-    "pause": ("changes.pause", "Pause partitions of a live group (KIP-1249)."),
-    "resume": ("changes.resume", "Resume paused partitions."),
-    "paused-partitions": (
-        "inspect.paused_partitions",
-        "List paused partitions: who paused them, and until when.",
-    ),
-    "delete-offsets": ("changes.delete_offsets", "Delete committed offsets (KIP-496)."),
-    "delete-groups": ("changes.delete_groups", "Delete empty groups (KIP-229)."),
-    "copy": ("changes.copy", "Copy a group's offsets to a new or idle group."),
-    "rename": (
-        "changes.copy:rename_command",
-        "Rename an empty group: copy its offsets, then delete the old group.",
-    ),
-    "export": ("inspect.export", "Export committed offsets as JSON or CSV."),
-    "restore": ("changes.restore", "Restore exported offsets."),
-    "rescue": ("changes.rescue", "Reset retention so that committed offsets do not expire."),
-    "plan": ("changes.plan", "Write a change to a plan file for review, without applying it."),
-    "apply": ("changes.apply", "Apply a plan file that was approved."),
-    "undo": ("changes.undo", "Undo a run."),
-    "audit": ("inspect.audit", "Show and verify the audit log."),
-    "consumer-groups": (
-        "consumer_groups",
-        "Drop-in for kafka-consumer-groups.sh, with safeguards and undo.",
-    ),
-    "run": ("notebooks.run", "Run a runbook, or a notebook, headlessly and leave an HTML report."),
-    "runbooks": ("notebooks.runbooks", "List the runbooks and check their pages."),
-    "report": ("notebooks.report", "Write an executed notebook as one offline HTML file."),
-    "init": ("notebooks.init", "Copy notebooks, runbooks and a commented fleet.yaml here."),
-    "lab": ("notebooks.lab", "Open JupyterLab on copies of the notebooks."),
-    "runs-index": ("notebooks.runs_index", "Write the HTML page that lists the runs of a folder."),
-    "completion": ("completion", "Print the completion script for bash, zsh or fish."),
-}
-
-# How --help groups them.
+# By purpose, as --help groups them: name: (module, with its attribute if that is not `command`, and
+# one line of help). The help is here so that --help imports nothing else.
 SECTIONS = {
-    "Look": (
-        *(
-            "clusters",
-            "groups",
-            "health",
-            "lag",
-            "fleet-lag",
-            "fleet-history",
-            "peek",
-            "unsubscribed",
+    "Look": {
+        "clusters": (
+            "inspect.clusters",
+            "List the clusters in the fleet file and check that they are reachable.",
         ),
-        "paused-partitions",
-    ),
-    "Change live groups": ("move", "pause", "resume"),
-    "Change empty groups, and unsubscribed offsets of live ones": (
-        *("reset", "delete-offsets", "delete-groups", "copy", "rename", "rescue"),
-    ),
-    "Plans, records of changes, exported offsets": (
-        *("plan", "apply", "undo", "audit", "export", "restore"),
-    ),
-    "Notebooks and runbooks": ("run", "runbooks", "report", "runs-index", "lab", "init"),
-    "Clusters and this machine": ("fleet", "doctor", "warm-up"),
-    "Sandbox": ("sandbox", "demo"),
-    "Shell and scripts": ("consumer-groups", "completion"),
+        "groups": ("inspect.groups", "List and describe groups of any type."),
+        "health": (
+            "inspect.health",
+            "Show how every group is, in one word: ok, behind, stuck, stopped, ...",
+        ),
+        "lag": ("inspect.lag", "Show lag per group or per partition."),
+        "fleet-lag": (
+            "inspect.fleet_lag",
+            "Show lag, status, trend and expiry across clusters, with history.",
+        ),
+        "fleet-history": (
+            "inspect.fleet_history",
+            "List, compact and expire stored fleet-lag results.",
+        ),
+        "peek": ("inspect.peek", "Show the records around a group's committed offsets."),
+        "unsubscribed": (
+            "inspect.unsubscribed",
+            "Find committed offsets that no member subscribes to.",
+        ),
+        "paused-partitions": (
+            "inspect.paused_partitions",
+            "List paused partitions: who paused them, and until when.",
+        ),
+    },
+    "Change live groups": {
+        "move": ("changes.move", "Move the committed offsets of a live group."),
+        "pause": ("changes.pause", "Pause partitions of a live group (KIP-1249)."),
+        "resume": ("changes.resume", "Resume paused partitions."),
+    },
+    "Change empty groups, and unsubscribed offsets of live ones": {
+        "reset": ("changes.reset", "Reset the committed offsets of empty groups."),
+        "delete-offsets": ("changes.delete_offsets", "Delete committed offsets (KIP-496)."),
+        "delete-groups": ("changes.delete_groups", "Delete empty groups (KIP-229)."),
+        "copy": ("changes.copy", "Copy a group's offsets to a new or idle group."),
+        "rename": (
+            "changes.copy:rename_command",
+            "Rename an empty group: copy its offsets, then delete the old group.",
+        ),
+        "rescue": ("changes.rescue", "Reset retention so that committed offsets do not expire."),
+    },
+    "Plans, records of changes, exported offsets": {
+        "plan": ("changes.plan", "Write a change to a plan file for review, without applying it."),
+        "apply": ("changes.apply", "Apply a plan file that was approved."),
+        "undo": ("changes.undo", "Undo a run."),
+        "audit": ("inspect.audit", "Show and verify the audit log."),
+        "export": ("inspect.export", "Export committed offsets as JSON or CSV."),
+        "restore": ("changes.restore", "Restore exported offsets."),
+    },
+    "Notebooks and runbooks": {
+        "run": (
+            "notebooks.run",
+            "Run a runbook, or a notebook, headlessly and leave an HTML report.",
+        ),
+        "runbooks": ("notebooks.runbooks", "List the runbooks and check their pages."),
+        "report": ("notebooks.report", "Write an executed notebook as one offline HTML file."),
+        "runs-index": (
+            "notebooks.runs_index",
+            "Write the HTML page that lists the runs of a folder.",
+        ),
+        "lab": ("notebooks.lab", "Open JupyterLab on copies of the notebooks."),
+        "init": ("notebooks.init", "Copy notebooks, runbooks and a commented fleet.yaml here."),
+    },
+    "Clusters and this machine": {
+        "fleet": ("inspect.fleet", "Add clusters to the fleet file, list them, and check them."),
+        "doctor": (
+            "inspect.doctor",
+            "Check this machine, the fleet file and each cluster, for a bug report.",
+        ),
+        "warm-up": ("warm_up", "Make Spark start with half the work on this machine."),
+    },
+    "Sandbox": {
+        "sandbox": ("sandbox", "Run a local Kafka sandbox with one consumer group per problem."),
+        "demo": ("demo", "Run a demo: two sandbox clusters, two notebooks, findings, reports."),
+    },
+    "Shell and scripts": {
+        "consumer-groups": (
+            "consumer_groups",
+            "Drop-in for kafka-consumer-groups.sh, with safeguards and undo.",
+        ),
+        "completion": ("completion", "Print the completion script for bash, zsh or fish."),
+    },
 }
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
 class LazyGroup(click.Group):
@@ -176,9 +171,11 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands by purpose, without importing any."""
         width = max(map(len, COMMANDS))
-        for title, names in SECTIONS.items():
+        for title, commands in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), COMMANDS[name][1]) for name in names])
+                formatter.write_dl(
+                    [(name.ljust(width), line) for name, (_, line) in commands.items()]
+                )
 
 
 def refuse_repeated(command: click.Command, args: Sequence[str], parent: click.Context) -> None:

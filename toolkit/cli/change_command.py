@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.command_target import CommandPlan, CommandTarget
+from toolkit.cli.command_target import CommandPlan
 from toolkit.cli.options import (
     CLUSTER,
     FLEET,
     OUTPUT,
     QUIET,
+    CommandScope,
     Option,
     group_names_option,
     groups_option,
+    scope_of,
     with_options,
 )
 from toolkit.cli.output import FORCE, OUTPUT_PATH, check_output_file
@@ -81,8 +83,8 @@ def plan_command(planner: Planner) -> click.Command:
 
         if out:
             check_output_file(out, force=force)
-        command, own = _command_target(given)
-        write_plan_file(planned(planner, command, own).change, command, out=out)
+        command = scope_of(given)
+        write_plan_file(planned(planner, command, given).change, command, out=out)
 
     out = click.option(
         "--out",
@@ -97,23 +99,15 @@ def change_command(planner: Planner) -> click.Command:
     def run(**given: Any) -> None:
         from toolkit.cli.change_flow import approval_parameters, change
 
-        command, own = _command_target(given)
-        parameters = approval_parameters(own)
-        sys.exit(change(planned(planner, command, own), command, parameters))
+        command, parameters = scope_of(given), approval_parameters(given)
+        sys.exit(change(planned(planner, command, given), command, parameters))
 
     return _command(planner, run, (*planner.target_options, *planner.options, *APPROVAL))
 
 
-def planned(planner: Planner, command: CommandTarget, own: dict[str, Any]) -> CommandPlan:
+def planned(planner: Planner, command: CommandScope, own: dict[str, Any]) -> CommandPlan:
     made = planner.make(command, **own)
     return made if isinstance(made, CommandPlan) else CommandPlan(made)
-
-
-def _command_target(given: dict[str, Any]) -> tuple[CommandTarget, dict[str, Any]]:
-    own = dict(given)
-    return CommandTarget(
-        *(own.pop(name) for name in ("fleet", "cluster", "groups", "output", "quiet"))
-    ), own
 
 
 def _command(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.command_target import is_watched
 from toolkit.cli.output import (
     PARTLY,
     STDOUT,
@@ -28,7 +27,8 @@ from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import Blocked, UsageError
 
 if TYPE_CHECKING:
-    from toolkit.cli.command_target import CommandPlan, CommandTarget, ToolForm
+    from toolkit.cli.command_target import CommandPlan, ToolForm
+    from toolkit.cli.options import CommandScope
     from toolkit.journeys.change.approval_parameters import ApprovalParameters
     from toolkit.journeys.change.change_outcome import ChangeOutcome
     from toolkit.journeys.change.decision import Decision
@@ -70,7 +70,7 @@ def approval_parameters(given: dict[str, Any]) -> ApprovalParameters:
     )
 
 
-def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalParameters) -> int:
+def change(planned: CommandPlan, command: CommandScope, parameters: ApprovalParameters) -> int:
     """Show a plan, get it approved, apply it, and return the exit code of the outcome."""
     from toolkit.journeys.change.decision import decide
 
@@ -94,7 +94,7 @@ def change(planned: CommandPlan, command: CommandTarget, parameters: ApprovalPar
 
 
 def _write_planned(
-    planned: CommandPlan, decision: Decision, command: CommandTarget, *, is_last: bool
+    planned: CommandPlan, decision: Decision, command: CommandScope, *, is_last: bool
 ) -> None:
     is_approved = bool(decision.parameters.approve)
     if planned.tool and command.output == "table":
@@ -117,7 +117,7 @@ def _print_unchanged(decision: Decision, tool: ToolForm | None) -> None:
 
 
 def apply_decided(
-    decision: Decision, command: CommandTarget, *, attached: bool = False
+    decision: Decision, command: CommandScope, *, attached: bool = False
 ) -> ChangeOutcome:
     """Apply an approved plan and show how far it has come; see `Decision.apply`."""
     done, total = 0, len(decision.plan.steps)
@@ -129,13 +129,13 @@ def apply_decided(
         progress.show(AFTER[outcome.action] if is_move else f"groups {done} of {total}")
 
     cluster = decision.change.access.cluster.name
-    with ProgressLine(cluster, visible=is_watched(command)) as progress:
+    with ProgressLine(cluster, visible=command.is_watched) as progress:
         progress.show("looking again")
         return decision.apply(on_step=on_step, attached=attached)
 
 
 def print_result(
-    outcome: ChangeOutcome, command: CommandTarget, tool: ToolForm | None = None
+    outcome: ChangeOutcome, command: CommandScope, tool: ToolForm | None = None
 ) -> int:
     """Write an outcome to stdout and stderr, and return the exit code."""
     with after_a_change():
@@ -171,7 +171,7 @@ def _print_outcome(outcome: ChangeOutcome) -> int:
     return PARTLY if outcome.changed_anything else FAILED
 
 
-def write_plan(change: PlannedChange, command: CommandTarget) -> None:
+def write_plan(change: PlannedChange, command: CommandScope) -> None:
     """Write a plan's changes to stdout; for people, the columns that they need."""
     if command.output == "table":
         main = change.review[change.main_columns]
@@ -199,7 +199,7 @@ def print_notices(notices: Iterable[RunNotice], fleet: Path | None) -> None:
         echo_with_commands(f"{printable(notice.words)}{way_on}")
 
 
-def print_findings(change: PlannedChange, command: CommandTarget) -> None:
+def print_findings(change: PlannedChange, command: CommandScope) -> None:
     if change.findings:
         click.echo("\n".join(map(_finding_line, change.findings)), err=True)
     for group in change.skipped:
@@ -224,7 +224,7 @@ def _print_blocked(decision: Decision) -> None:
     click.echo(f"{decision.message}{way_on}", err=True)
 
 
-def _approved(decision: Decision, command: CommandTarget, tool: ToolForm | None) -> Decision:
+def _approved(decision: Decision, command: CommandScope, tool: ToolForm | None) -> Decision:
     """
     Return the decision with the approval that was given, or is given now at a terminal.
 
@@ -250,7 +250,7 @@ def _approved(decision: Decision, command: CommandTarget, tool: ToolForm | None)
     return decision.approved_by_hand(reason)
 
 
-def _ask_for_name(plan: Plan, command: CommandTarget, flag: str) -> None:
+def _ask_for_name(plan: Plan, command: CommandScope, flag: str) -> None:
     """Have what is about to be changed typed, as no `flag` approves it; raises Blocked."""
     if not _may_ask(command):
         hint = f"add {flag} --reason TEXT, or --dry-run to only look"
@@ -271,7 +271,7 @@ def _answer(question: str, **options: Any) -> str:
         raise Blocked("not approved: nothing was changed") from None
 
 
-def _may_ask(command: CommandTarget) -> bool:
+def _may_ask(command: CommandScope) -> bool:
     """Whether a person can answer, and has the plan as a table on the same terminal."""
     return command.output == "table" and sys.stdout.isatty() and has_terminal()
 
@@ -280,7 +280,7 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path | None) -> None:
+def write_plan_file(change: PlannedChange, command: CommandScope, *, out: Path | None) -> None:
     from toolkit.report.run_command import offsetbook_command
     from toolkit.storage.plan_files import plan_text
 

@@ -1,21 +1,16 @@
-"""
-What a command is about, and what a journey planned for it.
-
-Its cluster is opened here, with progress while it is read.
-"""
+"""The cluster of a command, opened, its groups, and what a journey planned for them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.cli.options import CommandScope
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
-from toolkit.model.names import ExactName
+from toolkit.model.names import ExactName, named
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.decision import Decision
@@ -23,17 +18,6 @@ if TYPE_CHECKING:
     from toolkit.journeys.cluster_access import ClusterAccess
     from toolkit.model import Cluster
     from toolkit.plan import Outcome
-
-
-@dataclass(frozen=True)
-class CommandTarget:
-    """Which cluster and groups a command is about, and how it answers."""
-
-    fleet: Path | None
-    cluster: str | None
-    groups: tuple[str, ...]
-    output: str
-    quiet: bool
 
 
 @dataclass(frozen=True)
@@ -50,13 +34,13 @@ class CommandPlan:
 
     change: PlannedChange
     # Applies it, writes the outcome and returns the exit code; None: as any other plan.
-    carry_out: Callable[[Decision, CommandTarget], int] | None = None
+    carry_out: Callable[[Decision, CommandScope], int] | None = None
     overrides: tuple[str, ...] = ()  # rules that its own options override
     tool: ToolForm | None = None
 
 
 @contextmanager
-def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iterator[ClusterAccess]:
+def opened(command: CommandScope, cluster: Cluster | str | None = None) -> Iterator[ClusterAccess]:
     """
     Open the cluster of the command, and show the progress of reads on a terminal.
 
@@ -65,24 +49,20 @@ def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iter
     from toolkit.journeys.cluster_access import ClusterAccess, find_cluster
 
     if cluster is None or isinstance(cluster, str):
-        cluster = find_cluster(cluster or command.cluster or "", command.fleet)
-    with ProgressLine(cluster.name, visible=is_watched(command)) as progress:
+        cluster = find_cluster(cluster or command.cluster, command.fleet)
+    with ProgressLine(cluster.name, visible=command.is_watched) as progress:
         yield ClusterAccess(cluster, fleet_file=command.fleet, on_progress=progress)
 
 
-def required_groups(command: CommandTarget) -> tuple[str, ...]:
+def required_groups(command: CommandScope) -> tuple[str, ...]:
     if not command.groups:
         raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")
     return command.groups
 
 
-def only_group(command: CommandTarget) -> str:
-    if len(set(command.groups)) != 1:
+def only_group(groups: Sequence[str]) -> str:
+    """Return the one name of some, which may be in quotes as tables show it; UsageError."""
+    if len(set(groups)) != 1:
         hint = "--group NAME, one call for each group"
         raise UsageError("this command is about exactly one group", hint=hint)
-    return ExactName(command.groups[0])
-
-
-def is_watched(command: CommandTarget) -> bool:
-    """Whether progress is shown: stderr is a terminal, and --quiet is not given."""
-    return not command.quiet and sys.stderr.isatty()
+    return ExactName(named(groups[0]))

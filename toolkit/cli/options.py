@@ -1,8 +1,9 @@
-"""The options that reading commands share, handed to them as one value."""
+"""The options that commands share, handed to them as one value."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
@@ -25,6 +26,16 @@ class CommandScope:
     groups: tuple[str, ...]
     output: str
     quiet: bool
+
+    @property
+    def cluster(self) -> str:
+        """The cluster of a command about one; "" where none is named."""
+        return next(iter(self.clusters), "")
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether progress is shown: stderr is a terminal, and --quiet is not given."""
+        return not self.quiet and sys.stderr.isatty()
 
 
 Option = Callable[[Callable[..., None]], Callable[..., None]]
@@ -134,12 +145,21 @@ def with_options(command: Callable[..., None], options: Iterable[Option]) -> Cal
 OPTIONS = (FLEET, CLUSTERS, groups_option(" Default: all groups."), OUTPUT, QUIET)
 
 
+def scope_of(given: dict[str, Any]) -> CommandScope:
+    """Take the options that commands share out of those that were given."""
+    cluster = given.pop("cluster", None)
+    clusters = given.pop("clusters", None) or ((cluster,) if cluster else ())
+    groups = given.pop("groups", ())
+    return CommandScope(
+        given.pop("fleet"), clusters, groups, given.pop("output"), given.pop("quiet")
+    )
+
+
 def scope_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the shared options; it gets them as its first argument, a `CommandScope`."""
 
     @wraps(command)
     def call(**given: Any) -> None:
-        shared = ("fleet", "clusters", "groups", "output", "quiet")
-        command(CommandScope(*(given.pop(name) for name in shared)), **given)
+        command(scope_of(given), **given)
 
     return with_options(call, OPTIONS)

@@ -72,18 +72,12 @@ def write_frame(
 ) -> None:
     from toolkit.report.cell_text import rows_of
 
-    if output != "table":
-        frame = _in_seconds(frame)
-    if output == "json":
-        # Numbers with decimals as pandas writes them.
-        text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
-        echo_data(f"{text}\n", is_json=True)
-    else:
-        write_rows(rows_of(frame), output, important=important, is_whole=is_whole)
+    frame = frame if output == "table" else _in_seconds(frame)
+    write_rows(rows_of(frame), output, important=important, is_whole=is_whole)
 
 
 def _in_seconds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame with durations as numbers; pandas' JSON takes each unit for nanoseconds."""
+    """Return a frame with durations as numbers."""
     columns = {str(name): column for name, column in frame.items() if column.dtype.kind == "m"}
     seconds = {name: column.dt.total_seconds() for name, column in columns.items()}
     return frame.assign(**seconds) if seconds else frame
@@ -101,8 +95,16 @@ def write_rows(
     """
     if output == "table":
         _write_table(table, important, is_whole=is_whole)
-        return
-    for text in json_texts(table) if output == "json" else csv_texts(table):
+    else:
+        write_data(table, output)
+
+
+def write_data(table: Rows, output: str, *, with_heading: bool = True) -> None:
+    """Write rows as JSON or CSV, which has a heading."""
+    texts = json_texts(table) if output == "json" else csv_texts(table)
+    if output == "csv" and not with_heading:
+        next(texts)
+    for text in texts:
         echo_data(text, is_json=output == "json")
 
 
@@ -156,7 +158,6 @@ def json_texts(table: Rows) -> Iterator[str]:
 
 def _json(value: Any) -> str:
     if isinstance(value, str):
-        # As pandas writes text, so that frames and rows give the same bytes.
         return _text(value).replace("/", "\\/")
     if isinstance(value, datetime):
         return f'"{value.astimezone(UTC).isoformat(timespec="milliseconds")[:-6]}Z"'

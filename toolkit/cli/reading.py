@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -74,8 +73,7 @@ def read_clusters(
         finally:
             progress.count()
 
-    visible = not scope.quiet and sys.stderr.isatty()
-    with ProgressOfClusters(clusters, visible=visible) as progress:
+    with ProgressOfClusters(clusters, visible=scope.is_watched) as progress:
         answers = side_by_side(ask, clusters)
     reading: FleetReading[Report] = FleetReading()
     for cluster, answer in zip(clusters, answers, strict=True):

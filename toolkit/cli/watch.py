@@ -15,15 +15,7 @@ from queue import Empty, SimpleQueue
 
 import click
 
-from toolkit.cli.output import (
-    csv_texts,
-    echo_data,
-    json_texts,
-    printable,
-    table_on,
-    without_colour,
-    write_rows,
-)
+from toolkit.cli.output import printable, table_on, without_colour, write_data, write_rows
 from toolkit.cli.terminal_table import Screen, wrapped
 from toolkit.model.rows import Rows
 from toolkit.model.times import format_duration
@@ -173,9 +165,5 @@ class AppendedReadings:
             timed = Rows(
                 {"taken_at": "time", **table.columns}, ((taken_at, *row) for row in table.rows)
             )
-            texts = json_texts(timed) if self._output == "json" else csv_texts(timed)
-            if self._output == "csv" and self._has_heading:
-                next(texts)
-            for text in texts:
-                echo_data(text, is_json=self._output == "json")
+            write_data(timed, self._output, with_heading=not self._has_heading)
         self._has_heading = True

@@ -180,12 +180,11 @@ def over_one_connection(
 
 def find_cluster(name: str, fleet_file: Path | None = None) -> Cluster:
     """Return the one cluster that is meant; raises UsageError where that is not clear."""
-    if ":" in name:
-        return cluster_at(name, fleet_file)
-    fleet = load_fleet(fleet_file)
-    if not name and len(fleet) > 1:
-        raise UsageError("no cluster selected", hint=f"name one of: {', '.join(fleet)}")
-    return choose_clusters(fleet, [name] if name else [])[0]
+    found = find_clusters([name] if name else (), fleet_file)
+    if len(found) > 1:
+        names = ", ".join(cluster.name for cluster in found)
+        raise UsageError("no cluster selected", hint=f"name one of: {names}")
+    return found[0]
 
 
 def find_clusters(names: Sequence[str], fleet_file: Path | None = None) -> list[Cluster]:
@@ -206,12 +205,11 @@ def find_clusters(names: Sequence[str], fleet_file: Path | None = None) -> list[
 
 def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
     """Return the fleet's cluster at an address, whose policy then holds; else just the address."""
-    bare = Cluster(servers, servers, origin=BARE)
     path = fleet_file_in_use(fleet_file)
     for cluster in load_fleet(path).values() if path else ():
         if cluster.name == servers or _servers(cluster.bootstrap_servers) & _servers(servers):
             return cluster
-    return bare
+    return Cluster(servers, servers, origin=BARE)
 
 
 def _entry_of_now(cluster: Cluster) -> Cluster:

@@ -28,7 +28,7 @@ def delete_groups(
     """
     choice = GroupChoice.of(groups)
     age = parse_duration(empty_for) if empty_for else None
-    facts = read_topics(access, (EVERY_NAME, *choice.to_read) if age else choice.to_read)
+    facts = read_topics(access, (EVERY_NAME, *choice.names) if age else choice.names)
     if age:
         record_empty(access.state, facts)
     chosen = choice.narrow(facts)

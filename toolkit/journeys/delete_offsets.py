@@ -63,7 +63,7 @@ def delete_offsets(
     which = which or OffsetChoice()
     choice = GroupChoice.of(groups)
     length = parse_duration(which.unsubscribed_for) if which.unsubscribed_for else None
-    facts = read_facts(access, choice.to_read, topics=which.topics)
+    facts = read_facts(access, choice.names, topics=which.topics)
     chosen = choice.narrow(facts)
     if which.unsubscribed:
         record_unsubscribed(access.state, facts, unsubscribed_topics_by_group(facts))

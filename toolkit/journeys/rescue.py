@@ -42,7 +42,7 @@ def rescue(
         if not names:
             return _nothing(access, lacking)
     choice = GroupChoice.of(names)
-    facts = read_topics(access, choice.to_read)
+    facts = read_topics(access, choice.names)
     parameters = {"clusters": [access.cluster.name], "rescue": True, "groups": choice.names}
     call = NotebookCall("30_expiry_forecast", parameters)
     with connected(access.cluster) as connection:

@@ -96,7 +96,7 @@ def reset(
     choice = GroupChoice.of(groups)
     parse_topics(topics)  # before anything is read
     where = resolve_target(access, to)
-    facts = read_facts(access, choice.to_read, topics=topics, target=where)
+    facts = read_facts(access, choice.names, topics=topics, target=where)
     chosen = choice.narrow(facts, only=_meant(facts, topics, where, new_topics=new_topics))
     plan = plan_reset(
         chosen.facts, where, groups=chosen.names, topics=topics, new_topics=new_topics

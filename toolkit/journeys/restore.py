@@ -24,7 +24,7 @@ def export(access: ClusterAccess, groups: Sequence[str]) -> tuple[SavedOffsets, 
     BrokerRefused if that is not known because not all groups could be listed.
     """
     choice = GroupChoice.of(groups)
-    facts = read_topics(access, choice.to_read)
+    facts = read_topics(access, choice.names)
     chosen, missing = select_groups(facts.groups, choice.names)
     if missing:
         raise facts.no_such_group(missing[0], so="; nothing was exported")

@@ -216,24 +216,26 @@ def _result(change: audit.AuditChange, found: Position | None) -> Result:
     return Result(change.partition, ChangeStatus.FAILED, "changed by another client since", found)
 
 
-def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
+def is_finishing(plan: Plan, runs: list[audit.EntrySummary]) -> bool:
     """
     Return whether a last run on these groups applied a part of this plan.
 
     Other runs may have changed some of the groups since: each change is compared with the cluster.
     Changes that were undone since are not made again.
     """
-    applied = (run.head.fingerprint == plan.fingerprint and run.is_partly_done for run in runs)
+    applied = (run.entry.fingerprint == plan.fingerprint and run.is_partly_done for run in runs)
     return any(applied) and not _is_undone(plan.fingerprint, runs)
 
 
-def _is_undone(fingerprint: str, runs: Sequence[audit.EarlierRun]) -> bool:
+def _is_undone(fingerprint: str, runs: Sequence[audit.EntrySummary]) -> bool:
     """Whether something was undone since a plan was applied, other than by this plan."""
-    since = dropwhile(lambda run: run.head.fingerprint != fingerprint, runs)
-    return any(run.intent is Intent.UNDO and run.head.fingerprint != fingerprint for run in since)
+    since = dropwhile(lambda run: run.entry.fingerprint != fingerprint, runs)
+    return any(
+        run.entry.intent is Intent.UNDO and run.entry.fingerprint != fingerprint for run in since
+    )
 
 
-def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
+def last_runs(plan: Plan, state: Path) -> list[audit.EntrySummary]:
     """
     Return the relevant last runs that changed the plan's groups.
 
@@ -264,7 +266,7 @@ def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[UnresolvedRun]) -> None
 
 
 def refuse_after_a_cut_off_run(
-    plan: Plan, runs: list[audit.EarlierRun], approval: Approval
+    plan: Plan, runs: list[audit.EntrySummary], approval: Approval
 ) -> None:
     """
     Raise Blocked if an interrupted run has changed offsets of the plan's groups.
@@ -275,18 +277,21 @@ def refuse_after_a_cut_off_run(
     if plan.intent in {Intent.UNDO, *LEAVES_OFFSETS} or CUT_OFF_RUN in approval.overrides:
         return
     for run in runs:
-        if run.ended_early and run.head.fingerprint != plan.fingerprint:
-            name, approved = run.head.run_id, run.head.fingerprint
+        entry, approved = run.entry, run.entry.fingerprint
+        if entry.ended_early and approved != plan.fingerprint:
+            name = entry.run.run_id
             # The offsets of a live group advance: its plan cannot be applied a second time.
             finish = (
                 ""
-                if run.intent is Intent.MOVE or not run.is_partly_done or _is_undone(approved, runs)
+                if entry.intent is Intent.MOVE
+                or not run.is_partly_done
+                or _is_undone(approved, runs)
                 else f"finish it with 'offsetbook apply --run {name} --approve {approved} "
                 "--reason TEXT', "
             )
             raise Blocked(
-                f"interrupted run {name} ({run.request}) has already changed groups of this plan; "
-                "nothing was changed",
+                f"interrupted run {name} ({entry.request}) has already changed groups of this "
+                "plan; nothing was changed",
                 hint=f"undo it with 'offsetbook undo {name}', {finish}or continue from the current "
                 f"state by overriding {CUT_OFF_RUN}",
             )

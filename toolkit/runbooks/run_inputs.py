@@ -10,30 +10,6 @@ from toolkit.runbooks.runbook_page import Runbook
 from toolkit.runner.parameters import parse_parameters, path_in
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
-# A run may not be allowed more than its page allows.
-FIXED = {
-    "dry_run": "use --dry-run, or set may_change in the page",
-    "approve": "set limits in the page, or run the notebook itself",
-    "limits": "change them in the page",
-    "overrides": "list them in the page",
-    "plan_file": "run the notebook itself",
-    "cluster": "--cluster",
-    "clusters": "--cluster",
-}
-
-
-def why_fixed(page: Runbook, name: str) -> str:
-    """
-    Return how a parameter is set that -p may not set; "" where it may.
-
-    What a page says of a change is what was approved, so that -p gives only what it leaves open.
-    """
-    if name in FIXED:
-        return FIXED[name]
-    if page.may_change and name in page.parameters:
-        return "change it in the page, or run the notebook itself"
-    return ""
-
 
 def values_of(
     page: Runbook, given: Iterable[tuple[str, str]], *, dry_run: bool
@@ -47,7 +23,7 @@ def values_of(
     """
     texts = tuple(given)
     for name, _ in texts:
-        if hint := why_fixed(page, name):
+        if hint := page.why_fixed(name):
             raise ParameterError(f"runbook {page.name}: {name} cannot be set with -p", hint=hint)
     values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
     # A variable that is not set must not mean all topics, nor no reason.

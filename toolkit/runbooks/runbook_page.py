@@ -25,7 +25,7 @@ it: group 007 stays text, and `no` is not a bool.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -35,7 +35,6 @@ import yaml
 
 from toolkit.errors import RunbookError, ToolkitError
 from toolkit.model.secrets import REFERENCE
-from toolkit.model.times import parse_duration
 from toolkit.plan.approvals import Limits
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
@@ -48,7 +47,15 @@ OPTIONAL = (
     *("keep_for", "step_timeout", "run_timeout", "at_once"),
 )
 # What the runner sets itself, from `may_change`, `limits`, `clusters` and the command line.
-CONSENT = ("dry_run", "approve", "limits", "cluster", "clusters")
+CONSENT = {
+    "dry_run": "use --dry-run, or set may_change in the page",
+    "approve": "set limits in the page, or run the notebook itself",
+    "limits": "change them in the page",
+    "cluster": "--cluster",
+    "clusters": "--cluster",
+}
+# How each parameter is set that -p may not set: a run may do no more than its page allows.
+FIXED = CONSENT | {"overrides": "list them in the page", "plan_file": "run the notebook itself"}
 EVENTS = ("failure", "change", "always")
 FORMATS = ("json", "slack")
 AT_ONCE = 4
@@ -102,12 +109,22 @@ class Runbook:
     def takes(self, name: str) -> bool:
         return any(parameter.name == name for parameter in self.declared)
 
+    def why_fixed(self, name: str) -> str:
+        """
+        Return how a parameter is set that -p may not set; "" where it may.
+
+        What a page says of a change is what was approved, so -p gives only what it leaves open.
+        """
+        if self.may_change and name in self.parameters:
+            return "change it in the page, or run the notebook itself"
+        return FIXED.get(name, "")
+
 
 def read_runbook(path: Path) -> Runbook:
     """Read a page; raises RunbookError that names the line of what is wrong in it."""
     front = _FrontMatter.of(path)
     notebook = _notebook(front)
-    declared = read_parameters(notebook)
+    declared, must_give = read_parameters(notebook), front.entries.get("must_give")
     page = Runbook(
         path=path,
         title=front.text("title"),
@@ -118,7 +135,7 @@ def read_runbook(path: Path) -> Runbook:
         may_change=front.flag("may_change"),
         clusters=_clusters(front),
         parameters=_parameters(front, declared),
-        must_give=_must_give(front, declared),
+        must_give=tuple(front.texts(must_give, "must_give")) if must_give else (),
         limits=_limits(front),
         notify=tuple(_notices(front)),
         keep_for=front.duration("keep_for"),
@@ -128,6 +145,10 @@ def read_runbook(path: Path) -> Runbook:
     if page.may_change and not (page.takes("approve") and page.takes("limits")):
         problem = f"{notebook.name} changes nothing, so may_change must be false"
         raise front.file.wrong_at(front.entries["may_change"], problem)
+    for name in page.must_give:
+        if not page.takes(name) or page.why_fixed(name):
+            problem = f"{name!r} is not a parameter that can be set with -p"
+            raise front.file.wrong_at(front.entries["must_give"], problem)
     return page
 
 
@@ -150,18 +171,6 @@ def _clusters(front: _FrontMatter) -> tuple[str, ...] | None:
     if not isinstance(node, yaml.SequenceNode) or not node.value:
         raise front.file.wrong_at(node, "clusters must be all, or a list of names")
     return tuple(front.texts(node, "clusters"))
-
-
-def _must_give(front: _FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
-    node = front.entries.get("must_give")
-    if node is None:
-        return ()
-    names = front.texts(node, "must_give")
-    known = {parameter.name for parameter in declared}
-    for name in names:
-        if name not in known or name in CONSENT:
-            raise front.file.wrong_at(node, f"{name!r} is not a parameter that can be set with -p")
-    return tuple(names)
 
 
 def _parameters(front: _FrontMatter, declared: Iterable[Parameter]) -> dict[str, object]:
@@ -207,30 +216,28 @@ def _notices(front: _FrontMatter) -> Iterator[NotifyRule]:
     if node is not None and not isinstance(node, yaml.SequenceNode):
         raise front.file.wrong_at(node, "notify must be a list")
     for item in node.value if node is not None else ():
-        yield _notice(front, item)
+        yield _notice(front.file, item)
 
 
-def _notice(front: _FrontMatter, node: yaml.Node) -> NotifyRule:
-    entries = front.file.entries(node, "notify", ("on", "webhook", "format", "command"))
+def _notice(file: YamlFile, node: yaml.Node) -> NotifyRule:
+    entries = file.entries(node, "notify", ("on", "webhook", "format", "command"))
     if "on" not in entries or len({"webhook", "command"} & entries.keys()) != 1:
-        raise front.file.wrong_at(
-            node, "a notification needs `on`, and either `webhook` or `command`"
-        )
-    on = front.one_of(entries["on"], "on", EVENTS)
+        raise file.wrong_at(node, "a notification needs `on`, and either `webhook` or `command`")
+    on = file.one_of(entries["on"], "on", EVENTS)
     if "command" in entries:
-        words = front.file.items_of(entries["command"], "command")
+        words = file.items_of(entries["command"], "command")
         if not isinstance(entries["command"], yaml.SequenceNode) or not words or not words[0]:
             problem = "command must be a list: the program, and its arguments"
-            raise front.file.wrong_at(entries["command"], problem)
+            raise file.wrong_at(entries["command"], problem)
         return NotifyRule(on, command=tuple(words))
-    webhook = front.file.text_of(entries["webhook"], "webhook")
+    webhook = file.text_of(entries["webhook"], "webhook")
     if not REFERENCE.fullmatch(webhook):
-        raise front.file.wrong_at(
+        raise file.wrong_at(
             entries["webhook"],
             "webhook must be a reference such as ${env:NAME} or ${file:/path}, because anyone "
             "with the URL can post to it",
         )
-    form = front.one_of(entries["format"], "format", FORMATS) if "format" in entries else "json"
+    form = file.one_of(entries["format"], "format", FORMATS) if "format" in entries else "json"
     return NotifyRule(on, webhook, form)
 
 
@@ -267,14 +274,8 @@ class _FrontMatter:
     def text(self, name: str) -> str:
         return " ".join(self.file.text_of(self.entries[name], name).split())
 
-    def one_of(self, node: yaml.Node, name: str, choices: Sequence[str]) -> str:
-        text = self.file.text_of(node, name)
-        if text not in choices:
-            raise self.file.wrong_at(node, f"{name} must be one of: {', '.join(choices)}")
-        return text
-
     def flag(self, name: str) -> bool:
-        return self.one_of(self.entries[name], name, ("true", "false")) == "true"
+        return self.file.one_of(self.entries[name], name, ("true", "false")) == "true"
 
     def texts(self, node: yaml.Node, name: str) -> list[str]:
         """Return one value or a list of them; raises RunbookError for an empty value."""
@@ -285,12 +286,7 @@ class _FrontMatter:
 
     def duration(self, name: str) -> timedelta | None:
         """Return an entry such as 90d; None where it is not there."""
-        if name not in self.entries:
-            return None
-        try:
-            return parse_duration(self.text(name))
-        except ToolkitError as exc:
-            raise self.file.wrong_at(self.entries[name], str(exc)) from exc
+        return self.file.duration_of(self.entries[name], name) if name in self.entries else None
 
     def seconds(self, name: str) -> float | None:
         """Return a duration in seconds; None where it is not there."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from toolkit.errors import RunFailed, StateFileError, ToolkitError
 from toolkit.report.executed_cells import has_error, is_step
+from toolkit.runner.notebooks import read_notebook
 from toolkit.runner.result import RunStatus, StepFailed
 from toolkit.runner.run_log import RunLog
 from toolkit.runner.time_limits import TimeLimits
@@ -62,7 +63,7 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> RunEnd:
 
     interruption = Interruption(job.limits, log.file)
     executed = NotebookWriter(path)
-    progress = _StepCounter(_cells(job.notebook), job.on_step)
+    progress = _StepCounter(read_notebook(job.notebook)["cells"], job.on_step)
     try:
         with interruption.watching(), _quiet_papermill(), executed.registered() as name:
             papermill.execute_notebook(
@@ -221,11 +222,6 @@ def _exit_codes(error: type[ToolkitError]) -> dict[str, int]:
     for child in error.__subclasses__():
         codes |= _exit_codes(child)
     return codes
-
-
-def _cells(notebook: Path) -> list[dict[str, Any]]:
-    cells: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    return cells
 
 
 def _failed_index(cells: list[dict[str, Any]]) -> int | None:

@@ -99,8 +99,8 @@ class Interruption:
         if self.stopped_by:
             raise StoppedBetweenCells
         self._cell_began = time.monotonic()
-        if self._limits.step_s is not None:
-            self._after(self._limits.step_s, self._end_step, self._cell_began)
+        if (limit_s := self._limits.step_s) is not None:
+            self._after(limit_s, self._time_out, "a step", limit_s, self._cell_began)
 
     def cell_ended(self) -> None:
         self._cell_began = None
@@ -114,8 +114,8 @@ class Interruption:
         handled = [number for number in before if before[number] is not signal.SIG_IGN]
         for number in handled:
             signal.signal(number, self._on_signal)
-        if self._limits.run_s is not None:
-            self._after(self._limits.run_s, self._end_run)
+        if (limit_s := self._limits.run_s) is not None:
+            self._after(limit_s, self._time_out, "the run", limit_s)
         try:
             yield
         finally:
@@ -136,21 +136,12 @@ class Interruption:
         elif time.monotonic() - self._stopped_at > _SAME_REQUEST_S:
             raise KeyboardInterrupt  # requested twice: do not wait for the cell
 
-    def _end_step(self, began: float) -> None:
-        if self._cell_began == began and not self.stopped_by:
-            self._time_out(
-                f"the time limit of a step, {format_duration(self._limits.step_s or 0)},"
-            )
-
-    def _end_run(self) -> None:
-        if not self.stopped_by:
-            self._time_out(
-                f"the time limit of the run, {format_duration(self._limits.run_s or 0)},"
-            )
-
-    def _time_out(self, limit: str) -> None:
+    def _time_out(self, what: str, limit_s: float, began: float | None = None) -> None:
+        """Stop the run, unless the cell that began then has ended meanwhile."""
+        if self.stopped_by or began not in {None, self._cell_began}:
+            return
         self.timed_out = True
-        self._stop(limit)
+        self._stop(f"the time limit of {what}, {format_duration(limit_s)},")
         if self._cell_began is not None:
             self._after(self._limits.grace_s, self._signal_kernel, signal.SIGKILL, self._cell_began)
 

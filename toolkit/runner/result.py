@@ -139,8 +139,8 @@ def read_result(folder: Path) -> dict[str, Any]:
         raise InvalidResultFile(f"{FILE_NAME} is not JSON") from exc
     if not isinstance(content, dict):
         raise InvalidResultFile(f"{FILE_NAME} is not an object")
-    for name, is_good in _FIELD_CHECKS.items():
-        if name not in content or not is_good(content[name]):
+    for name in _KINDS:
+        if name not in content or not _is_valid(name, content[name]):
             raise InvalidResultFile(f"in {FILE_NAME}, {name} is missing or invalid")
     return content
 
@@ -161,41 +161,29 @@ def is_time(value: object) -> bool:
         return False
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_text_or_none(value: object) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _is_error(value: object) -> bool:
-    if value is None:
-        return True
-    return isinstance(value, dict) and _is_text(value.get("reason")) and _is_text(value.get("step"))
-
-
-def _are_counts(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(n, int) and not isinstance(n, bool) for n in value.values()
-    )
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-_FIELD_CHECKS = {
-    **dict.fromkeys(("notebook", "status", "summary", "who", "version"), _is_text),
-    **dict.fromkeys(("started", "finished"), is_time),
-    "undo": _is_text_or_none,
-    "report": _is_text_or_none,
-    "error": _is_error,
-    "counts": _are_counts,
-    "clusters": _are_texts,
-    "parameters": _is_object,
+# Of the fields that readers need; a result may have more.
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("notebook", "status", "summary", "who", "version"), str),
+    **dict.fromkeys(("started", "finished"), str),
+    **dict.fromkeys(("undo", "report"), str | None),
+    "error": dict | None,
+    "counts": dict,
+    "clusters": list,
+    "parameters": dict,
 }
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    if not isinstance(value, _KINDS[name]):
+        return False
+    if name in {"started", "finished"}:
+        return is_time(value)
+    if name == "error":
+        return value is None or _are_texts([value.get("reason"), value.get("step")])
+    if name == "counts":
+        return all(type(number) is int for number in value.values())
+    return name != "clusters" or _are_texts(value)
+
+
+def _are_texts(values: list[object]) -> bool:
+    return all(isinstance(value, str) for value in values)

@@ -47,7 +47,7 @@ from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
@@ -63,13 +63,13 @@ from toolkit.model.cluster import (
     normal_value,
 )
 from toolkit.model.secrets import REFERENCE
-from toolkit.model.times import parse_duration
 from toolkit.storage.formats.user_folders import config_folder, expanded
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 
 POLICY_GROUPS = ("protected_groups", "ignored_groups")
 FOR_ALL = (*POLICY_GROUPS, "limits", "reason")
 FOR_ONE = (*FOR_ALL, "read_only")
+REASONS = ("required", "optional")
 LIMITS = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
 BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
@@ -272,13 +272,7 @@ def _timeout_s(
     file: YamlFile, entries: Mapping[str, yaml.Node], default: float = DEFAULT_TIMEOUT_S
 ) -> float:
     node = entries.get(TIMEOUT)
-    if node is None:
-        return default
-    text = file.text_of(node, TIMEOUT)
-    try:
-        return parse_duration(text).total_seconds()
-    except UsageError as exc:
-        raise file.wrong_at(node, f"{TIMEOUT} must be a duration such as 30s: {exc}") from exc
+    return file.duration_of(node, TIMEOUT).total_seconds() if node else default
 
 
 def _path(file: YamlFile, node: yaml.Node, what: str) -> Path:
@@ -356,7 +350,8 @@ def _policy(file: YamlFile, entries: Mapping[str, yaml.Node], defaults: Policy) 
     if node := entries.get("read_only"):
         policy = replace(policy, read_only=_flag(file, node, "read_only"))
     if node := entries.get("reason"):
-        policy = replace(policy, reason=_policy_reason(file, node))
+        reason: Any = file.one_of(node, "reason", REASONS)
+        policy = replace(policy, reason=reason)
     for name in POLICY_GROUPS:
         if node := entries.get(name):
             # A cluster's own list must not silently lift the protection that is given to all.
@@ -373,15 +368,6 @@ def _flag(file: YamlFile, node: yaml.Node, what: str) -> bool:
     if node.tag != "tag:yaml.org,2002:bool":
         raise file.wrong_at(node, f"{what} must be true or false")
     return file.text_of(node, what).lower() in {"true", "yes", "on"}
-
-
-def _policy_reason(file: YamlFile, node: yaml.Node) -> Literal["required", "optional"]:
-    match file.text_of(node, "reason"):
-        case "required":
-            return "required"
-        case "optional":
-            return "optional"
-    raise file.wrong_at(node, "reason must be required or optional")
 
 
 def _names(file: YamlFile, node: yaml.Node, what: str) -> list[str]:

@@ -31,8 +31,6 @@ from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severi
 from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import (
     JsonFields,
-    json_table,
-    quoted,
     read_document,
     readable_parts,
     utc_text,
@@ -51,7 +49,7 @@ PLAN_FIELDS = frozenset(
 )
 STEP_FIELDS = frozenset({"group", "action", "type", "state", "last_commit_at", "needs", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "why"})
-POSITION_FIELDS = frozenset({"offset", "leader_epoch", "metadata"})
+POSITION_FIELDS = frozenset(Position._fields)
 FINDING_FIELDS = frozenset({"rule", "severity", "why", "group", "topic", "partition"})
 TOPIC_ID_FIELDS = frozenset({"topic", "id"})
 TERM_FIELDS = frozenset({"name", "value"})
@@ -95,7 +93,7 @@ def filled(text: str, name: str, items: Iterable[str]) -> Iterator[str]:
 def _plan_checksum(content: Mapping[str, object], plan: Plan) -> str:
     """Return the checksum of `content` with the steps of a plan, as `_document_checksum` does."""
     digest = hashlib.sha256()
-    steps = ("".join(_sorted_step(step)) for step in plan.steps)
+    steps = (compact(_step_content(step), sort=True) for step in plan.steps)
     for part in filled(compact(content, sort=True), "steps", steps):
         digest.update(part.encode())
     return f"sha256:{digest.hexdigest()}"
@@ -131,17 +129,6 @@ def _finding_content(finding: Finding) -> dict[str, object]:
 
 
 def _step_content(step: Step) -> dict[str, object]:
-    changes = _readable_changes(step.changes)
-    table = json_table(changes, depth=3) if step.changes else []
-    return {**_step_head(step), "changes": table}
-
-
-def _sorted_step(step: Step) -> Iterator[str]:
-    head = compact({**_step_head(step), "changes": []}, sort=True)
-    return filled(head, "changes", _sorted_changes(step.changes))
-
-
-def _step_head(step: Step) -> dict[str, object]:
     return {
         "group": step.group_id,
         "action": step.action,
@@ -149,40 +136,21 @@ def _step_head(step: Step) -> dict[str, object]:
         "state": step.state,
         "last_commit_at": step.last_commit_at and utc_text(step.last_commit_at),
         "needs": step.needs_text,
+        "changes": [_change_content(change) for change in step.changes],
     }
 
 
-def _readable_changes(changes: Iterable[Change]) -> Iterator[str]:
-    for (topic, number), before, after, why in changes:
-        yield (
-            f'{{"topic": {quoted(topic)}, "partition": {number}, "before": {_readable(before)}, '
-            f'"after": {_readable(after)}, "why": {quoted(why)}}}'
-        )
+def _change_content(change: Change) -> dict[str, object]:
+    return {
+        **change.partition._asdict(),
+        "before": position_content(change.before),
+        "after": position_content(change.after),
+        "why": change.why,
+    }
 
 
-def _readable(position: Position | None) -> str:
-    if position is None:
-        return "null"
-    offset, epoch, metadata = position
-    known = "null" if epoch is None else epoch
-    return f'{{"offset": {offset}, "leader_epoch": {known}, "metadata": {quoted(metadata)}}}'
-
-
-def _sorted_changes(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield changes without spaces and with fields sorted by name, as the checksum has them."""
-    for (topic, number), before, after, why in changes:
-        yield (
-            f'{{"after":{_sorted(after)},"before":{_sorted(before)},"partition":{number},'
-            f'"topic":{quoted(topic)},"why":{quoted(why)}}}'
-        )
-
-
-def _sorted(position: Position | None) -> str:
-    if position is None:
-        return "null"
-    offset, epoch, metadata = position
-    known = "null" if epoch is None else epoch
-    return f'{{"leader_epoch":{known},"metadata":{quoted(metadata)},"offset":{offset}}}'
+def position_content(position: Position | None) -> dict[str, object] | None:
+    return None if position is None else position._asdict()
 
 
 def write_plan(path: Path, plan: Plan, *, private: bool = False) -> None:

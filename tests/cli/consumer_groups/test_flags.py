@@ -13,7 +13,7 @@ from toolkit.sandbox.seed import SeededGroup
 
 # Refused by the real tool too, unless it says otherwise. R45 to R48 are in tests/differential.
 REFUSED = {
-    "no action": ("", "what is to be done?"),
+    "no action": ("", "no action given"),
     "F04 two actions": ("--list --describe --group g", "--describe, --list exclude each other"),
     "L04": ("--list --state bogus", "--state does not know 'bogus'"),
     "L07": ("--list --type bogus", "--type does not know 'bogus'"),

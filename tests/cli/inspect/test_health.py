@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from applications import Applications
 from idle_groups import idle_group
 from main_program import Command, rows_of
@@ -87,12 +86,3 @@ def test_clusters_are_one_table(
     assert {"eu", "us"} == {row["cluster"] for row in rows[:2]}
     counts = "1 stopped, 1 unsubscribed"
     assert [f"cluster {name}: {counts}" for name in ("eu", "us")] == done.stderr.splitlines()
-
-
-@pytest.mark.parametrize("option", ["--sample-interval", "--stuck-after"])
-def test_a_bad_duration_is_refused_by_name(offsetbook_main: Command, option: str) -> None:
-    """The message has the option and what was written."""
-    done = offsetbook_main("health", option, "soon", "-c", "127.0.0.1:1")
-
-    assert 2 == done.returncode
-    assert f"Invalid value for '{option}': 'soon' is not a duration" in done.stderr

@@ -19,12 +19,10 @@ from typing import Any
 import psutil
 import pytest
 from applications import Applications
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from idle_groups import idle_group
 
-from toolkit.cli import cli
 from toolkit.cli.watch import next_due
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import start_broker
@@ -207,16 +205,6 @@ def test_a_fleet_file_that_is_being_saved_does_not_end_it(
     assert "error: fleet file" in said
     assert f"eu,{name}" in row
     assert 0 == code
-
-
-@pytest.mark.parametrize("interval", ["5x", "0s", "-5s", "1mo", "5", ""])
-def test_a_bad_interval_is_refused_by_name(interval: str) -> None:
-    """The command does not begin, and the message has the option and what was written."""
-    done = CliRunner().invoke(cli, ["lag", f"--watch={interval}", "--cluster", "127.0.0.1:1"])
-
-    assert 2 == done.exit_code
-    assert "Invalid value for '--watch': " in done.output
-    assert repr(interval) in done.output
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 10**5))

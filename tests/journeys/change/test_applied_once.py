@@ -45,12 +45,6 @@ def offsets(operator: Operator, change: PlannedChange) -> set[int]:
     return {position.offset for positions in held.values() for position in positions.values()}
 
 
-def test_a_dry_run_leaves_all_as_it_is(operator: Operator, change: PlannedChange) -> None:
-    """Nothing was approved by anybody, so nothing became of it."""
-    assert decided(change).apply().outcome is None
-    assert ({7}, []) == (offsets(operator, change), operator.log)
-
-
 def test_by_hand_it_is_applied_once(operator: Operator, change: PlannedChange) -> None:
     """The record is as always, the cells below get the outcome, and a second hand is refused."""
     decision, steps = decided(change), list[Any]()

@@ -15,7 +15,7 @@ from toolkit.plan import ConclusionStatus
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 
 SILENT = Problem(Unread.GROUPS, "those coordinated by broker 2: it did not answer")
-ALL_IDLE = GroupChoice((), exact=True, all_idle=True)
+ALL_IDLE = GroupChoice(all_idle=True)
 
 
 def facts(*groups: Group, problem: Problem | None = None) -> Snapshot:
@@ -70,6 +70,6 @@ def test_no_idle_group_was_listed() -> None:
 
 def test_a_group_that_is_named_is_all_that_is_meant(tmp_path: Path) -> None:
     """Which other groups there are does not matter then."""
-    chosen = GroupChoice(("g",), exact=True).narrow(facts(idle(), problem=SILENT))
+    chosen = GroupChoice(("g",)).narrow(facts(idle(), problem=SILENT))
 
     assert deletion(chosen, tmp_path).is_whole

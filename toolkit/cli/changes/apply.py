@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from toolkit.cli.change_command import approval_options
-from toolkit.cli.command_target import CommandPlan, CommandTarget, opened
-from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET
+from toolkit.cli.command_target import CommandPlan, opened
+from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, scope_of
 from toolkit.errors import UsageError
 
 
@@ -24,7 +24,7 @@ from toolkit.errors import UsageError
 @OUTPUT
 @QUIET
 @approval_options
-def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **given: Any) -> None:
+def command(plan_file: Path | None, run_id: str | None, **given: Any) -> None:
     """
     Apply a plan file after its fingerprint is approved.
 
@@ -37,12 +37,14 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     from toolkit.storage.state_folder import state_dir
     from toolkit.storage.undo_records import read_undo_record
 
-    command = CommandTarget(
-        fleet, given.pop("cluster"), (), given.pop("output"), given.pop("quiet")
-    )
     if (plan_file is None) == (run_id is None):
-        raise UsageError("which plan?", hint="name a plan file, or --run RUN")
-    plan = read_plan(plan_file) if plan_file else read_undo_record(state_dir(fleet), run_id or "")
+        raise UsageError("exactly one plan is needed", hint="name a plan file, or --run RUN")
+    command = scope_of(given)
+    plan = (
+        read_plan(plan_file)
+        if plan_file
+        else read_undo_record(state_dir(command.fleet), run_id or "")
+    )
     with opened(command, command.cluster or plan.cluster) as access:
         saved = change_of(plan, access)
     sys.exit(change(CommandPlan(saved), command, approval_parameters(given)))

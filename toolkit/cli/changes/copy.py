@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandTarget, opened, required_groups
-from toolkit.cli.options import topics_option
-from toolkit.errors import UsageError
-from toolkit.model.names import ExactName, shown_name
+from toolkit.cli.command_target import only_group, opened
+from toolkit.cli.options import CommandScope, topics_option
+from toolkit.model.names import shown_name
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -42,28 +41,21 @@ OPTIONS = (
 )
 
 
-def make(command: CommandTarget, *, target: str, mirror: str | None, **how: Any) -> PlannedChange:
+def make(command: CommandScope, *, target: str, mirror: str | None, **how: Any) -> PlannedChange:
     from toolkit.journeys.copy import CopyRequest, copy
 
     # A request reads the other name as people write it.
-    request = CopyRequest(ExactName(_source(command)), shown_name(target), **how)
+    request = CopyRequest(only_group(command.groups), shown_name(target), **how)
     with opened(command) as access:
         return copy(access, request, mirror=mirror)
 
 
-def make_rename(command: CommandTarget, *, target: str) -> PlannedChange:
+def make_rename(command: CommandScope, *, target: str) -> PlannedChange:
     from toolkit.journeys.copy import rename
 
-    source = _source(command)
+    source = only_group(command.groups)
     with opened(command) as access:
         return rename(access, source, to_group=target)
-
-
-def _source(command: CommandTarget) -> str:
-    groups = required_groups(command)
-    if len(groups) > 1:
-        raise UsageError(f"{len(groups)} groups are named", hint="copy them one by one")
-    return groups[0]
 
 
 HELP = (

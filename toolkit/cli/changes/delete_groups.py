@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandTarget, opened, required_groups
+from toolkit.cli.command_target import opened, required_groups
+from toolkit.cli.options import CommandScope
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -22,7 +23,7 @@ OPTIONS = (
 )
 
 
-def make(command: CommandTarget, *, empty_for: str | None) -> PlannedChange:
+def make(command: CommandScope, *, empty_for: str | None) -> PlannedChange:
     """Plan to delete groups; with an age, the groups that are empty now are recorded."""
     from toolkit.journeys.delete_groups import delete_groups
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandTarget, opened, required_groups
-from toolkit.cli.options import WholeNumber, topics_option
+from toolkit.cli.command_target import opened, required_groups
+from toolkit.cli.options import CommandScope, WholeNumber, topics_option
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -41,7 +41,7 @@ OPTIONS = (
 )
 
 
-def make(command: CommandTarget, **chosen: Any) -> PlannedChange:
+def make(command: CommandScope, **chosen: Any) -> PlannedChange:
     from toolkit.journeys.delete_offsets import OffsetChoice, delete_offsets
 
     groups, which = required_groups(command), OffsetChoice(**chosen)

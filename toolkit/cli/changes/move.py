@@ -9,17 +9,18 @@ import click
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.changes.pause import COMMIT_MISSING, PREFER
 from toolkit.cli.changes.reset import MODE_FLAGS, SCOPE, target_of
-from toolkit.cli.command_target import CommandTarget, only_group, opened
+from toolkit.cli.command_target import only_group, opened
+from toolkit.cli.options import CommandScope
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
 
 
-def make(command: CommandTarget, **given: Any) -> PlannedChange:
+def make(command: CommandScope, **given: Any) -> PlannedChange:
     """Plan a move; of a group without members, an ordinary reset."""
     from toolkit.journeys.move import move
 
-    group, to = only_group(command), target_of(given)
+    group, to = only_group(command.groups), target_of(given)
     terms = {name: given[name] for name in ("topics", "new_topics", "prefer", "commit_missing")}
     with opened(command) as access:
         change = move(access, group, to=to, **terms)

@@ -12,8 +12,8 @@ import click
 
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, print_result
-from toolkit.cli.command_target import CommandPlan, CommandTarget, only_group, opened
-from toolkit.cli.options import topics_option
+from toolkit.cli.command_target import CommandPlan, only_group, opened
+from toolkit.cli.options import CommandScope, topics_option
 from toolkit.cli.output import echo_with_commands, in_message, printable
 from toolkit.journeys.change.container_command import check_keeper_outlives, is_container_command
 from toolkit.model import CaptureMode
@@ -62,13 +62,13 @@ OPTIONS = (
 
 
 def make(
-    command: CommandTarget, *, topics: tuple[str, ...], detach: bool, **terms: str
+    command: CommandScope, *, topics: tuple[str, ...], detach: bool, **terms: str
 ) -> CommandPlan:
     from toolkit.journeys.pause import pause
 
     if detach:
         check_keeper_outlives()
-    group = only_group(command)
+    group = only_group(command.groups)
     with opened(command) as access:
         change = pause(access, group, topics, **terms)
     return CommandPlan(change, carry_out=partial(_hold, detach=detach))
@@ -88,7 +88,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 @_terminated_as_interrupted()
-def _hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
+def _hold(decision: Decision, command: CommandScope, *, detach: bool) -> int:
     """Carry out a plan to pause, stay with it unless it is detached, and return the exit code."""
     outcome = apply_decided(decision, command, attached=True)
     handles, planned = outcome.holds, decision.change
@@ -148,7 +148,7 @@ def _print_background_pause(planned: CheckedPlan) -> int:
     return 0
 
 
-def _resume(planned: CheckedPlan, command: CommandTarget) -> int:
+def _resume(planned: CheckedPlan, command: CommandScope) -> int:
     """Give back what was paused, as a change of its own that is recorded."""
     from toolkit.journeys.resume import resume_paused
 

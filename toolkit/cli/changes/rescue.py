@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandTarget, opened, required_groups
+from toolkit.cli.command_target import opened, required_groups
+from toolkit.cli.options import CommandScope
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
 
 
-def make(command: CommandTarget) -> PlannedChange:
+def make(command: CommandScope) -> PlannedChange:
     from toolkit.journeys.rescue import rescue
 
     groups = required_groups(command)

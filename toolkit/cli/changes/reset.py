@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandTarget, opened, required_groups
-from toolkit.cli.options import Option, WholeNumber, topics_option
+from toolkit.cli.command_target import opened, required_groups
+from toolkit.cli.options import CommandScope, Option, WholeNumber, topics_option
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ MODES = (
 )
 
 
-def make(command: CommandTarget, **given: Any) -> PlannedChange:
+def make(command: CommandScope, **given: Any) -> PlannedChange:
     from toolkit.journeys.reset import reset
 
     groups = required_groups(command)
@@ -116,7 +116,7 @@ def target_of(given: Mapping[str, Any]) -> RequestedTarget:
     modes = [mode for mode, value in values.items() if value is not None and value is not False]
     if len(modes) != 1:
         flags = ", ".join(f"--{name}" for name in modes or MODES)
-        problem = f"{flags} exclude each other" if modes else "where to?"
+        problem = f"{flags} exclude each other" if modes else "no target given"
         raise UsageError(problem, hint="give exactly one of them" if modes else f"one of: {flags}")
     (mode,) = modes
     text = "" if values[mode] is True else str(values[mode])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandTarget, opened
-from toolkit.cli.options import topics_option
+from toolkit.cli.command_target import opened
+from toolkit.cli.options import CommandScope, topics_option
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -22,7 +22,7 @@ OPTIONS = (
 
 
 def make(
-    command: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str | None
+    command: CommandScope, *, saved_file: Path, topics: tuple[str, ...], into: str | None
 ) -> PlannedChange:
     from toolkit.journeys.restore import restore
     from toolkit.storage.offsets_files import read_offsets

@@ -7,8 +7,8 @@ from dataclasses import replace
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandPlan, CommandTarget, only_group, opened
-from toolkit.cli.options import topics_option
+from toolkit.cli.command_target import CommandPlan, only_group, opened
+from toolkit.cli.options import CommandScope, topics_option
 
 FORCE_RULE = "foreign-hold"
 FORCE = click.option(
@@ -20,10 +20,10 @@ FORCE = click.option(
 OPTIONS = (topics_option(" Default: all paused partitions."),)
 
 
-def make(command: CommandTarget, *, topics: tuple[str, ...], force: bool = False) -> CommandPlan:
+def make(command: CommandScope, *, topics: tuple[str, ...], force: bool = False) -> CommandPlan:
     from toolkit.journeys.resume import resume
 
-    group = only_group(command)
+    group = only_group(command.groups)
     with opened(command) as access:
         return CommandPlan(resume(access, group, topics), overrides=(FORCE_RULE,) if force else ())
 

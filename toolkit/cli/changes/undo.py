@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.command_target import CommandTarget, opened
+from toolkit.cli.command_target import opened
+from toolkit.cli.options import CommandScope
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -22,7 +23,7 @@ OPTIONS = (
 )
 
 
-def make(command: CommandTarget, *, run: str, even_if_moved: bool) -> PlannedChange:
+def make(command: CommandScope, *, run: str, even_if_moved: bool) -> PlannedChange:
     from toolkit.journeys.undo import undo
     from toolkit.storage.state_folder import state_dir
     from toolkit.storage.undo_records import read_undo_record

@@ -13,8 +13,13 @@ from toolkit.cli import change_flow
 from toolkit.cli.change_flow import approval_parameters
 from toolkit.cli.changes.reset import target_of
 from toolkit.cli.changes.resume import FORCE_RULE
-from toolkit.cli.command_target import CommandPlan, ToolForm, only_group, opened
-from toolkit.cli.consumer_groups.cluster_and_groups import chosen_by, cluster_of, command_target_of
+from toolkit.cli.command_target import CommandPlan, ToolForm, only_group
+from toolkit.cli.consumer_groups.cluster_and_groups import (
+    chosen_by,
+    exact_names,
+    opened_cluster,
+    tool_scope,
+)
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import echo_data, printable
 from toolkit.errors import UsageError
@@ -37,7 +42,7 @@ Write = Callable[["Outcome | None"], None]
 def delete(given: dict[str, Any]) -> int:
     from toolkit.journeys.delete_groups import delete_groups
 
-    with opened(command_target_of(given), cluster_of(given)) as access:
+    with opened_cluster(given) as access:
         change = delete_groups(access, chosen_by(given))
     write = partial(_write_deleted, change.plan, is_whole=change.is_whole)
     return _apply(change, write, given, asks=True)
@@ -49,7 +54,7 @@ def delete_offsets(given: dict[str, Any]) -> int:
     if len(set(given["groups"])) > 1:
         hint = "one call for each; 'offsetbook delete-offsets' takes several"
         raise UsageError("--delete-offsets takes one --group", hint=hint)
-    with opened(command_target_of(given), cluster_of(given)) as access:
+    with opened_cluster(given) as access:
         which = journey.OffsetChoice(given["topics"])
         change = journey.delete_offsets(access, chosen_by(given), which)
     return _apply_by_partition(change, ("Would be deleted", "Successful"), given)
@@ -59,9 +64,8 @@ def pause(given: dict[str, Any]) -> int:
     """Pause partitions in the background."""
     from toolkit.journeys import pause as journey
 
-    command = command_target_of(given)
-    group = only_group(command)
-    with opened(command, cluster_of(given)) as access:
+    group = only_group(exact_names(given["groups"]))
+    with opened_cluster(given) as access:
         terms = {name: given[name] for name in ("pause_for", "prefer")}
         change = journey.pause(access, group, given["topics"], **terms)
     return _apply_by_partition(change, ("Would be paused", "Paused"), given)
@@ -70,9 +74,8 @@ def pause(given: dict[str, Any]) -> int:
 def resume(given: dict[str, Any]) -> int:
     from toolkit.journeys import resume as journey
 
-    command = command_target_of(given)
-    group = only_group(command)
-    with opened(command, cluster_of(given)) as access:
+    group = only_group(exact_names(given["groups"]))
+    with opened_cluster(given) as access:
         change = journey.resume(access, group, given["topics"])
     return _apply_by_partition(change, ("Would be resumed", "Resumed"), given)
 
@@ -81,7 +84,7 @@ def reset(given: dict[str, Any]) -> int:
     from toolkit.journeys import reset as journey
 
     to, topics = _target(given), given["topics"]
-    with opened(command_target_of(given), cluster_of(given)) as access:
+    with opened_cluster(given) as access:
         change = journey.reset(
             access, chosen_by(given), to=to, topics=topics, new_topics=given["new_topics"]
         )
@@ -145,7 +148,7 @@ def _apply(
         overrides=(FORCE_RULE,) if given["force"] else (),
         tool=ToolForm(write, is_only_shown),
     )
-    return change_flow.change(planned, command_target_of(given), parameters)
+    return change_flow.change(planned, tool_scope(given), parameters)
 
 
 def _target(given: dict[str, Any]) -> RequestedTarget:

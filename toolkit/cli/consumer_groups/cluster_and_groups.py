@@ -6,14 +6,16 @@ Names of groups are names here, never patterns: for the tool, `pay*` is a name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.cli.command_target import CommandTarget
+from toolkit.cli.command_target import opened
+from toolkit.cli.options import CommandScope, scope_of
 from toolkit.errors import UsageError
-from toolkit.journeys.cluster_access import BARE, cluster_at, find_cluster
+from toolkit.journeys.cluster_access import BARE, ClusterAccess, cluster_at, find_cluster
 from toolkit.model import Cluster
 from toolkit.model.cluster import Origin
 from toolkit.model.names import ExactName
@@ -25,14 +27,17 @@ MS = 1000
 TIMEOUT = "--timeout"
 
 
-def command_target_of(given: dict[str, Any]) -> CommandTarget:
+def tool_scope(given: Mapping[str, Any]) -> CommandScope:
     """Return which fleet file and groups are meant, and how to answer."""
-    return CommandTarget(
-        *(given[name] for name in ("fleet", "cluster", "groups", "output", "quiet"))
-    )
+    return scope_of(dict(given))
 
 
-def cluster_of(given: dict[str, Any]) -> Cluster:
+def opened_cluster(given: Mapping[str, Any]) -> AbstractContextManager[ClusterAccess]:
+    """Open the cluster that is meant, see `cluster_of`."""
+    return opened(tool_scope(given), cluster_of(given))
+
+
+def cluster_of(given: Mapping[str, Any]) -> Cluster:
     """
     Return the cluster at the address, or of that name in the fleet file.
 
@@ -61,16 +66,16 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
     return cluster
 
 
-def named(groups: Iterable[str]) -> tuple[str, ...]:
-    """Return names to read by, none of them a pattern."""
-    return tuple(map(ExactName, groups))
+def exact_names(groups: Iterable[str]) -> tuple[str, ...]:
+    """Return names to read by, each once, none of them a pattern."""
+    return tuple(map(ExactName, dict.fromkeys(groups)))
 
 
-def chosen_by(given: dict[str, Any]) -> GroupChoice:
+def chosen_by(given: Mapping[str, Any]) -> GroupChoice:
     """Return the groups of a change: those named, or with --all-groups all that are idle."""
     from toolkit.journeys.change.group_choice import GroupChoice
 
-    return GroupChoice(tuple(given["groups"]), exact=True, all_idle=given["all_groups"])
+    return GroupChoice(exact_names(given["groups"]), all_idle=given["all_groups"])
 
 
 def _configured(cluster: Cluster, servers: str, path: Path) -> Cluster:

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.command_target import opened
-from toolkit.cli.consumer_groups.cluster_and_groups import (
-    cluster_of,
-    command_target_of,
-    named,
-)
+from toolkit.cli.consumer_groups.cluster_and_groups import cluster_of, exact_names, opened_cluster
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import PARTLY, echo_error, printable, write_problems, write_rows
 from toolkit.errors import NotFound, ToolkitError, UsageError
@@ -37,11 +32,10 @@ def run(given: dict[str, Any]) -> int:
     """Describe groups; 4 where one is missing or something could not be read."""
     if given["state"]:
         raise UsageError("with --describe, --state takes no value", hint="a value goes with --list")
-    cluster = cluster_of(given)
     kind = "members" if given["members"] else "offsets"
     kind = "state" if given["state"] is not None else kind
     shows_lag = kind == "offsets" or (kind == "state" and given["output"] != "table")
-    report = _read(cluster, given, offsets=shows_lag)
+    report = _read(given, offsets=shows_lag)
     snapshot = report.facts
     errors = _missing(snapshot, given["groups"])
     shares = [g.group_id for g in snapshot.groups if g.type is GroupType.SHARE]
@@ -49,7 +43,7 @@ def run(given: dict[str, Any]) -> int:
     if shares and len(shares) == len(snapshot.groups):
         raise _has_no_offsets(shares[0], given["fleet"])
     if given["output"] == "table":
-        _write_tables(report, cluster, kind, verbose=given["verbose"])
+        _write_tables(report, kind, given)
     else:
         write_rows(_rows(report, kind), given["output"])
     if not given["quiet"]:
@@ -75,13 +69,13 @@ def _missing(snapshot: Snapshot, names: Sequence[str]) -> list[ToolkitError]:
     return errors
 
 
-def _read(cluster: Cluster, given: dict[str, Any], *, offsets: bool) -> LagReport:
+def _read(given: dict[str, Any], *, offsets: bool) -> LagReport:
     """Read the groups that are named and nothing of others, or all consumer groups."""
     from toolkit.journeys.lag import lag
     from toolkit.report.lag_report import LagReport
 
-    with opened(command_target_of(given), cluster) as access:
-        snapshot = lag(access, named(given["groups"]), offsets=offsets).facts
+    with opened_cluster(given) as access:
+        snapshot = lag(access, exact_names(given["groups"]), offsets=offsets).facts
     groups = tuple(g for g in snapshot.groups if given["groups"] or g.is_of_consumers)
     group_ids = {group.group_id for group in groups}
     commits = tuple(commit for commit in snapshot.commits if commit.group_id in group_ids)
@@ -100,15 +94,16 @@ def _has_no_offsets(name: str, fleet: Path | None) -> NotFound:
     )
 
 
-def _write_tables(report: LagReport, cluster: Cluster, kind: str, *, verbose: bool) -> None:
+def _write_tables(report: LagReport, kind: str, given: dict[str, Any]) -> None:
     """Write a table for each group, with a blank line before it, as the tool does."""
     table_of: Callable[[Group], Table]
+    verbose = given["verbose"]
     if kind == "offsets":
         table_of = _offsets_tables(report, verbose=verbose)
     elif kind == "members":
         table_of = partial(_members_table, verbose=verbose)
     else:
-        table_of = partial(_state_table, addresses=_addresses(cluster), verbose=verbose)
+        table_of = partial(_state_table, addresses=_addresses(cluster_of(given)), verbose=verbose)
     for columns, rows in map(table_of, report.facts.groups):
         if rows or kind == "members":
             click.echo()
@@ -221,9 +216,9 @@ def paused_partitions(given: dict[str, Any]) -> int:
     """List what is paused in groups; 4 where one is missing or something could not be read."""
     from toolkit.journeys.paused import paused
 
-    cluster, names = cluster_of(given), given["groups"]
-    with opened(command_target_of(given), cluster) as access:
-        report = paused(access, named(names))
+    names = given["groups"]
+    with opened_cluster(given) as access:
+        report = paused(access, exact_names(names))
     facts, found = report.facts, report.plain_rows
     errors = _missing(facts, names)
     if given["output"] == "table":

@@ -153,7 +153,7 @@ def check_flags(given: Collection[str]) -> str:
     """Return the one action of the command; raises UsageError if flags do not fit."""
     actions = [action for action in FITTING if action.replace("-", "_") in given]
     if len(actions) != 1:
-        problem = f"{_spoken(actions)} exclude each other" if actions else "what is to be done?"
+        problem = f"{_spoken(actions)} exclude each other" if actions else "no action given"
         raise UsageError(problem, hint=f"exactly one of {_spoken(FITTING)}")
     (action,) = actions
     fitting = FITTING[action] | ANYWHERE | {action.replace("-", "_")}

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from toolkit.cli.command_target import CommandTarget, opened, required_groups
-from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
+from toolkit.cli.command_target import opened, required_groups
+from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option, scope_of
 from toolkit.cli.output import (
     FORCE,
     OUTPUT_PATH,
@@ -43,7 +43,7 @@ def command(*, form: str | None, out: Path, force: bool, **given: Any) -> None:
     from toolkit.journeys.restore import export
     from toolkit.storage.offsets_files import csv_text, json_text
 
-    command = CommandTarget(output="table", **given)
+    command = scope_of({"output": "table", **given})
     check_output_file(out, force=force)
     groups = required_groups(command)
     with opened(command) as access:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from toolkit.cli.output import printable, printable_name, write_problems, write_
 from toolkit.cli.reading import read_clusters
 from toolkit.model import GroupState, GroupType
 from toolkit.model.plurals import counted
+from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
     from toolkit.model import Snapshot
@@ -40,19 +42,28 @@ def command() -> None:
 )
 @click.option(
     "--type",
-    "type_",
     type=click.Choice([kind.value for kind in GroupType], case_sensitive=False),
     help="Only groups of this type.",
 )
-def list_groups(scope: CommandScope, *, state: str | None, type_: str | None) -> None:
+def list_groups(scope: CommandScope, **wanted: str | None) -> None:
     """List groups with type, state, members and the topics they subscribe to."""
-    from toolkit.journeys.groups import groups
+    from toolkit.journeys.lag import lag
 
-    reading = read_clusters(scope, lambda access: groups(access, scope.groups))
-    tables = [report.of_kind(state=state, type_=type_).rows for report in reading.reports]
+    reading = read_clusters(scope, lambda access: lag(access, scope.groups, offsets=False))
+    tables = [_chosen(report.state_rows, wanted) for report in reading.reports]
     write_tables(tables, scope.output, important=FIRST)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
+
+
+def _chosen(table: Rows, wanted: Mapping[str, str | None]) -> Rows:
+    """Return the rows that have the wanted values; None is any."""
+    rows = [
+        tuple(row.values())
+        for row in table.as_dicts()
+        if all(value in {None, row[name]} for name, value in wanted.items())
+    ]
+    return Rows(table.columns, rows)
 
 
 @command.command("describe")

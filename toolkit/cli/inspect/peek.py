@@ -18,6 +18,7 @@ from toolkit.cli.options import (
     topics_option,
 )
 from toolkit.cli.output import PARTLY, printable, write_frame
+from toolkit.model.names import named
 
 CHARACTERS_IN_A_TABLE = 200
 FOR_PROGRAMS = ["cluster", "group", "key_form", "key_bytes", "value_bytes"]
@@ -70,7 +71,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
 
     if save:
         check_new(save)
-    found = peek(ClusterAccess.named(cluster or "", fleet), group, topics, **around)
+    found = peek(ClusterAccess.named(cluster or "", fleet), named(group), topics, **around)
     if found.chosen.left_out and not quiet:
         more = f"{found.chosen.left_out} more partitions have lag; select them with --topic"
         click.echo(more, err=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_step, refresh
 from toolkit.cli.options import OUTPUT_FLAGS, clusters_option
 from toolkit.cli.output import after_a_change, echo_json, printable
 from toolkit.cli.progress_line import ProgressLine
@@ -128,7 +128,7 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
     def on_step(step: CellStep) -> None:
         if not request.quiet:
             line.clear()
-            _print_step(step)
+            print_step(asdict(step))
             line.show("running")
 
     with ProgressLine(path.stem, visible=not request.quiet and sys.stderr.isatty()) as line:
@@ -139,11 +139,6 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
         refresh(request.output_dir)
         _print_result(result, request.output)
     return result.exit_code
-
-
-def _print_step(step: CellStep) -> None:
-    with suppress(OSError):  # a closed pipe ends no run
-        click.echo(f"[{step.number}/{step.total}] {step.heading}".rstrip(), err=True)
 
 
 def _print_result(result: RunResult, output: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolkit.cli.output import printable
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +40,12 @@ class RunRequest:
         named = {name for name, _ in self.parameters}
         from_file = (pair for pair in read_texts(self.parameters_file) if pair[0] not in named)
         return (*from_file, *self.parameters)
+
+
+def print_step(step: Mapping[str, Any], where: str = "") -> None:
+    line = f"[{where}{step['number']}/{step['total']}] {step['heading']}"
+    with suppress(OSError):  # a closed pipe ends no run
+        click.echo(printable(line).rstrip(), err=True)
 
 
 def refresh(output_dir: Path) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, print_step, refresh
 from toolkit.cli.output import after_a_change, echo_json, printable
 from toolkit.errors import ToolkitError
 from toolkit.runbooks.notify import content_of, notify
 from toolkit.runbooks.parallel_runs import ClusterRunResult, OnStep, exit_code, run_all
-from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
+from toolkit.runbooks.run_inputs import runs_of, values_of
 from toolkit.runbooks.run_process import RunOrder
 from toolkit.runbooks.runbook_page import Runbook, read_runbook
 from toolkit.runner.past_runs import remove_old
@@ -30,7 +30,7 @@ def show_parameters(path: Path) -> int:
     may_give = [
         replace(parameter, default=page.parameters.get(parameter.name, parameter.default))
         for parameter in page.declared
-        if not why_fixed(page, parameter.name)
+        if not page.why_fixed(parameter.name)
     ]
     print_parameters(page.name, tuple(may_give))
     return 0
@@ -81,10 +81,7 @@ def _clear_up(page: Runbook, output_dir: Path) -> None:
 
 
 def _print_step(order: RunOrder, step: Mapping[str, Any]) -> None:
-    where = f"{', '.join(order.clusters)} " if order.clusters else ""
-    line = f"[{where}{step['number']}/{step['total']}] {step['heading']}"
-    with suppress(OSError):  # a closed pipe ends no run
-        click.echo(printable(line).rstrip(), err=True)
+    print_step(step, where=f"{', '.join(order.clusters)} " if order.clusters else "")
 
 
 def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> None:

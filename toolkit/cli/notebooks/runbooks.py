@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from toolkit.cli.options import OUTPUT
-from toolkit.cli.output import printable, write_rows
+from toolkit.cli.output import echo_error, write_rows
 from toolkit.errors import UsageError
 from toolkit.model.rows import Rows
 
@@ -47,7 +47,7 @@ def command(*, folder: Path | None, write: bool, output: str) -> None:
     columns = ("runbook", "title", "changes", "clusters", "notebook")
     write_rows(Rows(dict.fromkeys(columns, "text"), rows), output)
     for problem in problems:
-        click.echo(f"error: {printable(problem)}", err=True)
+        echo_error(problem)
     if write and not problems:
         write_whole(where / README, readme_of(pages))
     sys.exit(2 if problems else 0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolkit.errors import ToolkitError
+from toolkit.journeys.change.approval_parameters import ApprovalParameters
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition, Unread
 from toolkit.operate.first_records import with_first_records
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The parameters that no plan depends on.
-APPROVAL = frozenset({"dry_run", "approve", "reason", "overrides", "limits"})
+APPROVAL = frozenset(one.name for one in fields(ApprovalParameters))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

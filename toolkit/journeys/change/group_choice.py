@@ -1,8 +1,8 @@
-"""Which groups are meant: one, several by pattern or exact name, or all that are idle."""
+"""Which groups are meant: one, several by name or pattern, or all that are idle."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from toolkit.errors import BrokerRefused, NotFound, UsageError
@@ -37,12 +37,11 @@ class GroupChoice:
     """
     Which groups a change is about.
 
-    `names` are names and shell patterns or, if they are `exact`, names only. `all_idle` means every
-    consumer group without members instead; live ones are skipped.
+    `names` are names and shell patterns. `all_idle` means every consumer group without members
+    instead; live ones are skipped.
     """
 
-    names: tuple[str, ...]
-    exact: bool = False
+    names: tuple[str, ...] = ()  # by which the groups are read; none means all
     all_idle: bool = False
 
     @classmethod
@@ -54,11 +53,6 @@ class GroupChoice:
             raise nothing_selected("no group is named", hint=hint)
         return choice
 
-    @property
-    def to_read(self) -> tuple[str, ...]:
-        """The names and patterns by which the groups are read; none means all."""
-        return tuple(map(ExactName, self.names)) if self.exact else self.names
-
     def narrow(self, facts: Snapshot, *, only: Collection[str] | None = None) -> ChosenGroups:
         """
         Return the facts about the groups that are meant, and their names.
@@ -66,26 +60,24 @@ class GroupChoice:
         `only` narrows all idle groups down further. Raises NotFound if no idle group is left, and
         BrokerRefused if that is not known because not all groups could be listed.
         """
-        if not self.exact and not self.all_idle:
+        if not self.all_idle:
             # The whole cluster may have been read, to know how old its groups are.
             chosen, _ = select_groups(facts.groups, self.names)
             return ChosenGroups(replace(facts, groups=tuple(chosen)), self.names)
-        if not self.all_idle:
-            names = dict.fromkeys(self.names)
-            return ChosenGroups(_of(facts, names), tuple(map(ExactName, names)))
         meant = [
             group
             for group in facts.groups
             if group.is_of_consumers and (only is None or group.group_id in only)
         ]
-        idle = tuple(group.group_id for group in meant if not group.is_live)
+        idle = tuple(group for group in meant if not group.is_live)
         lacking = may_lack_groups(facts)
         if not idle:
             if lacking:
                 raise BrokerRefused(f"no idle group was found: {lacking[0].why}")
             raise NotFound("no idle group has what is meant", hint="name the groups")
         live = tuple(group for group in meant if group.is_live)
-        return ChosenGroups(_of(facts, frozenset(idle)), idle, live, lacking)
+        names = tuple(group.group_id for group in idle)
+        return ChosenGroups(replace(facts, groups=idle), names, live, lacking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +96,3 @@ class ChosenGroups:
     def with_lacking(self, plan: Plan) -> Plan:
         """Return a plan for these groups with what is lacking."""
         return replace(plan, findings=(*plan.findings, *self.lacking))
-
-
-def _of(facts: Snapshot, names: Container[str]) -> Snapshot:
-    return replace(facts, groups=tuple(group for group in facts.groups if group.group_id in names))

@@ -23,7 +23,6 @@ from toolkit.storage.audit.entry import (
 )
 from toolkit.storage.audit.log import append
 from toolkit.storage.audit.runs import (
-    EarlierRun,
     changed_since,
     has_log,
     is_removed,
@@ -38,7 +37,6 @@ __all__ = [
     "AuditChange",
     "AuditEntry",
     "AuditStep",
-    "EarlierRun",
     "EntrySummary",
     "Event",
     "RunInfo",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +24,6 @@ OF_MONTH = "audit-{}.jsonl"  # the log of an earlier month, such as 2026-10
 SEAL = b',"hash":"'
 STEPS = b',"steps":['
 END_BYTES = len(SEAL) + 2 * hashlib.sha256().digest_size + len(b'"}')
-WHOLE = re.compile(rb'%b[0-9a-f]{64}"}' % SEAL)
 
 
 class ChainPosition(NamedTuple):

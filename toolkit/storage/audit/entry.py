@@ -1,13 +1,12 @@
 """
 Entries of the audit log, and how they are the fields of a JSON line; nothing else is in the log.
 
-A line of a large plan has 100 MB. So only the beginning of a line is read to know of which run it
-is, and a line as a whole only where what it says is needed.
+A line of a large plan has 100 MB. So its steps are decoded only where they are needed, one at a
+time.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,16 +31,19 @@ from toolkit.plan import (
     StepOutcome,
 )
 from toolkit.storage.audit.chain import (
-    END_BYTES,
     LOG,
-    STEPS,
-    WHOLE,
     ChainPosition,
     SealedLine,
     earlier_files,
 )
-from toolkit.storage.formats.json_codec import RAW_DECODE, JsonFields, by_value, quoted, utc_text
-from toolkit.storage.plan_files import compact, filled, read_partition, read_position
+from toolkit.storage.formats.json_codec import RAW_DECODE, JsonFields, by_value, utc_text
+from toolkit.storage.plan_files import (
+    compact,
+    filled,
+    position_content,
+    read_partition,
+    read_position,
+)
 
 
 class Event(StrEnum):
@@ -128,6 +130,11 @@ class AuditEntry:
     interrupted: str = ""
     seq: int = 0
 
+    @property
+    def ended_early(self) -> bool:
+        """Whether the run ended before all was done: cut off, or interrupted."""
+        return self.event is Event.FOUND or bool(self.interrupted)
+
 
 class StepCounts(NamedTuple):
     """How a step ended, and how many of its changes ended how; None in an intent."""
@@ -151,6 +158,13 @@ class EntrySummary:
     @property
     def change_count(self) -> int:
         return sum(sum(step.changes.values()) for step in self.steps)
+
+    @property
+    def is_partly_done(self) -> bool:
+        """Whether something is done, and not all."""
+        done = ChangeStatus.DONE
+        is_whole = all(step.status is done for step in self.steps)
+        return not is_whole and any(done in {step.status, *step.changes} for step in self.steps)
 
 
 def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
@@ -228,35 +242,7 @@ ENTRY_FIELDS = frozenset(
 STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
-HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted", "who", "host")
-
 SCANNED_AT_ONCE = 1 << 20
-LIKELY_HEAD = 1 << 13
-
-
-class RunHead(NamedTuple):
-    """The start of a line, without its steps, which may be many."""
-
-    run_id: str
-    event: str
-    cluster_id: str
-    fingerprint: str
-    interrupted: str
-    who: str
-    host: str
-
-
-def read_head_of(start: bytes) -> RunHead | None:
-    """Return what a line begins with, without its steps; None where it is torn."""
-    try:
-        return head_of(json.loads(start + b"}"))
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def head_of(content: Mapping[str, Any]) -> RunHead:
-    """Return what a line tells without its steps; raises KeyError for one that is no entry."""
-    return RunHead(*(content[name] for name in HEAD_FIELDS))
 
 
 def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
@@ -283,23 +269,25 @@ def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
         "prev": after.hash,
     }
     text = compact(content).removesuffix("}")
-    yield from filled(text, "steps", ("".join(_step_parts(step)) for step in entry.steps))
+    yield from filled(text, "steps", (compact(_step_content(step)) for step in entry.steps))
     yield "}"
 
 
 def read_entry(line: SealedLine, place: str) -> AuditEntry:
     """Return the entry that a line holds; raises UsageError that names the place."""
     steps = tuple(map(_step, _step_fields(line.steps, place)))
-    return _entry(JsonFields.of(line.content, place, ENTRY_FIELDS), steps)
+    return replace(read_head(line, place), steps=steps)
 
 
 def read_summary(line: SealedLine, place: str) -> EntrySummary:
     """Return the entry of a line without its changes; raises UsageError that names the place."""
     steps = tuple(map(_step_counts, _step_fields(line.steps, place)))
-    return EntrySummary(_entry(JsonFields.of(line.content, place, ENTRY_FIELDS), ()), steps)
+    return EntrySummary(read_head(line, place), steps)
 
 
-def _entry(fields: JsonFields, steps: tuple[AuditStep, ...]) -> AuditEntry:
+def read_head(line: SealedLine, place: str) -> AuditEntry:
+    """Return the entry of a line without its steps; raises UsageError that names the place."""
+    fields = JsonFields.of(line.content, place, ENTRY_FIELDS)
     return AuditEntry(
         event=fields.choice("event", Event),
         at=fields.time("at"),
@@ -315,7 +303,7 @@ def _entry(fields: JsonFields, steps: tuple[AuditStep, ...]) -> AuditEntry:
         intent=fields.choice("intent", Intent),
         request=fields.text("request"),
         fingerprint=fields.text("fingerprint"),
-        steps=steps,
+        steps=(),
         allows=fields.texts("allows"),
         interrupted=fields.text("interrupted"),
         seq=fields.count("seq"),
@@ -339,34 +327,25 @@ def _step_counts(fields: JsonFields) -> StepCounts:
     return StepCounts(fields.text("group"), _status(fields), counts)
 
 
-def _step_parts(step: AuditStep) -> Iterator[str]:
-    head: dict[str, object] = {
+def _step_content(step: AuditStep) -> dict[str, object]:
+    return {
         "group": step.group_id,
         "action": step.action,
         "status": step.status,
         "why": step.why,
-        "changes": [],
+        "changes": [_change_content(change) for change in step.changes],
     }
-    return filled(compact(head), "changes", map(_change_json, step.changes))
 
 
-def _change_json(change: AuditChange) -> str:
-    (topic, number), after = change.partition, _position_json(change.after)
-    # What was read back is nearly always what was to be there.
-    found = after if change.found == change.after else _position_json(change.found)
-    status = "null" if change.status is None else quoted(change.status)
-    return (
-        f'{{"topic":{quoted(topic)},"partition":{number},"before":{_position_json(change.before)},'
-        f'"after":{after},"status":{status},"why":{quoted(change.why)},"found":{found}}}'
-    )
-
-
-def _position_json(position: Position | None) -> str:
-    if position is None:
-        return "null"
-    offset, epoch, metadata = position
-    known = "null" if epoch is None else epoch
-    return f'{{"offset":{offset},"leader_epoch":{known},"metadata":{quoted(metadata)}}}'
+def _change_content(change: AuditChange) -> dict[str, object]:
+    return {
+        **change.partition._asdict(),
+        "before": position_content(change.before),
+        "after": position_content(change.after),
+        "status": change.status,
+        "why": change.why,
+        "found": position_content(change.found),
+    }
 
 
 def _step_fields(data: bytes, place: str) -> Iterator[JsonFields]:
@@ -445,22 +424,6 @@ class LinePlace:
 
     def read(self) -> bytes:
         return self.log.read(self.start, self.stop)
-
-    @property
-    def head(self) -> RunHead | None:
-        """What the line begins with; None where it is torn. Whether it holds is not checked."""
-        # A killed writer has left only a part: nothing is recorded by it.
-        if not WHOLE.fullmatch(self.log.read(max(self.start, self.stop - END_BYTES), self.stop)):
-            return None
-        size = LIKELY_HEAD
-        while True:
-            start = self.log.read(self.start, min(self.start + size, self.stop))
-            # Quotes inside of texts are escaped, so this is the field and nothing else.
-            if (end := start.find(STEPS)) >= 0:
-                return read_head_of(start[:end])
-            if self.start + size >= self.stop:
-                return None
-            size *= 8
 
 
 @contextmanager

@@ -16,12 +16,12 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from toolkit.errors import StateFileError, UsageError
-from toolkit.plan import MAY_HAVE_CHANGED, ChangeStatus, Intent
+from toolkit.plan import MAY_HAVE_CHANGED, Intent
 from toolkit.storage.audit.chain import END_BYTES, HEAD, LOG, SealedLine, earlier_files, open_line
 from toolkit.storage.audit.entry import (
     AuditEntry,
@@ -29,11 +29,10 @@ from toolkit.storage.audit.entry import (
     Event,
     LinePlace,
     OpenLog,
-    RunHead,
-    head_of,
     lines_from,
     opened_log,
     read_entry,
+    read_head,
     read_summary,
 )
 from toolkit.storage.formats.atomic_files import open_private
@@ -67,6 +66,7 @@ CREATE TABLE last_changes (
 ) WITHOUT ROWID; """
 
 T = TypeVar("T")
+ReadLine = Callable[[SealedLine, str], T]  # of a line, and where it is, for what is wrong in it
 
 
 class RunIndex:
@@ -182,45 +182,40 @@ class RunIndex:
 
     def _add(self, place: LinePlace) -> int:
         """Add a line, and return where it ends; one that is not whole may still be written."""
-        if (head := place.head) is None:
+        if (line := open_line(place.read())) is None:
             is_ended = self._log.read(place.stop, place.stop + 1) == b"\n"
             return place.stop + 1 if is_ended else place.start
-        is_end = head.event != Event.INTENT
+        name = f"entry {line.link.seq} of the audit log"
+        entry = read_head(line, name)
+        is_end, run = entry.event is not Event.INTENT, entry.run
         row = (
-            *(place.start, place.stop, head.run_id, is_end, head.cluster_id, head.fingerprint),
-            *(is_early(head), head.who, head.host),
+            *(place.start, place.stop, run.run_id, is_end, entry.cluster_id, entry.fingerprint),
+            *(entry.ended_early, run.who, run.host),
         )
         insert = "INSERT INTO lines VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        line = self._index.execute(insert, row).lastrowid
+        number = self._index.execute(insert, row).lastrowid
         if is_end:
-            self._index.execute("DELETE FROM open_runs WHERE run = ?", (head.run_id,))
+            self._index.execute("DELETE FROM open_runs WHERE run = ?", (run.run_id,))
             self._index.executemany(
                 "INSERT OR REPLACE INTO last_changes VALUES (?, ?, ?, ?)",
-                ((head.cluster_id, group, intent, line) for group, intent in _changed(place)),
+                (
+                    (entry.cluster_id, group, entry.intent, number)
+                    for group in _changed(read_summary(line, name))
+                ),
             )
         else:
-            self._index.execute(
-                "INSERT OR REPLACE INTO open_runs VALUES (?, ?)", (head.run_id, line)
-            )
+            opened = "INSERT OR REPLACE INTO open_runs VALUES (?, ?)"
+            self._index.execute(opened, (run.run_id, number))
         return place.stop
 
     def _places(self, query: str, *values: object) -> list[LinePlace]:
         return [LinePlace(self._log, *row) for row in self._index.execute(query, values)]
 
 
-def is_early(head: RunHead) -> bool:
-    """Return whether a run ended before all was done: cut off, or interrupted."""
-    return bool(head.event == Event.FOUND or head.interrupted)
-
-
-def _changed(place: LinePlace) -> set[tuple[str, Intent]]:
-    """Return the groups that a run may have changed, each with its intent; none of a bad line."""
-    line = open_line(place.read())
-    if line is None:
-        return set()
-    run = read_summary(line, f"entry {line.link.seq} of the audit log")
+def _changed(run: EntrySummary) -> set[str]:
+    """Return the groups that a run may have changed."""
     changed = (s for s in run.steps if not MAY_HAVE_CHANGED.isdisjoint({s.status, *s.changes}))
-    return {(step.group_id, run.entry.intent) for step in changed}
+    return {step.group_id for step in changed}
 
 
 @contextmanager
@@ -242,19 +237,6 @@ def opened_index(state: Path, log: OpenLog, *, anew: bool = False) -> Iterator[R
         yield index
 
 
-class EarlierRun(NamedTuple):
-    """How a run ended, without the result of each change."""
-
-    head: RunHead
-    intent: Intent
-    request: str
-    is_partly_done: bool  # something is done, and not all
-
-    @property
-    def ended_early(self) -> bool:
-        return is_early(self.head)
-
-
 def has_log(state: Path) -> bool:
     """Return whether there is a log; raises StateFileError if the state folder cannot be read."""
     check_readable(state)
@@ -274,24 +256,23 @@ def read(state: Path, runs: Collection[str] | None = None) -> Iterator[AuditEntr
     Lines that are torn or changed are left out: `verify` names them. Raises StateFileError where
     the log cannot be read.
     """
-    yield from _read(state, runs, partial(_entry, state))
+    yield from _read(state, runs, read_entry)
 
 
 def read_summaries(state: Path, runs: Collection[str] | None = None) -> Iterator[EntrySummary]:
     """Yield the entries of the log as `read` does, with counts instead of their changes."""
-    yield from _read(state, runs, partial(_summary, state))
+    yield from _read(state, runs, read_summary)
 
 
-def _read(
-    state: Path, runs: Collection[str] | None, read: Callable[[SealedLine], T]
-) -> Iterator[T]:
+def _read(state: Path, runs: Collection[str] | None, read: ReadLine[T]) -> Iterator[T]:
     if runs is not None:
         yield from _read_lines(state, partial(RunIndex.of_runs, run_ids=runs), read)
         return
+    path = str(state / LOG)
     with opened_log(state) as log:
         for place in () if log is None else lines_from(log, 0):
             if line := open_line(place.read()):
-                yield read(line)
+                yield _read_one(path, line, read)
 
 
 def unfinished(state: Path) -> list[AuditEntry]:
@@ -300,7 +281,7 @@ def unfinished(state: Path) -> list[AuditEntry]:
 
     Such a run was cut off or is still going on: only the holder of the cluster's lock can decide.
     """
-    return _read_lines(state, RunIndex.open_runs, partial(_entry, state))
+    return _read_lines(state, RunIndex.open_runs, read_entry)
 
 
 def last_runs(
@@ -310,7 +291,7 @@ def last_runs(
     *,
     fingerprint: str,
     apart_from: Collection[Intent] = (),
-) -> list[EarlierRun]:
+) -> list[EntrySummary]:
     """
     Return how the last runs ended that changed any of these groups, as far as that may matter.
 
@@ -324,7 +305,7 @@ def last_runs(
         fingerprint=fingerprint,
         apart_from=apart_from,
     )
-    return _read_lines(state, ends, partial(_run_end, state))
+    return _read_lines(state, ends, read_summary)
 
 
 def changed_since(
@@ -333,14 +314,15 @@ def changed_since(
     """
     Return the ends of the last runs that changed any of these groups after an instant.
 
-    Of a run that was cut off it is the intent: its end was found by the next command.
+    They lack their steps. Of a run that was cut off it is the intent: its end was found by the next
+    command.
     """
     places = partial(RunIndex.last_changes, cluster_id=cluster_id, groups=groups)
-    ends = _read_lines(state, places, partial(_entry, state))
+    ends = _read_lines(state, places, read_head)
     cut_off = {end.run.run_id for end in ends if end.event is Event.FOUND}
     intents = {
         entry.run.run_id: entry
-        for entry in (read(state, cut_off) if cut_off else ())
+        for entry in (_read(state, cut_off, read_head) if cut_off else ())
         if entry.event is Event.INTENT
     }
     runs = (intents.get(end.run.run_id, end) for end in ends)
@@ -350,13 +332,14 @@ def changed_since(
 def newest_run(state: Path, cluster_id: str, by: Operator) -> list[EntrySummary]:
     """Return the entries of an operator's newest run on a cluster, its intent first."""
     entries = partial(RunIndex.newest_run, cluster_id=cluster_id, by=by)
-    return _read_lines(state, entries, partial(_summary, state))
+    return _read_lines(state, entries, read_summary)
 
 
 def _read_lines(
-    state: Path, choose: Callable[[RunIndex], list[LinePlace]], read: Callable[[SealedLine], T]
+    state: Path, choose: Callable[[RunIndex], list[LinePlace]], read: ReadLine[T]
 ) -> list[T]:
     """Return what the chosen lines of the log say; a line that does not hold is left out."""
+    path = str(state / LOG)
     with opened_log(state) as log:
         if log is None:
             return []
@@ -365,7 +348,8 @@ def _read_lines(
                 with opened_index(state, log, anew=anew) as index:
                     places = choose(index)
                     # One after the other: each may be large.
-                    found = [read(line) for place in places if (line := open_line(place.read()))]
+                    lines = (open_line(place.read()) for place in places)
+                    found = [_read_one(path, line, read) for line in lines if line]
             except UsageError as exc:
                 raise _unreadable(exc) from exc
             if len(found) == len(places):  # else the index is of another log, or a line lies
@@ -373,37 +357,11 @@ def _read_lines(
         return found
 
 
-def _run_end(state: Path, line: SealedLine) -> EarlierRun:
-    run = _summary(state, line)
-    is_whole = all(step.status is ChangeStatus.DONE for step in run.steps)
-    is_partly_done = not is_whole and any(
-        ChangeStatus.DONE in {step.status, *step.changes} for step in run.steps
-    )
-    entry = run.entry
-    return EarlierRun(head_of(line.content), entry.intent, entry.request, is_partly_done)
-
-
-def _summary(state: Path, line: SealedLine) -> EntrySummary:
+def _read_one(log: str, line: SealedLine, read: ReadLine[T]) -> T:
     try:
-        return read_summary(line, _place(state, line))
+        return read(line, f"audit log {log}, entry {line.link.seq}")
     except UsageError as exc:
         raise _unreadable(exc) from exc
-
-
-def _entry(state: Path, line: SealedLine) -> AuditEntry:
-    try:
-        return read_entry(line, _place(state, line))
-    except UsageError as exc:
-        raise _unreadable(exc) from exc
-
-
-def _place(state: Path, line: SealedLine) -> str:
-    return f"audit log {_path(state)}, entry {line.link.seq}"
-
-
-@lru_cache(1)  # of a log that may have a hundred thousand entries
-def _path(state: Path) -> str:
-    return str(state / LOG)
 
 
 def _unreadable(exc: UsageError) -> StateFileError:

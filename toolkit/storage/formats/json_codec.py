@@ -26,21 +26,7 @@ def utc_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
-class JsonTable(str):
-    """A list of objects that is text already."""
-
-    __slots__ = ()
-
-
-def json_table(rows: Iterable[str], *, depth: int) -> JsonTable:
-    """Return objects that are text as a list in a `readable` document, so many levels deep."""
-    indent = "  " * depth
-    text = f",\n{indent}  ".join(rows)
-    return JsonTable(f"[\n{indent}  {text}\n{indent}]")
-
-
 RAW_DECODE = json.JSONDecoder().raw_decode  # two thirds of the time that `loads` takes
-quoted = lru_cache(4096)(json.dumps)  # of texts, most of which come again and again
 
 
 def readable(document: Mapping[str, object]) -> str:
@@ -61,16 +47,14 @@ def readable_parts(document: Mapping[str, object]) -> Iterator[str]:
 
 def _lines(value: object, indent: str) -> Iterator[str]:
     deeper = indent + "  "
-    if isinstance(value, JsonTable):
-        yield value
-    elif isinstance(value, Mapping) and (not indent or any(map(_is_list, value.values()))):
+    if isinstance(value, Mapping) and (not indent or any(map(_is_table, value.values()))):
         start = f"{{\n{deeper}"
         for key, item in value.items():
             yield f"{start}{json.dumps(key)}: "
             yield from _lines(item, deeper)
             start = f",\n{deeper}"
         yield f"\n{indent}}}"
-    elif isinstance(value, Iterator) or _is_table(value):
+    elif _is_table(value):
         start = f"[\n{deeper}"
         for item in cast("Iterable[object]", value):
             yield start
@@ -81,17 +65,10 @@ def _lines(value: object, indent: str) -> Iterator[str]:
         yield json.dumps(value)
 
 
-def _is_list(value: object) -> bool:
-    # Most objects are rows of a table without a list in them.
-    return (
-        isinstance(value, Iterator)
-        or (value != "[]" and isinstance(value, JsonTable))
-        or _is_table(value)
-    )
-
-
 def _is_table(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+    if isinstance(value, list):
+        return bool(value) and isinstance(value[0], dict)
+    return isinstance(value, Iterator)
 
 
 def read_document(path: Path, what: str) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import yaml
 
 from toolkit.errors import UsageError
 from toolkit.model.input_files import read_input
+from toolkit.model.times import parse_duration
 
 MOST_BYTES = 2**20  # people write these; one of this size takes seconds to parse
 
@@ -84,6 +86,19 @@ class YamlFile:
         if not isinstance(node, yaml.ScalarNode) or not node.value or is_blank(node):
             raise self.wrong_at(node, f"{what} must be one value")
         return str(node.value)
+
+    def one_of(self, node: yaml.Node, what: str, choices: Sequence[str]) -> str:
+        text = self.text_of(node, what)
+        if text not in choices:
+            raise self.wrong_at(node, f"{what} must be one of: {', '.join(choices)}")
+        return text
+
+    def duration_of(self, node: yaml.Node, what: str) -> timedelta:
+        text = self.text_of(node, what)
+        try:
+            return parse_duration(text)
+        except UsageError as exc:
+            raise self.wrong_at(node, f"{what} must be a duration such as 30s: {exc}") from exc
 
     def texts_of(self, node: yaml.Node, what: str) -> list[str]:
         """

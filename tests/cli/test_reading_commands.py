@@ -158,6 +158,15 @@ def test_empty_and_full_cluster_together(
     assert all(isinstance(row["committed"], int | None) for row in rows)
 
 
+@pytest.mark.since("4.2")
+def test_lag_of_a_share_group(offsetbook_here: Command, fleet: Path) -> None:
+    """It has no row, and that is said where it is named."""
+    done = offsetbook_here("lag", "--group", "share-pickers", "--output", "json", fleet=fleet)
+
+    assert (0, []) == (done.returncode, rows_of(done))
+    assert "share groups have no committed offsets: share-pickers" in done.stderr
+
+
 def test_lag_of_a_group_without_offsets(
     offsetbook_here: Command, fleet_of: Callable[..., Path], apps: Any
 ) -> None:

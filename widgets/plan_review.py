@@ -396,15 +396,15 @@ def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:
 
 def _outcome_html(outcome: Outcome) -> str:
     """Return how it ended, in words, and every change that was not done."""
-    title = f"{counted(outcome.counts.total(), 'change')} made"
+    title = f"{counted(outcome.counts.total(), 'change')} made, read back from the cluster"
     if not outcome.is_done:
-        title = outcome.summary
+        title = outcome.verified_summary
     whys = outcome_reasons(outcome)[:SHOWN_FAILURES]
     lines = [*whys, f"Run {outcome.run_id}. {NEXT}"]
     if not any(outcome.interrupted in why for why in whys):
         lines.insert(0, outcome.interrupted)
     tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
-    html = notice(f"{title}, read back from the cluster", lines, tone=tone)
+    html = notice(title, lines, tone=tone)
     frame = outcome_frame(outcome)
     failed = frame[frame["status"] != str(ChangeStatus.DONE)].head(SHOWN_FAILURES)
     if failed.empty:

@@ -116,7 +116,6 @@ def test_missing_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
         (("lag", "--by", "topic"), FLEET_OF_ONE, "Error: "),
         (("lag", "--output", "xml"), FLEET_OF_ONE, "Error: "),
         (("groups", "list", "--state", "Bogus"), FLEET_OF_ONE, "Error: "),
-        (("groups", "describe"), FLEET_OF_ONE, "Error: "),
         (("lag", "--cluster", "su"), FLEET_OF_ONE, "cluster 'su' is not in the fleet file"),
         (("lag",), FLEET_OF_ONE.replace(DOWN, "localhost"), "'localhost', which is not host:port"),
         (("clusters",), "clusters:\n  eu:\n    b: c\n", "fleet.yaml, line 3, column 5: unknown"),

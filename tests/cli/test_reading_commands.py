@@ -17,7 +17,7 @@ LEFTOVERS = {("billing", "invoices.draft"), ("billing-v2", "orders.confirmed")}
 COMMANDS = {
     "clusters": ("clusters",),
     "groups list": ("groups", "list"),
-    "groups describe": ("groups", "describe", "billing*"),
+    "groups describe": ("groups", "describe"),
     "lag": ("lag",),
     "lag by partition": ("lag", "--by", "partition"),
     "unsubscribed": ("unsubscribed",),
@@ -98,10 +98,13 @@ def test_filters(
         assert {*types.values()} == {"classic", "consumer", "simple", "share", "streams"}
 
 
-def test_describe_by_hostile_name(offsetbook_here: Command, fleet: Path) -> None:
+@pytest.mark.parametrize("option", [(), ("--group",)])
+def test_describe_by_hostile_name(
+    offsetbook_here: Command, fleet: Path, option: tuple[str, ...]
+) -> None:
     """A group is described by its name even where that is markup, with its commit times."""
     name = "<img src=x onerror=alert(1)>"
-    done = offsetbook_here("groups", "describe", name, "--output", "json", fleet=fleet)
+    done = offsetbook_here("groups", "describe", *option, name, "--output", "json", fleet=fleet)
     rows = rows_of(done)
 
     assert {row["group"] for row in rows} == {name}
@@ -126,7 +129,7 @@ def empty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.starts("a broker")
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "groups describe"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_empty_cluster(offsetbook_here: Command, empty_cluster: str, name: str, down: Path) -> None:
     """
     A cluster without groups is read without complaint: headings, no row, exit code 0.
@@ -153,6 +156,15 @@ def test_empty_and_full_cluster_together(
     assert done.stderr == ""
     assert {row["cluster"] for row in rows} == {"eu"}
     assert all(isinstance(row["committed"], int | None) for row in rows)
+
+
+@pytest.mark.since("4.2")
+def test_lag_of_a_share_group(offsetbook_here: Command, fleet: Path) -> None:
+    """It has no row, and that is said where it is named."""
+    done = offsetbook_here("lag", "--group", "share-pickers", "--output", "json", fleet=fleet)
+
+    assert (0, []) == (done.returncode, rows_of(done))
+    assert "share groups have no committed offsets: share-pickers" in done.stderr
 
 
 def test_lag_of_a_group_without_offsets(

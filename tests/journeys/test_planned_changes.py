@@ -13,6 +13,7 @@ from operators import Operator
 from toolkit.errors import Blocked, FleetFileError, UsageError
 from toolkit.journeys.cluster_access import ClusterAccess, cluster_at, find_clusters
 from toolkit.journeys.copy import CopyRequest, copy
+from toolkit.journeys.delete_offsets import OffsetChoice
 from toolkit.journeys.reset import FromGroup, target
 from toolkit.model import Cluster, Policy, TopicPartition
 from toolkit.plan import ConclusionStatus, Intent
@@ -335,3 +336,17 @@ def test_a_fleet_file_that_is_not_trusted_is_not_passed_over(
         with pytest.raises(FleetFileError, match="was found, but not used"):
             use()
     assert "other.example:9092" == cluster_at("other.example:9092", fleet).name
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"topics": ["t"], "unsubscribed": True}, "exclude each other"),
+        ({"seen_in_runs": 3}, "is a condition of unsubscribed"),
+        ({"unsubscribed": True, "seen_in_runs": -3}, "seen_in_runs is -3"),
+    ],
+)
+def test_which_offsets_is_clear(asked: dict[str, Any], why: str) -> None:
+    """A slip of the sign does not lift the condition on how often offsets were seen."""
+    with pytest.raises(UsageError, match=why):
+        OffsetChoice(**asked)

@@ -32,7 +32,7 @@ PLAN = plan(step(Change(ORDERS, Position(2), Position(7))))
 def test_what_may_have_been_changed_counts_as_changed(
     status: ChangeStatus, counts: tuple[int, int], undo: str | None, shown: str
 ) -> None:
-    """A change that failed after it was sent is not told as refused: it may be there."""
+    """A change that failed after it was sent may be there; what was not sent is not read back."""
     result = Result(ORDERS, status)
     ended = StepOutcome("g", Action.COMMIT, status, "", (result,))
     outcome = Outcome("a-run", PLAN.fingerprint, PLAN.made_at, PLAN.made_at, (ended,))
@@ -40,6 +40,7 @@ def test_what_may_have_been_changed_counts_as_changed(
     told = applied_conclusion(PLAN, outcome, findings=0, ending=ConclusionStatus.DONE)
 
     assert (counts, undo) == ((told.counts["changed"], told.counts["refused"]), told.undo)
+    assert (undo is not None) is ("read back" in told.summary)
     run = {"counts": told.counts, "undo": told.undo, "parameters": {"dry_run": False}}
     assert shown == _changed({**run, "status": "partly-applied"})
 

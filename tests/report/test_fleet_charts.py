@@ -228,7 +228,7 @@ def test_one_is_not_called_several() -> None:
     """A fleet of one cluster with one group has one of each."""
     one = replace(report(GROUPS[:1]), clusters=("eu",))
 
-    assert one.summary.startswith("1 cluster, 1 group with commits, lag 9,000, ")
+    assert one.summary.startswith("1 cluster, 1 group with commits, lag 9,000, 0 lost records; ")
     assert "; 1 unhealthy or unknown group, 0 out-of-range offsets, " in one.summary
 
 

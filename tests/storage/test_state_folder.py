@@ -103,14 +103,15 @@ def test_what_stands_in_a_lock_file(tmp_path: Path) -> None:
 
 
 def test_no_place_for_a_lock(tmp_path: Path) -> None:
-    """Where no lock file can be made, nothing is changed."""
+    """Where no lock file can be made, nothing is changed; the disk is not said to be full."""
     (tmp_path / "locks").touch()
 
     with (
-        pytest.raises(StateFileError, match="locks cannot be written"),
+        pytest.raises(StateFileError, match="locks cannot be written") as caught,
         locked(tmp_path, "x", "ada"),
     ):
         pass
+    assert "check that directory and its permissions" == caught.value.hint
 
 
 def test_the_name_of_a_cluster_leads_nowhere_else(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def _print_outcome(outcome: ChangeOutcome) -> int:
             if step.why:
                 name = printable_name(step.group_id)
                 click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
-        click.echo(f"{outcome.outcome.summary}, read back from the cluster", err=True)
+        click.echo(outcome.outcome.verified_summary, err=True)
         if outcome.can_be_undone:
             undo = offsetbook_command("undo", outcome.run_id, fleet_file=fleet)
             echo_with_commands(f"run {outcome.run_id}; {in_message(undo)} undoes it")

@@ -27,8 +27,8 @@ class OffsetChoice:
     `topics` are scopes (`TOPIC` or `TOPIC:0,1`), `all_topics` means all that an idle group
     committed, `unsubscribed` all unsubscribed offsets of live groups; of these only what was seen
     so for `unsubscribed_for` ("14d") and by `seen_in_runs` runs in a row. Without any of the three,
-    the unsubscribed offsets of groups that must all be live. Raises UsageError for two of them, and
-    for conditions without `unsubscribed`.
+    the unsubscribed offsets of groups that must all be live. Raises UsageError for two of them, for
+    conditions without `unsubscribed`, and for a negative number of runs.
     """
 
     topics: Sequence[str] = ()
@@ -47,6 +47,8 @@ class OffsetChoice:
                 "unsubscribed",
                 hint="ask for unsubscribed, or leave the condition out",
             )
+        if self.seen_in_runs < 0:
+            raise UsageError(f"seen_in_runs is {self.seen_in_runs}", hint="use 0 or more runs")
 
 
 def delete_offsets(

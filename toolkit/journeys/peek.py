@@ -45,7 +45,9 @@ def peek(
         raise
     if not found.positions:
         refuse_unread_commits(facts, group)
-        raise NotFound(f"group {group!r} has no committed offset for partitions with lag")
+        if offsets["committed"].isna().all():
+            raise NotFound(f"group {group!r} has no committed offset")
+        raise NotFound(f"no partition of group {group!r} has lag", hint="name a topic to look at")
     return found
 
 

@@ -273,6 +273,11 @@ class Outcome:
         return ", ".join(f"{count:,} {status}" for status, count in counts) or "nothing"
 
     @property
+    def verified_summary(self) -> str:
+        """The summary, and that it was read back; of what was only refused, nothing was."""
+        return f"{self.summary}{', read back from the cluster' if self.changed_anything else ''}"
+
+    @property
     def counts(self) -> Counter[ChangeStatus]:
         """
         How many changes ended in which way; a group without changes of its own is one.

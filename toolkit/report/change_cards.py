@@ -308,7 +308,7 @@ def show_outcome(outcome: Outcome | None) -> None:
         return
     tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
     whys = outcome_reasons(outcome)
-    show_notice(f"{outcome.summary}, read back from the cluster", whys, tone=tone)
+    show_notice(outcome.verified_summary, whys, tone=tone)
     frame = outcome_frame(outcome)
     not_done_first = frame.assign(done=frame["status"] == "done").sort_values("done", kind="stable")
     show_table(not_done_first.drop(columns="done"), caption_text="Result of each change")

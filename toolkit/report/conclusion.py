@@ -58,7 +58,7 @@ def applied_conclusion(
     counts = {"findings": findings, "planned": _planned(plan)}
     counts |= {"changed": sum(became[status] for status in MAY_HAVE_CHANGED)}
     counts |= {"refused": became[ChangeStatus.REFUSED]}
-    words = f"{_request(plan)}. {outcome.summary}, read back from the cluster; run {outcome.run_id}"
+    words = f"{_request(plan)}. {outcome.verified_summary}; run {outcome.run_id}"
     if outcome.interrupted:
         words = f"{sentence(outcome.interrupted)}. {words}"
     undo = outcome.run_id if outcome.changed_anything else None

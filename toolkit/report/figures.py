@@ -40,6 +40,8 @@ SERIES = ("#0072b2", "#9c755f", "#7b61c4", "#c2b280")
 # More is stronger, on light and on dark: the page shines through where there is little.
 SEQUENTIAL = ((0, "rgba(0,114,178,0.12)"), (1, "rgba(0,114,178,1)"))
 
+LONGEST_TICK = 60  # characters; with longer ones plotly leaves 64 px for what is shown
+
 _GREY_ON_BOTH = UNKNOWN
 _AT_THE_BOTTOM = {"y": 0, "yref": "container", "yanchor": "bottom"}
 _GRID_ON_BOTH = "rgba(128,128,128,0.25)"
@@ -76,13 +78,29 @@ def show_figure(figure: go.Figure) -> None:
     """
     shown = json.loads(figure.to_json())
     shown["data"] = [_without_tags_in_data(trace) for trace in shown["data"]]
-    layout = _without_links(shown["layout"])
+    layout = {**_without_links(shown["layout"])}
+    for axis in ("x", "y"):
+        if ticks := _short_ticks(shown["data"], axis):
+            layout[f"{axis}axis"] = {**layout.get(f"{axis}axis", {}), **ticks}
     # The figure's own choices win; plotly's default template is 7 kB of every figure.
     # Where a page has a global MathJax, plotly would typeset a name such as ${app}-${env}.
     shown["config"] = {"typesetMath": False}
     shown["layout"] = {"template": template(), **{k: layout[k] for k in layout if k != "template"}}
     display_output({"application/vnd.plotly.v1+json": shown, "text/plain": describe(shown)})
     show_looks(f"<style>{style('figures.css')}</style>")
+
+
+def _short_ticks(traces: Sequence[Mapping[str, Any]], axis: str) -> dict[str, object]:
+    """Return ticks with short texts where a name would take the room of what is shown, or none."""
+    given = [trace[axis] for trace in traces if isinstance(trace.get(axis), list)]
+    names = [*dict.fromkeys(name for names in given for name in names if isinstance(name, str))]
+    if all(len(name) <= LONGEST_TICK for name in names):
+        return {}
+    short = [
+        name if len(name) <= LONGEST_TICK else f"{name[: LONGEST_TICK - 16]}…{name[-15:]}"
+        for name in names
+    ]
+    return {"tickmode": "array", "tickvals": names, "ticktext": short}
 
 
 @cache

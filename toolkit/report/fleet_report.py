@@ -79,12 +79,13 @@ class FleetReport:
     def summary(self) -> str:
         groups = self.frames.groups
         unknown = int(groups["unknown_lag_partitions"].sum())
-        lost = counted(groups["lost"].sum(), "lost record")
+        most_lost = int(groups["lost"].sum())
+        lost = f"{'at most ' if most_lost else ''}{counted(most_lost, 'lost record')}"
         return (
             f"{counted(len(self.clusters), 'cluster')}, {counted(len(groups), 'group')} with "
             "commits, "
             f"lag {lag_in_words(groups['lag'], unknown)}, "
-            f"at most {lost}{f' ({unknown:,} unknown)' if unknown else ''}; "
+            f"{lost}{f' ({unknown:,} unknown)' if unknown else ''}; "
             f"{counted(len(self.unhealthy), 'unhealthy or unknown group')}, "
             f"{counted(len(self.out_of_range), 'out-of-range offset')}, "
             f"{len(self.frames.leftovers):,} unused offsets or groups, "

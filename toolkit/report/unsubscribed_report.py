@@ -119,7 +119,7 @@ class FleetUnsubscribed:
         return shown_step(
             f"Delete the unsubscribed offsets on {report.facts.cluster}",
             "If their groups do not read these topics again. The offsets are saved first, and the "
-            "groups stay live; to put the offsets back, a group must have no members.",
+            "groups stay live; undo puts them back while no member subscribes to the topic.",
             NotebookCall(DELETE, {"groups": groups, "unsubscribed": True}),
             {"cluster": report.facts.cluster, "fleet_file": self.fleet_file},
         )

@@ -19,6 +19,7 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
 from toolkit.model.input_files import read_input
+from toolkit.model.plurals import counted
 from toolkit.plan.saved_offsets import SavedOffsets
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content
@@ -102,7 +103,7 @@ def _fault(cells: list[str], width: int, *, is_first: bool) -> str:
         return "is blank"
     if len(cells) != width:
         expected = " or ".join(COLUMNS.values()) if is_first else COLUMNS[width]
-        return f"has {len(cells)} columns, expected {expected}"
+        return f"has {counted(len(cells), 'column')}, expected {expected}"
     if is_first and not any(re.search(r"\d", cell) for cell in cells[-2:]):
         return f"looks like a header ({','.join(cells)!r}); this format has none: remove that line"
     *_, topic, partition, offset = (cell.strip() for cell in cells)

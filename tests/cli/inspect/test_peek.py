@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from main_program import Command
 
 from toolkit import connect
@@ -61,6 +62,17 @@ def test_as_a_table_for_people(offsetbook_here: Command, fleet: Path) -> None:
     assert (0, 3) == (done.returncode, len(lines)), done.stderr
     assert "value_bytes" not in heading
     assert "next" in lines[1]
+
+
+@pytest.mark.since("4.2")
+def test_a_group_without_committed_offsets_has_none(offsetbook_main: Command, fleet: Path) -> None:
+    """That is said of it, and nothing of partitions with lag."""
+    done = offsetbook_main("peek", "--group", "share-pickers", fleet=fleet)
+
+    assert (1, "error: group 'share-pickers' has no committed offset") == (
+        done.returncode,
+        done.stderr.strip(),
+    )
 
 
 def test_what_is_not_there_is_said(offsetbook_main: Command, fleet: Path) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,13 +56,14 @@ def test_the_fleet_file_becomes_valid(tmp_path: Path) -> None:
     """The comments of the fleet file are an example that is read once they are uncommented."""
     copy_templates(tmp_path)
     path = tmp_path / "fleet.yaml"
-    lines = path.read_text("utf-8").splitlines()
-    start, end = lines.index("# clusters:"), lines.index("#", lines.index("# clusters:"))
+    settings = re.findall(r"^# ( *[\w.]+:.*)", path.read_text("utf-8"), re.MULTILINE)
 
     path.with_name("us-client.properties").write_text("bootstrap.servers=broker:9092")
-    path.write_text("\n".join(line[2:] for line in lines[start:end]), "utf-8")
+    path.write_text("\n".join(settings), "utf-8")
 
-    assert ["eu", "us"] == list(load_fleet(path))
+    assert [("eu", False), ("us", True)] == [
+        (name, cluster.policy.read_only) for name, cluster in load_fleet(path).items()
+    ]
 
 
 def test_an_edited_file_is_never_replaced(tmp_path: Path) -> None:

@@ -168,6 +168,20 @@ def test_a_member_whose_topic_rests_is_not_slow(
     assert is_slow is ("slow-member" in {finding.rule for finding in plan.findings})
 
 
+@pytest.mark.parametrize(("committed_ago_s", "is_slow"), [(1, False), (30, True), (None, False)])
+def test_a_member_that_commits_another_partition_is_not_slow(
+    committed_ago_s: float | None, *, is_slow: bool
+) -> None:
+    """It is stuck on one partition, and polls: it commits the others, which it reads to the end."""
+    now = facts(classic(reader("a", 0, 1, 2, 3)), age_s=600)
+    at = None if committed_ago_s is None else NOON - timedelta(seconds=committed_ago_s)
+    stuck, *others = now.commits
+    read = tuple(replace(commit, offset=20, committed_at=at) for commit in others)
+    plan = plan_pause(replace(now, commits=(stuck, *read)), group="g", topics=["orders:0"])
+
+    assert is_slow is ("slow-member" in notes(plan))
+
+
 @given(st.integers(0, 1000), st.integers(0, 1000), st.sampled_from(CaptureMode))
 def test_more_traffic_never_repeats_less(written: int, more: int, prefer: CaptureMode) -> None:
     """What is announced grows with the rate, and is nothing only where nothing is evicted."""

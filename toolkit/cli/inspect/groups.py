@@ -67,12 +67,14 @@ def _chosen(table: Rows, wanted: Mapping[str, str | None]) -> Rows:
 
 
 @command.command("describe")
-@click.argument(
-    "names", nargs=-1, required=True, metavar="GROUP...", shell_complete=complete_groups
-)
+@click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=complete_groups)
 @scope_options
 def describe(scope: CommandScope, *, names: tuple[str, ...]) -> None:
-    """Show the partitions of groups, by name or pattern: owner, offsets, lag, commit time."""
+    """
+    Show the partitions of groups, by name or pattern: owner, offsets, lag, commit time.
+
+    GROUP and --group NAME are the same.
+    """
     from toolkit.journeys.lag import lag
 
     scope = replace(scope, groups=(*scope.groups, *names))

@@ -231,14 +231,15 @@ class HoldContext:
         return any(first.found and (first.at is None or first.at < waits_since) for first in found)
 
     def since_last_commit(self, member: Member) -> timedelta | None:
-        """Return how long ago a member with lag last committed; None without lag, or if unknown."""
-        times = [
-            commit.committed_at
-            for partition in member.assignment
-            if self.lag(partition) and (commit := self.commits.get(partition))
-        ]
+        """
+        Return how long ago a member with lag last committed; None without lag, or if unknown.
+
+        A commit of a partition that it has read to the end shows as well that it polls.
+        """
+        committed = [p for p in member.assignment if p in self.commits]
+        times = [self.commits[partition].committed_at for partition in committed]
         known = [at for at in times if at]
-        if not times or len(known) < len(times):
+        if len(known) < len(times) or not any(map(self.lag, committed)):
             return None
         return self.index.snapshot.taken_at - max(known)
 

@@ -174,7 +174,8 @@ def file_name(name: str) -> str:
 
 def not_written(path: Path, exc: OSError) -> StateFileError:
     """Return the error that says which file could not be written, and the system's reason."""
+    is_full = exc.errno in {errno.ENOSPC, errno.EDQUOT}
     return StateFileError(
         f"{path} cannot be written: {exc.strerror or exc}",
-        hint="free disk space, or check the permissions of that directory",
+        hint="free disk space" if is_full else "check that directory and its permissions",
     )

@@ -13,6 +13,7 @@ import pytest
 from fleet_tasks import tasks_of
 from offsets_records import AT_MS, chunk_with, commit_key, commit_value, log_of, plain
 from py4j.protocol import Py4JNetworkError
+from stored_runs import store
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
@@ -121,7 +122,7 @@ def test_a_run_that_cannot_be_stored_has_its_results(
 ) -> None:
     """Whatever happens to the history while the fleet is read, a problem says so."""
     if not damaged:
-        History(str(tmp_path)).write("nightly", datetime.now(UTC), {})
+        store(History(str(tmp_path)), "nightly", datetime.now(UTC), {})
 
     def judged(*_: object) -> Judged:
         for log in tmp_path.glob(f"{damaged or None}/_delta_log/*.json"):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from applications import Applications
 from fleet_tasks import blocks_of, judged, tasks_of
+from stored_runs import store
 
 from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io import cluster_facts
@@ -18,9 +19,10 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.spark import ask, judge
 from toolkit.spark.catch_up import FROM_LOG, read_newest
-from toolkit.spark.history import History
+from toolkit.spark.history import LOG_ENDS_TABLE, History
 from toolkit.spark.judge import LOOK_BACK, MOST_ENDS, EvaluationRules, _past_ends
 from toolkit.spark.read_tasks import NothingToRead
+from toolkit.spark.schemas import LOG_ENDS
 
 NOW = datetime.now(UTC)
 RULES = EvaluationRules(StatusRules(), NOW, 30, NOW)
@@ -177,10 +179,10 @@ def test_log_ends_of_earlier_runs_are_found_once(tmp_path: Path) -> None:
         for cluster in ("eu", "eu", "us")
     ]
     for number in range(2):
-        table = pa.Table.from_pylist(rows)
-        history.write(f"r{number}", NOW - timedelta(hours=1 + number), {"log_ends": table})
-    old = pa.Table.from_pylist([{**rows[0], "partition": 1, "log_end": 9}])
-    history.write("old", NOW - LOOK_BACK - timedelta(minutes=1), {"log_ends": old})
+        table = pa.Table.from_pylist(rows, LOG_ENDS)
+        store(history, f"r{number}", NOW - timedelta(hours=1 + number), {LOG_ENDS_TABLE: table})
+    old = pa.Table.from_pylist([{**rows[0], "partition": 1, "log_end": 9}], LOG_ENDS)
+    store(history, "old", NOW - LOOK_BACK - timedelta(minutes=1), {LOG_ENDS_TABLE: old})
     rules = replace(RULES, store=(history.root, history.begin("", NOW)))
     problems: list[str] = []
     (found,) = _past_ends("eu", rules, problems).to_pylist()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,15 +88,9 @@ class Judged:
         return pa.Table.from_pylist([{"cluster": "eu"}], schema=JUDGED)
 
 
-@contextmanager
-def following(*_: object) -> Iterator[Callable[[str], None]]:
-    """Report no step."""
-    yield lambda _: None
-
-
 def without_spark(patch: pytest.MonkeyPatch, judged: Callable[..., Judged]) -> None:
     """Have the job judge without Spark."""
-    patch.setattr(job, "following", following)
+    patch.setattr(job, "following", lambda *_: nullcontext())
     patch.setattr(job, "read_offsets", lambda *_: None)
     patch.setattr(job, "judged", judged)
 

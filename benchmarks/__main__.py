@@ -25,8 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from results import machine
-from small_options import new_parser
+from measuring import machine, markdown, new_parser
 
 from toolkit.sandbox.jars import VERSION
 
@@ -118,14 +117,14 @@ def _document(results: Sequence[Result], load: float) -> Iterator[str]:
     yield ""
     yield f"{_surroundings()} at the end, {load:.1f} before the first one."
     yield ""
-    yield _line(COLUMNS)
-    yield "|---" * len(COLUMNS) + "|"
+    rows = []
     for result in results:
         about = f"{result.load_before:.1f}", f"{result.took_s:.0f}"
         if result.failure:
-            yield _line([result.name, "–", f"**{_in_cell(result.failure)}**", *about])
-        for measured, told in _rows(result.printed):
-            yield _line([result.name, measured, told, *about])
+            why = result.failure.replace("|", "\\|")
+            rows.append((result.name, "–", f"**{why}**", *about))
+        rows += [(result.name, *found, *about) for found in _rows(result.printed)]
+    yield from markdown(COLUMNS, rows)
     for result in results:
         yield from ("", f"## {result.name}", "", result.printed or result.failure)
 
@@ -155,14 +154,6 @@ def _surroundings() -> str:
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, offsetbook {version('offsetbook')} at "
         f"{commit or 'an unknown commit'}. Apache Kafka {VERSION}, {machine(*PACKAGES)}"
     )
-
-
-def _in_cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _options() -> argparse.Namespace:

@@ -14,11 +14,10 @@ The tool writes. The other two look again, save what was there, record, write, r
 import argparse
 import itertools
 import sys
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from results import say
-from small_options import groups_parser, parse_options
+from measuring import groups_parser, in_turns, parse_options
 from snapshot import Case, Run, filled_broker, run_once, surroundings, table, tool_command
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -56,25 +55,19 @@ print(json.dumps(took))
 def main() -> None:
     options = _options()
     with filled_broker(options) as (address, fleet, output):
-        runs = _measure(address, _ways(address, fleet), output, options)
-    found = f"{options.groups * options.commits:,} offsets were moved and read back in every run"
-    print("\n".join([*surroundings(options, found), "", *table(runs)]))
+        offsets = itertools.cycle(OFFSETS)
 
-
-def _measure(
-    address: str, ways: Sequence[Case], output: Path, options: argparse.Namespace
-) -> dict[str, list[Run]]:
-    runs: dict[str, list[Run]] = {way.name: [] for way in ways}
-    offsets = itertools.cycle(OFFSETS)
-    for number in range(options.rounds + 1):  # the first round warms up and is not counted
-        for way, offset in zip(ways, offsets, strict=False):
+        def reset(way: Case) -> Run:
+            offset = next(offsets)
             command = [word.replace("OFFSET", str(offset)) for word in way.command]
             run = run_once(way._replace(command=command), output)
             _check(address, offset, options)
-            say(f"round {number}: {way.name} {run.wall_s:.2f} s")
-            if number:
-                runs[way.name].append(run)
-    return runs
+            return run
+
+        ways = {way.name: partial(reset, way) for way in _ways(address, fleet)}
+        runs = in_turns(ways, options.rounds, Run.told)
+    found = f"{options.groups * options.commits:,} offsets were moved and read back in every run"
+    print("\n".join([*surroundings(options, found), "", *table(runs)]))
 
 
 def _check(address: str, offset: int, options: argparse.Namespace) -> None:

@@ -22,15 +22,14 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from broker_metrics import HOST, MeasuredBroker, Totals, measured_broker
-from results import say, spread
-from small_options import groups_parser, parse_options
+from broker_metrics import HOST, MeasuredBroker, Totals, Traffic, measured_broker
+from measuring import groups_parser, in_turns, markdown, parse_options, say, spread
 from snapshot import fill, surroundings, tool_command
 
 from toolkit.model import Cluster
@@ -59,11 +58,7 @@ class Load(NamedTuple):
     alone: Totals | None = None
 
 
-class Case(NamedTuple):
-    """Something to measure, and what of it is told."""
-
-    name: str
-    run: Callable[[], Load]
+Case = tuple[str, Callable[[], Load]]  # by name, something to measure
 
 
 def main() -> None:
@@ -77,22 +72,16 @@ def main() -> None:
         fleet = folder / "fleet.yaml"
         address = measured.measured_address
         fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {address}\n")
-        cases = [*_readers(measured, fleet, options, ending)]
-        loads = _measure(cases, options.rounds)
-        loads |= _measure([*_pauses(measured, fleet, options, ending)], options.rounds)
+        loads = {}
+        for cases in (_readers, _pauses):
+            ways = dict(cases(measured, fleet, options, ending))
+            loads |= in_turns(ways, options.rounds, _told)
     about = f"one broker, holds of {options.hold:.0f} s"
     print("\n".join([*surroundings(options, about), "", *_table(loads)]))
 
 
-def _measure(cases: Sequence[Case], rounds: int) -> dict[str, list[Load]]:
-    loads: dict[str, list[Load]] = {case.name: [] for case in cases}
-    for number in range(rounds + 1):  # the first round warms up and is not counted
-        for case in cases:
-            load = case.run()
-            say(f"round {number}: {case.name} {load.totals.traffic[MeasuredBroker.measured]}")
-            if number:
-                loads[case.name].append(load)
-    return loads
+def _told(load: Load) -> Traffic:
+    return load.totals.traffic[MeasuredBroker.measured]
 
 
 def _readers(
@@ -117,12 +106,12 @@ def _case(measured: MeasuredBroker, name: str, run: Callable[[], object]) -> Cas
         before = measured.read()
         run()
         totals = measured.read().since(before)
-        asked = totals.traffic[MeasuredBroker.measured].requests
+        asked = _told(Load(totals)).requests
         if asked != totals.by_api.total():
             sys.exit(f"{name}: {asked} requests, but by API they are {totals.by_api}")
         return Load(totals)
 
-    return Case(name, once)
+    return name, once
 
 
 def _offsetbook(fleet: Path, *words: str) -> str:
@@ -178,7 +167,7 @@ def _pauses(
             Cluster("benchmark", measured.address), kind, kind, fleet.parent / kind, ending
         )
         name = f"pause, {options.hold:.0f} s, resume: {protocol}"
-        yield Case(name, partial(_pause, measured, fleet, live, options.hold))
+        yield name, partial(_pause, measured, fleet, live, options.hold)
 
 
 def _pause(measured: MeasuredBroker, fleet: Path, live: LiveGroup, hold_s: float) -> Load:
@@ -206,14 +195,14 @@ def _output(command: list[str]) -> str:
 
 
 def _table(loads: dict[str, list[Load]]) -> Iterator[str]:
-    yield "| | requests | bytes in | bytes out | connections | broker's CPU s | requests by API |"
-    yield "|---|---|---|---|---|---|---|"
+    rows = []
     for name, taken in loads.items():
-        traffic = [load.totals.traffic[MeasuredBroker.measured] for load in taken]
-        counts = [spread(values, ",.0f") for values in zip(*traffic, strict=True)]
+        counts = [spread(values, ",.0f") for values in zip(*map(_told, taken), strict=True)]
         is_alone = taken[0].alone is None
         cpu = spread([load.totals.cpu_s for load in taken], ".2f") if is_alone else "–"
-        yield f"| {name} | {' | '.join(counts)} | {cpu} | {_by_api(taken[-1])} |"
+        rows.append((name, *counts, cpu, _by_api(taken[-1])))
+    heading = ("", "requests", "bytes in", "bytes out", "connections", "broker's CPU s")
+    return markdown((*heading, "requests by API"), rows)
 
 
 def _by_api(load: Load) -> str:

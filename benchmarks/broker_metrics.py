@@ -34,6 +34,8 @@ COUNTED = ("response-total", "incoming-byte-total", "outgoing-byte-total")
 COUNTED += ("connection-creation-total",)
 # Counted a second time, under a name that says what it is for; and what brokers say to controllers.
 OTHER_NAMES = {"FetchConsumer", "FetchFollower", "BrokerHeartbeat"}
+# Passed on to the controller, which is in the same process and counts it again.
+COUNTED_TWICE = {"DescribeQuorum"}
 
 # Kafka's own, where a broker for tests has shorter ones.
 DEFAULTS = {
@@ -149,7 +151,13 @@ def _by_api(told: str) -> Counter[str]:
     by_api: Counter[str] = Counter()
     for api, count in re.findall(r"name=RequestsPerSec,request=(\w+).*:Count=(\d+)", told):
         by_api[api] += int(count)
-    return Counter({api: count for api, count in by_api.items() if api not in OTHER_NAMES})
+    return Counter(
+        {
+            api: count // 2 if api in COUNTED_TWICE else count
+            for api, count in by_api.items()
+            if api not in OTHER_NAMES
+        }
+    )
 
 
 def _traffic(told: str) -> dict[str, Traffic]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from small_options import groups_parser, parse_options
+from measuring import groups_parser, markdown, parse_options
 from snapshot import Case, Run, filled_broker, measure_in_turns, surroundings, tool_command
 
 ONE = "group-00001"
@@ -58,8 +58,7 @@ def main() -> None:
     pairs = [pair for pair in chosen if pair.name.startswith(options.only)]
     with filled_broker(options) as (address, fleet, output):
         cases = list(_cases(pairs, address, fleet))
-        measure_in_turns(cases, 1, output)  # nothing is compiled later
-        runs = measure_in_turns(cases, options.rounds, output)
+        runs = measure_in_turns(cases, options.rounds, output, warm_up=1)  # compiles modules
     print("\n".join([*surroundings(options, "whole commands"), "", *_table(pairs, runs)]))
 
 
@@ -75,8 +74,7 @@ def _cases(pairs: Sequence[Pair], address: str, fleet: Path) -> Iterator[Case]:
 
 
 def _table(pairs: Sequence[Pair], runs: dict[str, list[Run]]) -> Iterator[str]:
-    yield "| command | wall s | CPU s | peak RSS MiB | tool: wall s, CPU s, MiB | |"
-    yield "|---|---|---|---|---|---|"
+    rows = []
     for pair in pairs:
         mine = _middle(runs[pair.name])
         cells = [pair.name, *_cells(mine)]
@@ -85,7 +83,9 @@ def _table(pairs: Sequence[Pair], runs: dict[str, list[Run]]) -> Iterator[str]:
             cells += [", ".join(_cells(its)), f"{its.wall_s / mine.wall_s:.1f} times faster"]
         else:
             cells += ["–", ""]
-        yield f"| {' | '.join(cells)} |"
+        rows.append(cells)
+    heading = ("command", "wall s", "CPU s", "peak RSS MiB", "tool: wall s, CPU s, MiB", "")
+    return markdown(heading, rows)
 
 
 def _middle(runs: Sequence[Run]) -> Run:

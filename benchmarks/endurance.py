@@ -25,13 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from results import say
-from small_options import new_parser, parse_options
+from measuring import markdown, new_parser, own_broker, parse_options, say
 
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.changes.targets import ToOffset
-from toolkit.sandbox.broker import start_broker
 from toolkit.session import Session
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "fixtures"))
@@ -79,10 +77,10 @@ class Usage:
             for column, values in zip(columns, zip(*found, strict=True), strict=True):
                 column.append(sum(values))
 
-    def row(self) -> str:
+    def row(self) -> list[str]:
         """Return its line of the table: each figure early, and at the end."""
         cells = [f"{early:.0f} → {late:.0f}" for early, late in map(_ends, self._columns())]
-        return f"| {self.name} | {' | '.join(cells)} | {self.growth:+.1%} |"
+        return [self.name, *cells, f"{self.growth:+.1%}"]
 
     @property
     def growth(self) -> float:
@@ -114,11 +112,8 @@ def _ends(column: Sequence[float]) -> tuple[float, float]:
 def main() -> None:
     options = _options()
     troubles: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="offsetbook-endurance-") as name, ExitStack() as ending:
-        folder = Path(name)
-        broker = start_broker(folder / "broker")
-        ending.callback(broker.stop)
-        cluster = Cluster("endurance", broker.address)
+    with own_broker() as (address, folder), ExitStack() as ending:
+        cluster = Cluster("endurance", address)
         usages, told = [], []
         if options.cycles:
             usage, words = cycles(cluster, folder, options.cycles, ending)
@@ -129,9 +124,8 @@ def main() -> None:
             usages += found
             told.append(words)
             troubles += wrong
-    print("| what | memory, MiB | open files | threads | connections | children | memory |")
-    print("|---|---|---|---|---|---|---|")
-    print("\n".join(usage.row() for usage in usages))
+    heading = ("what", "memory, MiB", "open files", "threads", "connections", "children", "memory")
+    print("\n".join(markdown(heading, [usage.row() for usage in usages])))
     print("\n" + "\n".join(f"- {words}" for words in told))
     troubles += [trouble for usage in usages for trouble in usage.troubles]
     if troubles:

@@ -25,10 +25,9 @@ from typing import NamedTuple
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from measuring import machine, markdown, median_of, new_parser, parse_options, say, spread
 from process_use import Watch
 from reading import OFFSETS_TOPIC, commit_value, make_offsets_topic, plain, produce
-from results import machine, median_of, say, spread
-from small_options import new_parser, parse_options
 from snapshot import tool_command
 
 from toolkit.kafka_io.client.connection import Connection
@@ -255,34 +254,31 @@ def _run_tool(address: str) -> Turn:
 def _whole(shape: Shape, turns: Sequence[Turn], again: Sequence[Turn]) -> Iterator[str]:
     yield f"{shape}. {_surroundings(len(turns) - 1)}"
     yield ""
-    yield "| | wall s | CPU s | peak PSS MiB |"
-    yield "|---|---|---|---|"
-    rows = {"first run": turns[:1], "warm": turns[1:], "warm, a history with nothing new": again}
-    for name, taken in rows.items():
-        yield (
-            f"| {name} | {spread([turn.wall_s for turn in taken], '.1f')} "
-            f"| {spread([turn.cpu_s for turn in taken], '.1f')} "
-            f"| {max(turn.peak_mib for turn in taken):,.0f} |"
-        )
+    runs = {"first run": turns[:1], "warm": turns[1:], "warm, a history with nothing new": again}
+    rows = ((name, *_cells(taken)) for name, taken in runs.items())
+    yield from markdown(("", "wall s", "CPU s", "peak PSS MiB"), rows)
+
+
+def _cells(turns: Sequence[Turn]) -> tuple[str, str, str]:
+    walls, cpus, peaks, _ = zip(*turns, strict=True)
+    return spread(walls, ".1f"), spread(cpus, ".1f"), f"{max(peaks):,.0f}"
 
 
 def _beside_tool(rounds: int) -> Iterator[str]:
     turns, _, others = measure(BESIDE_TOOL, rounds, tool=True)
     yield f"{BESIDE_TOOL}. {_surroundings(rounds)}"
     yield ""
-    yield "| | wall s | CPU s | peak MiB | wall, tool = 1 |"
-    yield "|---|---|---|---|---|"
     tool_s = median(turn.wall_s for turn in others[1:])
-    for name, taken in (
-        ("kafka-consumer-groups", others[1:]),
-        ("fleet job, first run", turns[:1]),
-        ("fleet job, warm", turns[1:]),
-    ):
-        wall_s = [turn.wall_s for turn in taken]
-        yield (
-            f"| {name} | {spread(wall_s, '.1f')} | {spread([turn.cpu_s for turn in taken], '.1f')} "
-            f"| {max(turn.peak_mib for turn in taken):,.0f} | {median(wall_s) / tool_s:.2f} |"
-        )
+    runs = {
+        "kafka-consumer-groups": others[1:],
+        "fleet job, first run": turns[:1],
+        "fleet job, warm": turns[1:],
+    }
+    rows = (
+        (name, *_cells(taken), f"{median(turn.wall_s for turn in taken) / tool_s:.2f}")
+        for name, taken in runs.items()
+    )
+    yield from markdown(("", "wall s", "CPU s", "peak MiB", "wall, tool = 1"), rows)
 
 
 def _surroundings(rounds: int) -> str:

@@ -1,30 +1,40 @@
 """Measure steps of pure code for several sizes, each run in a fresh process, as a table."""
 
 import json
-import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from results import machine, median_of, say, spread
-from small_options import new_parser, parse_options
+from measuring import (
+    machine,
+    markdown,
+    median_of,
+    new_parser,
+    parse_options,
+    peak_mib,
+    say,
+    spread,
+)
 
 SIZES, SMALL = (50_000, 1_000_000), (10_000,)
 
 
 class Steps(NamedTuple):
     """
-    What one script measures.
+    What one script measures: steps, each of which takes what the one before returned.
 
-    `measure` takes a size, and returns seconds by step, and `facts_mib` and `peak_mib`.
+    `made_up` returns the facts of a size, for the first step; `check` gets the last result and the
+    size, and ends the process if it is wrong.
     """
 
     script: str
     description: str | None
     unit: str
-    names: Sequence[str]
-    measure: Callable[[int], dict[str, float]]
+    made_up: Callable[[int], Any]
+    steps: Mapping[str, Callable[[Any], Any]]
+    check: Callable[[Any, int], None]
     about: str = ""
 
 
@@ -36,15 +46,20 @@ def main(steps: Steps) -> None:
     parser.set_defaults(sizes=SIZES)
     options = parse_options(parser, rounds=1, sizes=SMALL)
     if options.once:
-        print(json.dumps(steps.measure(options.once)))
+        print(json.dumps(_measure(steps, options.once)))
         return
     print("\n".join(_report(steps, options.sizes, options.rounds)))
 
 
-def peak_mib() -> float:
-    # Linux counts the peak in KiB, macOS in bytes.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+def _measure(steps: Steps, size: int) -> dict[str, float]:
+    """Return what each step took in CPU seconds, and the peak of memory in MiB."""
+    results, took = [steps.made_up(size)], {"facts_mib": peak_mib()}
+    for name, step in steps.steps.items():
+        began = time.process_time()
+        results.append(step(results[-1]))
+        took[name] = time.process_time() - began
+    steps.check(results[-1], size)
+    return {**took, "peak_mib": peak_mib()}
 
 
 def _report(steps: Steps, sizes: Sequence[int], rounds: int) -> Iterator[str]:
@@ -52,14 +67,14 @@ def _report(steps: Steps, sizes: Sequence[int], rounds: int) -> Iterator[str]:
     runs = {size: [_fresh(steps, size) for _ in range(rounds)] for size in sizes}
     yield f"{steps.about}{median_of(f'{rounds} runs')} {machine('pandas')}."
     yield ""
-    heading = " | ".join(f"{name} s" for name in steps.names)
-    yield f"| {steps.unit} | {heading} | together CPU s | added MiB |"
-    yield "|---|---|---|---|---|---|"
+    rows = []
     for size, taken in runs.items():
-        each = [spread([run[name] for run in taken]) for name in steps.names]
-        together = spread([sum(run[name] for name in steps.names) for run in taken])
+        each = [spread([run[name] for run in taken]) for name in steps.steps]
+        together = spread([sum(run[name] for name in steps.steps) for run in taken])
         memory = spread([run["peak_mib"] - run["facts_mib"] for run in taken], ".0f")
-        yield f"| {size:,} | {' | '.join(each)} | {together} | {memory} |"
+        rows.append((f"{size:,}", *each, together, memory))
+    each_step = (f"{name} s" for name in steps.steps)
+    yield from markdown((steps.unit, *each_step, "together CPU s", "added MiB"), rows)
 
 
 def _fresh(steps: Steps, size: int) -> dict[str, float]:

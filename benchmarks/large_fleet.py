@@ -26,9 +26,8 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 from fleet import OFFSETS_PARTITIONS, Shape, _surroundings, _until_loaded, fill
 from kafka.protocol.producer import ProduceRequest
+from measuring import markdown, new_parser, parse_options, say
 from process_use import Watch
-from results import say
-from small_options import new_parser, parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.fetch import fetch_batches
@@ -208,15 +207,13 @@ def _report(turns: Sequence[Turn], options: argparse.Namespace) -> Iterator[str]
     yield ""
     roles = sorted({role for turn in turns for role in turn.peaks})
     heading = ["starting Spark s", "job s", "CPU s", *(f"{role} MiB" for role in roles)]
-    yield f"| clusters | M records | commits | {' | '.join(heading)} |"
-    yield "|---" * (len(heading) + 3) + "|"
+    rows = []
     for turn in turns:
         size = turn.size
         cells = [f"{turn.starting_s:.1f}", f"{turn.job_s:.1f}", f"{turn.cpu_s:.0f}"]
         cells += [f"{turn.peaks.get(role, 0):,.0f}" for role in roles]
-        yield (
-            f"| {size.clusters} | {size.records / 1e6:g} | {size.commits:,} | {' | '.join(cells)} |"
-        )
+        rows.append((size.clusters, f"{size.records / 1e6:g}", f"{size.commits:,}", *cells))
+    yield from markdown(("clusters", "M records", "commits", *heading), rows)
 
 
 def _chart(turns: Sequence[Turn], *, by_records: bool) -> go.Figure:

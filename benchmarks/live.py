@@ -13,7 +13,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
@@ -21,10 +20,8 @@ from pathlib import Path
 
 from broker_metrics import DEFAULTS
 from live_results import Found, Moves, Pauses, for_owners, put_between_markers, tables
-from results import machine, median_of
-from small_options import new_parser, parse_options
+from measuring import machine, median_of, new_parser, own_broker, parse_options
 
-from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
 
 HERE = Path(__file__).parent
@@ -52,20 +49,14 @@ VERSIONS = {
 
 def main() -> None:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name:
-        directory = Path(name)
-        logs = options.logs or directory
-        broker = start_broker(directory / "live", properties=DEFAULTS)
-        try:
-            with ThreadPoolExecutor(options.together) as together:
-                found = list(
-                    together.map(
-                        lambda kind: measure(kind, broker.address, logs / kind, options),
-                        options.kinds,
-                    )
-                )
-        finally:
-            broker.stop()
+    with (
+        own_broker(DEFAULTS) as (address, folder),
+        ThreadPoolExecutor(options.together) as together,
+    ):
+        logs = options.logs or folder
+        found = list(
+            together.map(lambda kind: measure(kind, address, logs / kind, options), options.kinds)
+        )
     result = "\n".join([*surroundings(options), "", *tables(found)])
     print(result)
     if options.write:

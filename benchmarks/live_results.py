@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from results import spread
+from measuring import markdown, spread
 
 
 @dataclass
@@ -52,32 +52,26 @@ class Found:
 
 def tables(found: Sequence[Found]) -> Iterator[str]:
     """Yield the lines of both tables, and of what went wrong."""
-    yield (
-        "| pause | confirmed s | others interrupted | gap s | paused records delivered "
-        "| repeats | resumed exactly | resumed s | keeper MiB |"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|"
-    yield from (_pause_row(one) for one in found if one.pauses.confirmed_s)
+    heading = ("pause", "confirmed s", "others interrupted", "gap s", "paused records delivered")
+    heading += ("repeats", "resumed exactly", "resumed s", "keeper MiB")
+    yield from markdown(heading, (_pause_row(one) for one in found if one.pauses.confirmed_s))
     yield ""
-    yield "| move | delivered from the new offset s | exactly there | gap s of others | repeats |"
-    yield "|---|---|---|---|---|"
-    yield from (_move_row(one) for one in found if one.moves.delivered_s)
+    heading = ("move", "delivered from the new offset s", "exactly there", "gap s of others")
+    rows = (_move_row(one) for one in found if one.moves.delivered_s)
+    yield from markdown((*heading, "repeats"), rows)
     yield ""
-    yield "| over all of it | records delivered | never delivered | two members at once |"
-    yield "|---|---|---|---|"
-    for one in found:
-        yield f"| {one.kind} | {one.delivered:,} | {one.missing} | {one.two_at_once} |"
+    heading = ("over all of it", "records delivered", "never delivered", "two members at once")
+    totals = ((one.kind, f"{one.delivered:,}", one.missing, one.two_at_once) for one in found)
+    yield from markdown(heading, totals)
     for one in found:
         yield from (f"\n**{one.kind} failed** at {trouble}" for trouble in one.trouble)
 
 
 def for_owners(found: Sequence[Found], versions: Mapping[str, str]) -> Iterator[str]:
-    """Yield the table for who owns the applications; `versions` are those of the clients."""
-    yield (
-        "| consumers | paused after s | the others are silent for s, at most | resumed after s "
-        "| moved after s | records read twice: by a pause, by a move |"
-    )
-    yield "|---|---|---|---|---|---|"
+    """Return the table for who owns the applications; `versions` are those of the clients."""
+    heading = ("consumers", "paused after s", "the others are silent for s, at most")
+    heading += ("resumed after s", "moved after s", "records read twice: by a pause, by a move")
+    rows = []
     for one in found:
         pauses, moves = one.pauses, one.moves
         if pauses.confirmed_s and moves.delivered_s:
@@ -92,16 +86,17 @@ def for_owners(found: Sequence[Found], versions: Mapping[str, str]) -> Iterator[
                 spread(moves.delivered_s, ".1f"),
                 f"{_counts(pauses.repeats)}, {_counts(moves.repeats)}",
             )
-            yield f"| {' | '.join(cells)} |"
+            rows.append(cells)
+    return markdown(heading, rows)
 
 
-def _pause_row(one: Found) -> str:
+def _pause_row(one: Found) -> tuple[str, ...]:
     pauses = one.pauses
     leaked = str(pauses.leaked)
     if pauses.late:
         leaked += f" (and {pauses.late} within 1 s)"
     announced = "not known" if pauses.announced is None else f"{pauses.announced:,}"
-    cells = (
+    return (
         one.kind,
         spread(pauses.confirmed_s, ".1f"),
         f"{_counts(pauses.interrupted)} of {one.others}",
@@ -112,19 +107,17 @@ def _pause_row(one: Found) -> str:
         spread(pauses.resumed_s, ".1f"),
         f"{one.keeper_mib:.0f}",
     )
-    return f"| {' | '.join(cells)} |"
 
 
-def _move_row(one: Found) -> str:
+def _move_row(one: Found) -> tuple[str, ...]:
     moves = one.moves
-    cells = (
+    return (
         one.kind,
         spread(moves.delivered_s, ".1f"),
         f"{moves.exact} of {moves.all}",
         f"{max(moves.gap_s):.1f}",
         _counts(moves.repeats),
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def _counts(values: Sequence[int]) -> str:

@@ -29,8 +29,7 @@ from typing import NamedTuple
 
 from broker_metrics import DEFAULTS, MeasuredBroker, measured_broker
 from live_operator import Operator
-from results import machine, say
-from small_options import new_parser, parse_options
+from measuring import machine, markdown, new_parser, parse_options, say
 
 from toolkit.model import Cluster
 from toolkit.sandbox.jars import VERSION
@@ -233,8 +232,7 @@ def _surroundings() -> str:
 def _table(rows: Sequence[Row]) -> Iterator[str]:
     names = list(dict.fromkeys(name for row in rows for name in row.steps))
     told = ("paused records delivered", "repeats", "never delivered")
-    yield f"| group | {' | '.join((*names, *told))} |"
-    yield "|---" * (1 + len(names) + len(told)) + "|"
+    lines = []
     for row in rows:
         members, partitions, topics = row.size
         group = f"{row.kind}, {members} members, {topics} × {partitions} partitions"
@@ -243,7 +241,8 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
             for name in names
         ]
         counts = (f"{row.paused_delivered:,}", f"{row.repeated:,}", f"{row.lost:,}")
-        yield f"| {' | '.join([group, *cells, *counts])} |"
+        lines.append((group, *cells, *counts))
+    return markdown(("group", *names, *told), lines)
 
 
 def _cell(step: Step, silences: Sequence[float] | None) -> str:

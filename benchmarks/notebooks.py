@@ -11,15 +11,13 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
+from measuring import machine, markdown, median_of, new_parser, parse_options, say, spread
 from playwright.sync_api import BrowserContext, expect, sync_playwright
 from process_use import cpu_s
-from results import machine, median_of, say, spread
-from small_options import new_parser, parse_options
 
 from toolkit.sandbox.fleet import Sandbox
 
@@ -55,7 +53,8 @@ def main() -> None:
     rounds = parse_options(parser, rounds=1).rounds
     with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as folder:
         took = measure(Path(folder), rounds)
-    print("\n".join([surroundings(rounds), "", *table(took)]))
+    rows = ((name, spread(seconds)) for name, seconds in took.items())
+    print("\n".join([surroundings(rounds), "", *markdown(("", "s"), rows)]))
 
 
 def measure(folder: Path, rounds: int) -> Times:
@@ -136,13 +135,6 @@ def pick(context: BrowserContext, lab: Lab) -> dict[str, float]:
         f"group picker, {GROUPS:,} groups: first paint": painted - began,
         f"group picker, {GROUPS:,} groups: from a key to the list": listed - keyed,
     }
-
-
-def table(took: Times) -> Iterator[str]:
-    yield "| | s |"
-    yield "|---|---|"
-    for name, seconds in took.items():
-        yield f"| {name} | {spread(seconds)} |"
 
 
 def surroundings(rounds: int) -> str:

@@ -11,11 +11,11 @@ reviewer waits for:
 """
 
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from fresh_runs import Steps, main, peak_mib
+import pandas as pd
+from fresh_runs import Steps, main
 
 from toolkit.model import (
     Commit,
@@ -27,6 +27,7 @@ from toolkit.model import (
     Snapshot,
     TopicPartition,
 )
+from toolkit.plan import Plan
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ShiftBy
 from toolkit.planning.frames.plan_frames import review_frame, summary
@@ -34,31 +35,32 @@ from toolkit.planning.frames.plan_frames import review_frame, summary
 TIMED = 500  # records of which the time is read
 PARTITIONS_PER_TOPIC, COMMITS_PER_GROUP, TOPICS = 100, 1_000, 100
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-STEPS = ("plan", "fingerprint", "preview")
 
 
-def measure(size: int) -> dict[str, float]:
-    """Return what each step took in seconds, and the peak of memory in MiB, for one size."""
-    facts = made_up(size)
-    facts_mib = peak_mib()
-    began = time.process_time()
-    plan = plan_reset(facts, ShiftBy(-1_000), groups=["*"])
-    planned = time.process_time()
-    name = plan.fingerprint
-    named = time.process_time()
+def plan_all(facts: Snapshot) -> Plan:
+    return plan_reset(facts, ShiftBy(-1_000), groups=["*"])
+
+
+def with_fingerprint(plan: Plan) -> Plan:
+    if not plan.fingerprint:
+        sys.exit("the plan has no name")
+    return plan
+
+
+def preview(plan: Plan) -> tuple[pd.DataFrame, str]:
     times = {
         (change.partition, position.offset): NOON
         for _, change in islice(plan.changes, TIMED // 2)
         for position in (change.before, change.after)
         if position
     }
-    ready = time.process_time()
-    frame, sentence = review_frame(plan, times), summary(plan)
-    shown = time.process_time()
-    if len(frame) != size or not sentence.startswith(f"{size:,} partitions") or not name:
+    return review_frame(plan, times), summary(plan)
+
+
+def check(previewed: tuple[pd.DataFrame, str], size: int) -> None:
+    frame, sentence = previewed
+    if len(frame) != size or not sentence.startswith(f"{size:,} partitions"):
         sys.exit(f"not what was to be planned: {sentence}")
-    steps = zip(STEPS, (planned - began, named - planned, shown - ready), strict=True)
-    return {**dict(steps), "facts_mib": facts_mib, "peak_mib": peak_mib()}
 
 
 def made_up(size: int) -> Snapshot:
@@ -88,4 +90,5 @@ def made_up(size: int) -> Snapshot:
 
 if __name__ == "__main__":
     about = f"{COMMITS_PER_GROUP:,} commits a group. "
-    main(Steps(__file__, __doc__, "partitions", STEPS, measure, about))
+    steps = {"plan": plan_all, "fingerprint": with_fingerprint, "preview": preview}
+    main(Steps(__file__, __doc__, "partitions", made_up, steps, check, about))

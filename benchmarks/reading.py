@@ -15,19 +15,28 @@ import json
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
-from results import machine, median_of, say, spread
-from small_options import new_parser, parse_options
+from measuring import (
+    in_turns,
+    machine,
+    markdown,
+    median_of,
+    new_parser,
+    own_broker,
+    parse_options,
+    peak_mib,
+    say,
+    spread,
+)
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.offsets_topic.partitions import (
@@ -37,7 +46,6 @@ from toolkit.kafka_io.offsets_topic.partitions import (
 )
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
 
 PARTITIONS = 10
@@ -74,21 +82,14 @@ def main() -> None:
     if options.read:
         _read_in_this_process(options.read, options.address, options.partitions)
         return
-    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
-        broker = start_broker(
-            Path(directory) / "benchmark",
-            properties={
-                "offsets.topic.num.partitions": str(PARTITIONS),
-                "log.cleaner.enable": "false",  # every run is to read the same
-            },
-            on_step=say,
-        )
-        try:
-            say(f"writing {options.records:,} records of {options.keys:,} keys")
-            fill(broker.address, options.records, options.keys, options.batch)
-            runs = measure_in_turns(broker.address, options.rounds)
-        finally:
-            broker.stop()
+    properties = {
+        "offsets.topic.num.partitions": str(PARTITIONS),
+        "log.cleaner.enable": "false",  # every run is to read the same
+    }
+    with own_broker(properties) as (address, _):
+        say(f"writing {options.records:,} records of {options.keys:,} keys")
+        fill(address, options.records, options.keys, options.batch)
+        runs = measure_in_turns(address, options.rounds)
     print("\n".join([*surroundings(options, runs), "", *table(runs)]))
 
 
@@ -177,14 +178,8 @@ def make_offsets_topic(address: str) -> None:
 
 
 def measure_in_turns(address: str, rounds: int) -> dict[str, list[Run]]:
-    """Run every way once a round, after one unmeasured, so that slow minutes hit all of them."""
-    runs: dict[str, list[Run]] = {way: [] for way in WAYS}
-    for number in range(rounds + 1):
-        for way, processes in WAYS.items():
-            run = run_once(way, address, processes)
-            say(f"round {number}: {way} {run.records / run.wall_s / 1e6:.2f} M records/s")
-            if number:
-                runs[way].append(run)
+    ways = {way: partial(run_once, way, address, processes) for way, processes in WAYS.items()}
+    runs = in_turns(ways, rounds, lambda run: f"{run.records / run.wall_s / 1e6:.2f} M records/s")
     counts = {run.records for taken in runs.values() for run in taken}
     condensed = {run.condensed for way in ("one", "two") for run in runs[way]}
     if len(counts) != 1 or len(condensed) != 1:
@@ -239,21 +234,13 @@ def _read_in_this_process(way: str, address: str, partitions: Sequence[int]) -> 
     sys.stdin.readline()
     cpu_s = time.process_time()
     records, condensed = (_drain if way == "drain" else _condense)(address, partitions)
-    # Linux counts the peak in KiB, macOS in bytes.
-    unit = 2**20 if sys.platform == "darwin" else 2**10
     found = {
         "records": records,
         "condensed": condensed,
         "cpu_s": time.process_time() - cpu_s,
-        "peak_mib": _peak() / unit,
+        "peak_mib": peak_mib(),
     }
     print(json.dumps(found), flush=True)
-
-
-def _peak() -> int:
-    import resource  # noqa: PLC0415 - Windows has none, and can still measure the rest
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _drain(address: str, partitions: Sequence[int]) -> tuple[int, int]:
@@ -282,14 +269,16 @@ def _condense(address: str, partitions: Sequence[int]) -> tuple[int, int]:
 
 
 def table(runs: Mapping[str, Sequence[Run]]) -> Iterator[str]:
-    yield "| | processes | M records/s | time, drain = 1 | CPU s | peak RSS MiB |"
-    yield "|---|---|---|---|---|---|"
     drain = median(run.wall_s for run in runs["drain"])
+    rows = []
     for way, taken in runs.items():
         rates = [run.records / run.wall_s / 1e6 for run in taken]
         ratio = median(run.wall_s for run in taken) / drain
         cpu, peak = (median(run[part] for run in taken) for part in (1, 2))
-        yield f"| {way} | {WAYS[way]} | {spread(rates)} | {ratio:.2f} | {cpu:.1f} | {peak:.0f} |"
+        cells = (spread(rates), f"{ratio:.2f}", f"{cpu:.1f}", f"{peak:.0f}")
+        rows.append((way, WAYS[way], *cells))
+    heading = ("", "processes", "M records/s", "time, drain = 1", "CPU s", "peak RSS MiB")
+    return markdown(heading, rows)
 
 
 def surroundings(options: argparse.Namespace, runs: Mapping[str, Sequence[Run]]) -> Iterator[str]:

@@ -10,7 +10,6 @@ pause began; `--write` puts them into `docs/explanation/what-happens.md`.
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 from live import DEFAULTS
 from live_results import put_between_markers
-from small_options import new_parser, parse_options
+from measuring import new_parser, own_broker, parse_options
 
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Join, Leave, Sync
@@ -30,7 +29,6 @@ from toolkit.live.classic_member import CLIENT_ID_ENDS
 from toolkit.live.keeper import Hold, new_hold
 from toolkit.live.recipe_steps import CheckedChannel
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote
-from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "fixtures"))
@@ -208,12 +206,8 @@ def _diagram(lines: list[Line], began: float) -> str:
 
 def main() -> None:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name:
-        broker = start_broker(Path(name) / "record", properties=DEFAULTS)
-        try:
-            found = [record(kind, broker.address, Path(name) / kind) for kind in options.kinds]
-        finally:
-            broker.stop()
+    with own_broker(DEFAULTS) as (address, folder):
+        found = [record(kind, address, folder / kind) for kind in options.kinds]
     sections = [f"### {kind}\n\n{text}" for kind, text in zip(options.kinds, found, strict=True)]
     result = "\n\n".join([f"Apache Kafka {VERSION}.", *sections])
     print(result)

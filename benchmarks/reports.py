@@ -22,10 +22,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
+from measuring import markdown, new_parser, parse_options, say, spread
 from playwright.sync_api import Browser, sync_playwright
 from process_use import cpu_s
-from results import say, spread
-from small_options import new_parser, parse_options
 from snapshot import fill
 
 from notebooks import QUIET, chromium, surroundings
@@ -112,11 +111,11 @@ def _open(browser: Browser, report: Path) -> dict[str, float]:
 def _table(text: str, taken: Mapping[str, list[float]]) -> Iterator[str]:
     rows = max(map(int, re.findall(r'data-rows="(\d+)"', text)))
     parts = {name: sum(map(len, re.findall(form, text))) for name, form in PARTS.items()}
-    yield f"| {rows:,} rows | {' | '.join(taken)} | MB | {' | '.join(parts)} |"
-    yield "|---" * (2 + len(taken) + len(parts)) + "|"
-    times = " | ".join(spread(seconds) for seconds in taken.values())
-    sizes = " | ".join(f"{size / 1e6:.2f}" for size in parts.values())
-    yield f"| report of notebook 20 | {times} | {len(text.encode()) / 1e6:.2f} | {sizes} |"
+    times = (spread(seconds) for seconds in taken.values())
+    sizes = (f"{size / 1e6:.2f}" for size in (len(text.encode()), *parts.values()))
+    return markdown(
+        (f"{rows:,} rows", *taken, "MB", *parts), [("report of notebook 20", *times, *sizes)]
+    )
 
 
 def _options() -> argparse.Namespace:

@@ -14,10 +14,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -27,10 +27,19 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
-from results import machine, median_of, say, spread
-from small_options import groups_parser, parse_options
+from measuring import (
+    groups_parser,
+    in_mib,
+    in_turns,
+    machine,
+    markdown,
+    median_of,
+    own_broker,
+    parse_options,
+    say,
+    spread,
+)
 
-from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.spark.java import find_java
 
@@ -59,6 +68,9 @@ class Run(NamedTuple):
     cpu_s: float
     peak_mib: float
 
+    def told(self) -> str:
+        return f"{self.wall_s:.2f} s"
+
 
 class Case(NamedTuple):
     """A command, how the rows and lag that it finds are counted, and whether it tells its times."""
@@ -74,27 +86,24 @@ def main() -> None:
     with filled_broker(options) as (address, fleet, output):
         cases = _cases(address, fleet)
         found = agree(cases, output)
-        runs = measure_in_turns(cases, options.rounds, output)
-    print(report(runs, options, found))
+        runs = measure_in_turns(cases, options.rounds, output, warm_up=0)  # `agree` did
+    told = f"every way found {found[0]:,} rows and {found[1]:,} records of lag"
+    print("\n".join([*surroundings(options, told), "", *table(runs)]))
 
 
 @contextmanager
 def filled_broker(options: argparse.Namespace) -> Iterator[tuple[str, Path, Path]]:
     """Start and fill a broker; yield its address, a fleet file, and where output may go."""
-    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
+    with own_broker() as (address, folder):
         # Python keeps compiled modules, as it does unless a machine is set up otherwise.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(directory) / "pycache")
-        os.environ["XDG_STATE_HOME"] = str(Path(directory) / "state")
-        broker = start_broker(Path(directory) / "benchmark", on_step=say)
-        try:
-            say(f"making {options.groups} groups with {options.commits} commits each")
-            fill(broker.address, options.groups, options.commits)
-            fleet = Path(directory) / "fleet.yaml"
-            fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {broker.address}\n")
-            yield broker.address, fleet, Path(directory) / "output"
-        finally:
-            broker.stop()
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "pycache")
+        os.environ["XDG_STATE_HOME"] = str(folder / "state")
+        say(f"making {options.groups} groups with {options.commits} commits each")
+        fill(address, options.groups, options.commits)
+        fleet = folder / "fleet.yaml"
+        fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {address}\n")
+        yield address, fleet, folder / "output"
 
 
 def fill(address: str, groups: int, commits: int) -> None:
@@ -148,22 +157,16 @@ def agree(cases: Sequence[Case], output: Path) -> tuple[int, int]:
     return found[cases[0].name]
 
 
-def measure_in_turns(cases: Sequence[Case], rounds: int, output: Path) -> dict[str, list[Run]]:
-    """Run every case once a round, so that a slow minute of the machine hits all of them."""
-    runs: dict[str, list[Run]] = {case.name: [] for case in cases}
-    for number in range(1, rounds + 1):
-        for case in cases:
-            # The tool writes every cell by a call of its own, which takes it up to 10 s more where
-            # that goes into a file; so that it is not measured, nobody reads what is written.
-            run = run_once(case, output if case.times_itself else Path(os.devnull))
-            say(f"round {number}: {case.name} {run.wall_s:.2f} s")
-            runs[case.name].append(run)
-    return runs
-
-
-def report(runs: dict[str, list[Run]], options: argparse.Namespace, found: tuple[int, int]) -> str:
-    told = f"every way found {found[0]:,} rows and {found[1]:,} records of lag"
-    return "\n".join([*surroundings(options, told), "", *table(runs)])
+def measure_in_turns(
+    cases: Sequence[Case], rounds: int, output: Path, *, warm_up: int
+) -> dict[str, list[Run]]:
+    # The tool writes every cell by a call of its own, which takes it up to 10 s more where that
+    # goes into a file; so that it is not measured, nobody reads what is written.
+    ways = {
+        case.name: partial(run_once, case, output if case.times_itself else Path(os.devnull))
+        for case in cases
+    }
+    return in_turns(ways, rounds, Run.told, warm_up=warm_up)
 
 
 def run_once(case: Case, output: Path) -> Run:
@@ -182,8 +185,7 @@ def run_once(case: Case, output: Path) -> Run:
     if case.times_itself:
         took = json.loads(output.read_text(encoding="utf-8"))
         wall_s, cpu_s = took["wall_s"], took["cpu_s"]
-    # Linux counts the peak in KiB, macOS in bytes.
-    return Run(wall_s, cpu_s, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10))
+    return Run(wall_s, cpu_s, in_mib(usage.ru_maxrss))
 
 
 def tool_command(address: str, *words: str) -> list[str]:
@@ -225,17 +227,16 @@ def _count_json(output: Path) -> tuple[int, int]:
 
 
 def table(runs: dict[str, list[Run]]) -> Iterator[str]:
-    yield "| | wall s | CPU s | peak RSS MiB | wall, tool = 1 |"
-    yield "|---|---|---|---|---|"
     tool = median(run.wall_s for run in runs["tool"])
+    rows = []
     for name, taken in runs.items():
-        walls, cpus, peaks = zip(*((r.wall_s, r.cpu_s, r.peak_mib) for r in taken), strict=True)
+        walls, cpus, peaks = zip(*taken, strict=True)
         ratio = median(walls) / tool
         times = f" ({1 / ratio:.1f} times faster)" if ratio < 1 else ""
-        yield (
-            f"| {name} | {spread(walls)} | {spread(cpus)} | {spread(peaks, '.0f')} "
-            f"| {ratio:.3f}{times} |"
+        rows.append(
+            (name, spread(walls), spread(cpus), spread(peaks, ".0f"), f"{ratio:.3f}{times}")
         )
+    return markdown(("", "wall s", "CPU s", "peak RSS MiB", "wall, tool = 1"), rows)
 
 
 def surroundings(options: argparse.Namespace, found: str) -> Iterator[str]:

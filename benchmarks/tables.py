@@ -11,14 +11,14 @@ Every way writes the same frame, in turns, in one process:
 import io
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 import pandas as pd
-from results import machine, median_of, spread
+from measuring import in_turns, machine, markdown, median_of, new_parser, parse_options, spread
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from small_options import new_parser, parse_options
 
 from toolkit.cli.output import printable
 from toolkit.cli.terminal_table import terminal_table
@@ -39,13 +39,15 @@ def main() -> None:
     lines = {name: len(way(frame).splitlines()) for name, way in ways.items()}  # and warm up
     if set(lines.values()) != {given.rows + 1}:
         raise SystemExit(f"not the same table: {lines}")
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(given.rounds):
-        for name, way in ways.items():
-            began = time.process_time()
-            way(frame)
-            times[name].append(time.process_time() - began)
+    timed = {name: partial(cpu_s, way, frame) for name, way in ways.items()}
+    times = in_turns(timed, given.rounds, lambda took: f"{took:.3f} s", warm_up=0)
     print("\n".join(report(times, rows=given.rows, rounds=given.rounds)))
+
+
+def cpu_s(way: Callable[[pd.DataFrame], str], frame: pd.DataFrame) -> float:
+    began = time.process_time()
+    way(frame)
+    return time.process_time() - began
 
 
 def made_up(rows: int) -> pd.DataFrame:
@@ -93,10 +95,10 @@ def report(times: dict[str, list[float]], *, rows: int, rounds: int) -> list[str
         f"{rows:,} rows of 10 columns. {median_of(f'{rounds} runs in turns')} "
         f"{machine('pandas', 'rich')}."
     )
-    lines = [measured, "", "| | CPU s | offsetbook = 1 |", "|---|---|---|"]
-    for name, took in times.items():
-        lines.append(f"| {name} | {spread(took, '.3f')} | {median(took) / first:.1f} |")
-    return lines
+    compared = (
+        (name, spread(took, ".3f"), f"{median(took) / first:.1f}") for name, took in times.items()
+    )
+    return [measured, "", *markdown(("", "CPU s", "offsetbook = 1"), compared)]
 
 
 if __name__ == "__main__":

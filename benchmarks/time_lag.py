@@ -16,11 +16,10 @@ import json
 import random
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -28,8 +27,16 @@ import numpy as np
 import pandas as pd
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from results import machine, say, spread
-from small_options import new_parser, parse_options
+from measuring import (
+    in_turns,
+    machine,
+    markdown,
+    new_parser,
+    own_broker,
+    parse_options,
+    say,
+    spread,
+)
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -37,7 +44,6 @@ from toolkit.kafka_io.logs.offset_time_lookup import TimeLookup, points_around, 
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.time_lag import with_time_lag
-from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
 
 TOPICS, PARTITIONS = 50, 20
@@ -79,20 +85,12 @@ def main() -> None:
         print(json.dumps(run(options)))
         return
     now = datetime.now(UTC).replace(microsecond=0)
-    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
-        broker = start_broker(Path(directory) / "benchmark", on_step=say)
-        try:
-            plan = Plan(now, options.records, options.groups)
-            say(f"writing {TOPICS * PARTITIONS * plan.records:,} records")
-            fill(broker.address, plan)
-            runs: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
-            for number in range(1, options.rounds + 1):
-                for way in WAYS:
-                    took = in_a_process(broker.address, way, plan, options.sample)
-                    say(f"round {number}: {way} {took['wall_s']:.2f} s")
-                    runs[way].append(took)
-        finally:
-            broker.stop()
+    plan = Plan(now, options.records, options.groups)
+    with own_broker() as (address, _):
+        say(f"writing {TOPICS * PARTITIONS * plan.records:,} records")
+        fill(address, plan)
+        ways = {way: partial(in_a_process, address, way, plan, options.sample) for way in WAYS}
+        runs = in_turns(ways, options.rounds, lambda took: f"{took['wall_s']:.2f} s", warm_up=0)
     print("\n".join(report(runs, plan, options)))
 
 
@@ -248,15 +246,15 @@ def report(
     versions = machine("kafka-python", "confluent-kafka")
     yield f"Apache Kafka {VERSION}, {versions} (broker and reader share the machine)."
     yield ""
-    cells = ("", "rounds", "requests", "look-ups", "records read", "wall s", "CPU s", "unknown")
-    yield f"| {' | '.join(cells)} | outside the bound |"
-    yield "|---" * (len(cells) + 1) + "|"
+    heading = ("", "rounds", "requests", "look-ups", "records read", "wall s", "CPU s", "unknown")
+    rows = []
     for way, taken in runs.items():
         one = first[way]
         walls, cpus = ([run[key] for run in taken] for key in ("wall_s", "cpu_s"))
         told = [f"{one[key]:,}" if key in one else "–" for key in COUNTS]
         told += [spread(walls), spread(cpus), f"{one['unknown']:,}", str(one["outside"])]
-        yield f"| {way} | {' | '.join(told)} |"
+        rows.append((way, *told))
+    yield from markdown((*heading, "outside the bound"), rows)
     scale = first["reading"]["times_the_sample"]
     length_s = scale * median(run["wall_s"] for run in runs["reading"])
     yield ""
@@ -265,17 +263,15 @@ def report(
         f"long, about {length_s:.0f} s."
     )
     yield ""
-    yield (
-        "| error, share of the lag (at least 20 s) | " + " | ".join(f"{p} %" for p in ERRORS) + " |"
+    shares = {
+        f"{way}{words}": first[way][key]
+        for way in WAYS[:2]
+        for words, key in (("", "off_share"), (", bound", "bound_share"))
+    }
+    yield from markdown(
+        ("error, share of the lag (at least 20 s)", *(f"{p} %" for p in ERRORS)),
+        ((name, *(f"{100 * value:.2f} %" for value in each)) for name, each in shares.items()),
     )
-    yield "|---|" + "---|" * len(ERRORS)
-    for way in WAYS[:2]:
-        yield f"| {way} | {_shares(first[way]['off_share'])} |"
-        yield f"| {way}, bound | {_shares(first[way]['bound_share'])} |"
-
-
-def _shares(values: Sequence[float]) -> str:
-    return " | ".join(f"{100 * value:.2f} %" for value in values)
 
 
 def _options() -> argparse.Namespace:

@@ -12,7 +12,6 @@ import argparse
 import os
 import random
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -24,14 +23,12 @@ from pathlib import Path
 
 from broker_metrics import DEFAULTS
 from live_operator import REASON, Operator
-from results import machine, say, spread
-from small_options import new_parser, parse_options
+from measuring import machine, markdown, new_parser, own_broker, parse_options, say, spread
 
 from toolkit.errors import Blocked
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import ChangeStatus
-from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
 
 ROOT = Path(__file__).parent.parent
@@ -98,20 +95,15 @@ class Applied:
 def main() -> None:
     options = _options()
     with (
-        tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name,
+        own_broker(DEFAULTS) as (address, folder),
         ProcessPoolExecutor(options.together) as together,
         busy(options.busy),
     ):
-        folder = Path(name)
-        broker = start_broker(folder / "live", properties=DEFAULTS)
-        try:
-            trials = [
-                together.submit(_measure, kind, broker.address, folder / f"{number}", options)
-                for number, kind in enumerate(options.kinds)
-            ]
-            found = [one for trial in trials for one in trial.result()]
-        finally:
-            broker.stop()
+        trials = [
+            together.submit(_measure, kind, address, folder / f"{number}", options)
+            for number, kind in enumerate(options.kinds)
+        ]
+        found = [one for trial in trials for one in trial.result()]
     print("\n".join([_surroundings(options), "", *_table(found)]))
     if not all(one.is_as_said for one in found):
         sys.exit(1)
@@ -204,11 +196,9 @@ def _surroundings(options: argparse.Namespace) -> str:
 
 
 def _table(found: Sequence[Found]) -> Iterator[str]:
-    yield (
-        "| group | partitions | outcomes | paused within s | refused within s | silence of the "
-        "others s | paused records delivered | repeats | never delivered |"
-    )
-    yield "|---" * 9 + "|"
+    heading = ("group", "partitions", "outcomes", "paused within s", "refused within s")
+    heading += ("silence of the others s", "paused records delivered", "repeats", "never delivered")
+    rows = []
     for one in found:
         outcomes = "; ".join(f"{count} × {words}" for words, count in one.outcomes.items())
         cells = [
@@ -221,7 +211,8 @@ def _table(found: Sequence[Found]) -> Iterator[str]:
             f"{sum(one.repeated):,} in {sum(map(bool, one.repeated))} trials",
             f"{one.lost:,}",
         ]
-        yield f"| {' | '.join(cells)} |"
+        rows.append(cells)
+    yield from markdown(heading, rows)
     for one in found:
         for why, count in one.reasons.items():
             yield f"\n{one.kind}, {one.choice}, {count} ×: {why}"

@@ -40,7 +40,7 @@ __all__ = ["NoticeTone", "error_notice", "in_html", "notice", "sheet", "table"]
 def sheet() -> str:
     """Return the style sheets, on the colours of JupyterLab's theme or of a report."""
     own = (Path(__file__).parent / "widgets.css").read_text("utf-8")
-    shared = "".join(map(style, ("tables.css", "notices.css", "figures.css", "trouble.css")))
+    shared = style("tables.css", "notices.css", "figures.css", "trouble.css")
     return f"<style>{shared}{own}</style>"
 
 

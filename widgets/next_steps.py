@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,20 +9,13 @@ from uuid import uuid4
 
 import ipywidgets
 
+from toolkit.report.display import page_script
 from toolkit.report.next_step_list import ShownStep, step_html, steps_html, steps_text
 from toolkit.report.safe_names import visible
 from widgets.live_or_static import LiveOrStatic, in_html, sheet
 
 OpenCopy = Callable[[ShownStep], Path]
-# JupyterLab makes a link its own some moments after it is there. A page that is loaded again later
-# opens nothing.
-CLICK = """<script>(async () => {{
-  for (let turn = 0; turn < 50 && Math.abs(Date.now() - {now}) < 60000; turn++) {{
-    const link = document.getElementById("{name}");
-    if (link?.href.includes("/files/")) return link.click();
-    await new Promise((go) => setTimeout(go, 100));
-  }}
-}})()</script>"""
+CLICK = 'if (here?.href.includes("/files/")) return here.click();'
 
 
 class NextSteps(LiveOrStatic):
@@ -70,8 +62,7 @@ class NextSteps(LiveOrStatic):
         self.show_error(None)
         path, name = in_html(self.open_copy(step).name), f"ow-{uuid4().hex}"
         link = f'<p>Created <a id="{name}" href="{path}">{path}</a> and opened it.</p>'
-        html = link + CLICK.format(name=name, now=int(time.time() * 1000))
-        data = {"text/html": html, "text/plain": path}
+        data = {"text/html": link + page_script(name, CLICK), "text/plain": path}
         self.opened.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
     def static_html(self) -> str:

@@ -7,28 +7,24 @@ from uuid import uuid4
 
 import ipywidgets
 
+from toolkit.report.display import page_script
 from toolkit.report.plan_inputs import last_cell_ended_s
 
 AT_ONCE_S = 0.3  # nobody clicks as soon after a cell has ended, or twice on purpose
-# JupyterLab runs a command of its own for a click on what bears its name. A page that is loaded
-# again later runs nothing, and neither does anything but a notebook that is open.
-RUN_BELOW = """<span id="{name}" tabindex="-1"></span><script>(async () => {{
-  for (let turn = 0; turn < 50 && Math.abs(Date.now() - {now}) < 60000; turn++) {{
-    const here = document.getElementById("{name}");
-    if (here?.closest(".jp-Cell")) {{
-      here.focus({{ preventScroll: true }});
-      for (const command of ["notebook:move-cursor-down", "notebook:run-all-below"]) {{
+# JupyterLab runs a command of its own for a click on what bears its name; only a notebook that is
+# open does.
+RUN_BELOW = """
+    if (here?.closest(".jp-Cell")) {
+      here.focus({ preventScroll: true });
+      for (const command of ["notebook:move-cursor-down", "notebook:run-all-below"]) {
         const button = document.createElement("button");
         button.setAttribute("data-commandlinker-command", command);
         here.append(button);
         button.click();
         button.remove();
-      }}
+      }
       return;
-    }}
-    await new Promise((go) => setTimeout(go, 100));
-  }}
-}})()</script>"""
+    }"""
 
 
 class RunBelow:
@@ -61,6 +57,7 @@ class RunBelow:
         if self.button.disabled or now - last < AT_ONCE_S:
             return  # a second click, which perhaps waited for the cells that the first one ran
         self._pressed_s = now
-        html = RUN_BELOW.format(name=f"ow-{uuid4().hex}", now=int(time.time() * 1000))
+        name = f"ow-{uuid4().hex}"
+        html = f'<span id="{name}" tabindex="-1"></span>{page_script(name, RUN_BELOW)}'
         data = {"text/html": html, "text/plain": ""}
         self.output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)

@@ -3,19 +3,18 @@
 import pickle
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import kafka
 import pandas as pd
-import pyarrow as pa
 import pytest
 from applications import Applications
 from fleet_pages import ONE_RUN
 from fleet_tasks import rows_of, tasks_of
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
+from stored_runs import stored
 
 from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -25,7 +24,7 @@ from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
 from toolkit.spark.catch_up import FROM_LOG, PAST_STABLE
 from toolkit.spark.fleet_options import FleetOptions
-from toolkit.spark.history import STATE_TABLE, History
+from toolkit.spark.history import LOG_ENDS_TABLE, STATE_TABLE, History
 from toolkit.spark.read_tasks import NothingToRead
 
 # Of a cluster that is down.
@@ -37,7 +36,6 @@ pytestmark = [
 
 KEY = ["cluster", "group", "topic", "partition"]
 NUMBERS = ["committed", "log_start", "log_end", "last_stable", "lag", "stable_lag", "lost"]
-HOUR = timedelta(hours=1)
 NOWHERE = Cluster("nowhere", "127.0.0.1:1")
 
 
@@ -178,7 +176,7 @@ def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
             found = result.to_pandas()
             frames.append(quiet.rows(found.partitions, [*KEY, *NUMBERS, "status"]))
     kept = History(str(tmp_path / "history"))
-    rows = kept.read("groups").to_pandas()
+    rows = stored(kept, "groups").to_pandas()
     state = kept.open(STATE_TABLE)
     reads = state.to_pyarrow_table().to_pandas().groupby("attempt")
 
@@ -189,11 +187,9 @@ def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
     assert ["nightly", f"{result.taken_at:%Y%m%dT%H%M%S.%fZ}"] == [r.run_id for r in kept.runs()]
     assert quiet.groups <= set(rows["group"])
     assert not rows.duplicated(["run_id", "cluster", "group"]).any()
-    ends = pa.concat_tables(
-        kept.past_ends(quiet.cluster.name, result.taken_at - HOUR, result.taken_at + HOUR)
-    )
+    ends = stored(kept, LOG_ENDS_TABLE).to_pandas()
     known = found.partitions.dropna(subset="log_end")[["topic", "partition"]].drop_duplicates()
-    assert 2 * len(known) == len(ends.to_pandas().drop_duplicates())
+    assert 2 * len(known) == len(ends.drop_duplicates())
 
 
 def test_the_plan_of_a_job_holds_no_secret(

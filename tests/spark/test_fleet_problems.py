@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from fleet_tasks import tasks_of
 from offsets_records import AT_MS, chunk_with, commit_key, commit_value, log_of, plain
 from py4j.protocol import Py4JNetworkError
+from stored_runs import store
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
@@ -87,15 +88,9 @@ class Judged:
         return pa.Table.from_pylist([{"cluster": "eu"}], schema=JUDGED)
 
 
-@contextmanager
-def following(*_: object) -> Iterator[Callable[[str], None]]:
-    """Report no step."""
-    yield lambda _: None
-
-
 def without_spark(patch: pytest.MonkeyPatch, judged: Callable[..., Judged]) -> None:
     """Have the job judge without Spark."""
-    patch.setattr(job, "following", following)
+    patch.setattr(job, "following", lambda *_: nullcontext())
     patch.setattr(job, "read_offsets", lambda *_: None)
     patch.setattr(job, "judged", judged)
 
@@ -121,7 +116,7 @@ def test_a_run_that_cannot_be_stored_has_its_results(
 ) -> None:
     """Whatever happens to the history while the fleet is read, a problem says so."""
     if not damaged:
-        History(str(tmp_path)).write("nightly", datetime.now(UTC), {})
+        store(History(str(tmp_path)), "nightly", datetime.now(UTC), {})
 
     def judged(*_: object) -> Judged:
         for log in tmp_path.glob(f"{damaged or None}/_delta_log/*.json"):

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from fleet_pages import DUCKDB, QUERY, SPARK
+from stored_runs import store
 
 from toolkit.spark.history import RUNS, History
 from toolkit.spark.schemas import RESULTS
@@ -46,7 +47,8 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...
             for group in range(12)
             if (group, number) != (11, 1)
         ]
-        history.write(f"r{number}", at, {"groups": pa.Table.from_pylist(rows, RESULTS["groups"])})
+        found = {"groups": pa.Table.from_pylist(rows, RESULTS["groups"])}
+        store(history, f"r{number}", at, found)
     (Path("runs/history") / RUNS / "_delta_log/00000000000000000004.json").unlink()
     return [
         ("g11", 1, 1.0, 3.0, 211, 2),

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
+from stored_runs import store, stored
 
 from toolkit.errors import StateFileError, UsageError
 from toolkit.spark import history as module
@@ -70,6 +71,11 @@ def rows(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row[n] for n in wanted) for row in table.to_pylist())
 
 
+def lags(history: History, **which: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of complete runs: run, cluster and lag."""
+    return rows(stored(history, "partitions", **which))
+
+
 def files_in(root: str) -> int:
     """Return how many Parquet files with rows of the two tables there are."""
     return sum(1 for path in Path(root).glob("p*/day=*/*.parquet"))
@@ -79,14 +85,14 @@ def files_in(root: str) -> int:
 def five_runs(history: History) -> list[tuple[str, str, int]]:
     """Store five runs, two on the first day and three on the second, and return their rows."""
     for number in range(5):
-        assert history.write(f"r{number}", DAY + number * 8 * HOUR, found("a", "b", lag=number))
+        assert store(history, f"r{number}", DAY + number * 8 * HOUR, found("a", "b", lag=number))
     return [(f"r{number}", cluster, number) for number in range(5) for cluster in ("a", "b")]
 
 
 def test_other_programs_find_rows_by_any_column(history: History, root: str) -> None:
     """Files name the least of one column only; tables say so."""
-    history.write("one", DAY, found("a", lag=7))
-    history.write("other", DAY + HOUR, found("b", lag=7))
+    store(history, "one", DAY, found("a", lag=7))
+    store(history, "other", DAY + HOUR, found("b", lag=7))
     dataset = DeltaTable(f"{root}/partitions").to_pyarrow_dataset()
 
     found_rows = dataset.to_table(filter=pc.field("lag") == 7)
@@ -96,25 +102,25 @@ def test_other_programs_find_rows_by_any_column(history: History, root: str) -> 
 
 def test_any_cluster_name_comes_back_and_can_be_asked_for(history: History) -> None:
     """Names that a file system would take for something else stay what they are, one by one."""
-    history.write("all", DAY, found(*HOSTILE))
+    store(history, "all", DAY, found(*HOSTILE))
     for number, name in enumerate(HOSTILE):
-        history.write(f"r{number}", DAY, found(name))
+        store(history, f"r{number}", DAY, found(name))
 
     for _ in range(2):
-        assert sorted((n,) for n in 2 * HOSTILE) == rows(history.read("partitions"), "cluster")
+        assert sorted((n,) for n in 2 * HOSTILE) == rows(stored(history, "partitions"), "cluster")
         for names in (["", "EU", "nobody"], ["../x", "ü /", "l" * 400], ["x'y"], ["~"], ["nobody"]):
-            only = rows(history.read("partitions", clusters=names), "cluster")
+            only = rows(stored(history, "partitions", clusters=names), "cluster")
             assert sorted(2 * [(name,) for name in names if name in HOSTILE]) == only
         history.compact(before=TWO)
 
 
 def test_a_run_is_kept_once(history: History) -> None:
     """The same run written again changes nothing; other runs stay beside it."""
-    assert history.write("one", DAY, found("a", lag=1))
-    assert history.write("two", DAY + HOUR, found("a", lag=2))
-    assert not history.write("one", DAY + HOUR, found("a", "b", lag=3))
+    assert store(history, "one", DAY, found("a", lag=1))
+    assert store(history, "two", DAY + HOUR, found("a", lag=2))
+    assert not store(history, "one", DAY + HOUR, found("a", "b", lag=3))
 
-    assert [("one", "a", 1), ("two", "a", 2)] == rows(history.read("partitions"))
+    assert [("one", "a", 1), ("two", "a", 2)] == lags(history)
     assert 2 == DeltaTable(f"{history.root}/partitions").count()
     assert [("one", DAY), ("two", DAY + HOUR)] == [run[:2] for run in history.runs()]
 
@@ -127,12 +133,12 @@ def test_of_one_run_that_is_stored_twice_at_once_one_is_kept(
 
     def meanwhile(self: History, row: pa.Table) -> None:
         monkeypatch.setattr(History, "_insert", insert)
-        assert History(self.root, TABLES).write("one", DAY, found("a", lag=2))
+        assert store(History(self.root, TABLES), "one", DAY, found("a", lag=2))
         insert(self, row)
 
     monkeypatch.setattr(History, "_insert", meanwhile)
-    assert not history.write("one", DAY, found("a", lag=1))
-    assert [("one", "a", 2)] == rows(history.read("partitions"))
+    assert not store(history, "one", DAY, found("a", lag=1))
+    assert [("one", "a", 2)] == lags(history)
 
 
 def test_runs_side_by_side_do_not_disturb_each_other(root: str) -> None:
@@ -140,18 +146,18 @@ def test_runs_side_by_side_do_not_disturb_each_other(root: str) -> None:
     names = [f"r{n}" for n in range(6)]
 
     def write(name: str) -> bool:
-        return History(root, TABLES).write(name, DAY, found(name, "both"))
+        return store(History(root, TABLES), name, DAY, found(name, "both"))
 
     with ThreadPoolExecutor(3) as pool:
         assert [True] * 6 == list(pool.map(write, names))
         assert [False] * 6 == list(pool.map(write, names))
     expected = [(name, cluster, 1) for name in names for cluster in (name, "both")]
-    assert sorted(expected) == rows(History(root, TABLES).read("partitions"))
+    assert sorted(expected) == lags(History(root, TABLES))
 
 
 def test_files_that_only_a_worker_sees_are_not_published(history: History, tmp_path: Path) -> None:
     """A worker without the folder is told; of one with another disk no table gets a file."""
-    history.write("before", DAY, found("a"))
+    store(history, "before", DAY, found("a"))
     run, some = history.begin("r", DAY), found("b")["partitions"]
     with pytest.raises(StateFileError, match=r"writing .*/nowhere/partitions"):
         RunFiles(str(tmp_path / "nowhere"), run).add("partitions", some)
@@ -162,7 +168,7 @@ def test_files_that_only_a_worker_sees_are_not_published(history: History, tmp_p
     with pytest.raises(StateFileError, match="does not see the same folder"):
         history.publish(run, files.close())
 
-    assert [("before", "a", 1)] == rows(history.read("partitions"))
+    assert [("before", "a", 1)] == lags(history)
     assert ["before"] == [one.run_id for one in history.runs()]
 
 
@@ -208,20 +214,22 @@ def test_a_run_that_dies_anywhere_is_there_as_a_whole_or_not_at_all(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After each step at which it can die nobody sees half of it, and writing it again helps."""
-    history.write("other", DAY, found("a", lag=0))
+    store(history, "other", DAY, found("a", lag=0))
 
     def write(step: int) -> None:
-        history.write(f"r{step}", DAY, found("a", "b", lag=step))
+        store(history, f"r{step}", DAY, found("a", "b", lag=step))
 
     steps = []
     for step in every_step(monkeypatch, write):
         steps.append(step)
-        mine = [row for row in rows(history.read("partitions")) if row[0] == f"r{step}"]
-        notes = [r for r in rows(history.read("problems"), "run_id", "cluster") if r[0] != "other"]
+        mine = [row for row in lags(history) if row[0] == f"r{step}"]
+        notes = [
+            r for r in rows(stored(history, "problems"), "run_id", "cluster") if r[0] != "other"
+        ]
         assert (len(mine), [r[0] for r in notes].count(f"r{step}")) in {(2, 1), (0, 0)}
         write(step)
         whole = [(f"r{step}", "a", step), (f"r{step}", "b", step)]
-        assert whole == [row for row in rows(history.read("partitions")) if row[0] == f"r{step}"]
+        assert whole == [row for row in lags(history) if row[0] == f"r{step}"]
     assert len(steps) >= 2 * len(("partitions", "problems", RUNS))
 
 
@@ -232,7 +240,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from datetime import UTC, datetime
-from toolkit.spark.history import History
+from toolkit.spark.history import History, RunFiles
 
 root, sign = sys.argv[1:]
 NAMES = pa.schema({"cluster": pa.string()})
@@ -243,8 +251,11 @@ def slowly(*_):
     time.sleep(600)
 
 history._insert = slowly
-rows = pa.table({"cluster": ["a"]})
-history.write("killed", datetime(2026, 3, 1, tzinfo=UTC), {"partitions": rows, "groups": rows})
+run = history.begin("killed", datetime(2026, 3, 1, tzinfo=UTC))
+files = RunFiles(root, run)
+for table in ("partitions", "groups"):
+    files.add(table, pa.table({"cluster": ["a"]}))
+history.publish(run, files.close())
 """
 
 
@@ -263,9 +274,9 @@ def test_a_run_that_is_killed_leaves_nothing_to_see(history: History, tmp_path: 
 
     assert sign.exists()
     assert files_in(history.root)
-    assert ([], []) == (history.runs(), rows(history.read("partitions")))
-    assert history.write("killed", DAY, found("a", lag=7))
-    assert [("killed", "a", 7)] == rows(history.read("partitions"))
+    assert ([], []) == (history.runs(), lags(history))
+    assert store(history, "killed", DAY, found("a", lag=7))
+    assert [("killed", "a", 7)] == lags(history)
 
 
 def test_rows_of_older_columns_are_read_in_todays_form(root: str) -> None:
@@ -279,18 +290,15 @@ def test_rows_of_older_columns_are_read_in_todays_form(root: str) -> None:
     for number, columns in enumerate(versions):
         schema = pa.schema(columns)
         some = [{"cluster": "ab"[number], "lag": number, **row}]
-        History(root, {"lags": schema}).write(
-            "ab"[number], DAY, {"lags": pa.Table.from_pylist(some, schema=schema)}
-        )
-    names = ("cluster", "lag", "dropped", "rate", "points")
+        lags = {"lags": pa.Table.from_pylist(some, schema=schema)}
+        store(History(root, {"lags": schema}), "ab"[number], DAY, lags)
+    every = pa.schema({**versions[0], **versions[1]})
     expected = [("a", 0, "old", None, None), ("b", 1, None, 0.5, row["points"])]
 
     for columns in versions:
         history = History(root, {"lags": pa.schema(columns)})
-        assert expected == rows(history.read("lags"), *names)
-        assert [*columns, "run_id", "taken_at"] == history.read("lags").column_names[
-            : len(columns) + 2
-        ]
+        found_rows = pa.concat_tables(history.rows("lags", every))
+        assert expected == rows(found_rows, *every.names)
         history.compact(before=TWO)
     assert [ONE] != History(root, {"lags": pa.schema(columns)}).compact(before=TWO)
 
@@ -316,20 +324,20 @@ def test_many_files_of_a_day_become_few(
     before = paths_in(opened)
     assert [ONE, TWO] == history.compact(before=THREE)
     assert [] == history.compact(before=THREE)
-    assert five_runs == rows(history.read("partitions"))
+    assert five_runs == lags(history)
     assert ["r0", "r1", "r2", "r3", "r4"] == [one.run_id for one in history.runs()]
-    assert not history.write("r1", DAY, found("a"))
+    assert not store(history, "r1", DAY, found("a"))
 
-    assert history.write("late", DAY, found("a"))
+    assert store(history, "late", DAY, found("a"))
     assert [ONE] == history.compact(before=THREE)
-    assert sorted([*five_runs, ("late", "a", 1)]) == rows(history.read("partitions"))
+    assert sorted([*five_runs, ("late", "a", 1)]) == lags(history)
     history.expire(keep_days=30_000, now=datetime.now(UTC))
     assert files_in(history.root) > many  # somebody may still be reading them
     assert all(Path(history.root, "partitions", one).exists() for one in before)
     monkeypatch.setattr(module, "READ_FOR", timedelta(0))
     history.expire(keep_days=30_000, now=datetime.now(UTC))
     assert 2 * 2 == files_in(history.root)
-    assert sorted([*five_runs, ("late", "a", 1)]) == rows(history.read("partitions"))
+    assert sorted([*five_runs, ("late", "a", 1)]) == lags(history)
 
 
 def test_putting_together_may_die_anywhere(
@@ -337,18 +345,20 @@ def test_putting_together_may_die_anywhere(
 ) -> None:
     """At every step readers see each row once, and the next call does what is left."""
     for _ in every_step(monkeypatch, lambda _: history.compact(before=TWO)):
-        assert five_runs == rows(history.read("partitions"))
+        assert five_runs == lags(history)
     assert [TWO] == history.compact(before=THREE)
-    assert five_runs == rows(history.read("partitions"))
+    assert five_runs == lags(history)
 
 
 def test_two_that_put_a_day_together_at_once_do_it_once(root: str, five_runs: list[Any]) -> None:
     """Of several at the same time, with a run that is stored meanwhile, no row is lost or twice."""
     with ThreadPoolExecutor(4) as pool:
         done = [pool.submit(History(root, TABLES).compact, before=THREE) for _ in range(3)]
-        assert pool.submit(History(root, TABLES).write, "late", DAY, found("a")).result()
+        assert pool.submit(store, History(root, TABLES), "late", DAY, found("a")).result()
         assert any(one.result() for one in done)
-    assert sorted([*five_runs, ("late", "a", 1)]) == rows(History(root, TABLES).read("partitions"))
+    assert sorted([*five_runs, ("late", "a", 1)]) == rows(
+        stored(History(root, TABLES), "partitions")
+    )
 
 
 def test_old_days_go_as_a_whole(
@@ -360,7 +370,7 @@ def test_old_days_go_as_a_whole(
     monkeypatch.setattr(module, "READ_FOR", timedelta(0))
     assert [ONE] == history.expire(keep_days=30, now=now)
 
-    assert five_runs[4:] == rows(history.read("partitions"))
+    assert five_runs[4:] == lags(history)
     assert ["r2", "r3", "r4"] == [one.run_id for one in history.runs()]
     assert 2 * 3 == files_in(history.root)
     with pytest.raises(UsageError, match="at least one day"):
@@ -374,12 +384,12 @@ def test_removing_may_die_anywhere(
     history.compact(before=THREE)
     now = datetime(2026, 4, 1, 12, tzinfo=UTC)
     for _ in every_step(monkeypatch, lambda _: history.expire(keep_days=30, now=now)):
-        found = rows(history.read("partitions"))
+        found = lags(history)
         assert found in [five_runs, five_runs[4:]]
-        notes = rows(history.read("problems"), "run_id")
+        notes = rows(stored(history, "problems"), "run_id")
         assert {row[0] for row in found} == {row[0] for row in notes}
         assert {row[0] for row in found} == {run.run_id for run in history.runs()}
-    assert five_runs[4:] == rows(history.read("partitions"))
+    assert five_runs[4:] == lags(history)
 
 
 def test_what_died_is_removed_a_day_later(history: History) -> None:
@@ -400,8 +410,8 @@ def test_reading_from_a_time_on(history: History, five_runs: list[Any]) -> None:
     assert [ONE] == history.compact(before=TWO)
     since, before = DAY + 8 * HOUR, DAY + 24 * HOUR
 
-    assert five_runs[2:] == rows(history.read("partitions", since=since))
-    assert five_runs[2:6] == rows(history.read("partitions", since=since, before=before))
+    assert five_runs[2:] == lags(history, since=since)
+    assert five_runs[2:6] == lags(history, since=since, before=before)
 
 
 def test_the_lag_of_groups_is_of_their_own_runs(root: str) -> None:
@@ -410,9 +420,9 @@ def test_the_lag_of_groups_is_of_their_own_runs(root: str) -> None:
     for number, clusters in enumerate(("eu", "eu us", "us", "eu")):
         of, lag = today if number else LAG, {"lag": number, "unknown_lag_partitions": number}
         some = [{"cluster": c, "group": g, **lag} for c in clusters.split() for g in "gh"]
-        stored = {"groups": pa.Table.from_pylist(some, schema=of)}
+        rows_now = {"groups": pa.Table.from_pylist(some, schema=of)}
         at = DAY + number * 8 * HOUR
-        assert History(root, {"groups": of}).write(f"r{number}", at, stored)
+        assert store(History(root, {"groups": of}), f"r{number}", at, rows_now)
 
     groups = pd.DataFrame({"cluster": ["eu"], "group": ["g"]})
     lags = read_lag_history(root, groups, until=DAY + 16 * HOUR)
@@ -433,10 +443,10 @@ def test_many_columns_and_rows_survive(root: str) -> None:
     history = History(root, {"wide": columns})
     for number in range(2):
         rows = [{"cluster": "a", "c59": number}]
-        history.write(f"r{number}", DAY, {"wide": pa.Table.from_pylist(rows, schema=columns)})
+        store(history, f"r{number}", DAY, {"wide": pa.Table.from_pylist(rows, schema=columns)})
     history.compact(before=TWO)
 
-    assert {0, 1} == set(history.read("wide", clusters=["a"])["c59"].to_pylist())
+    assert {0, 1} == set(stored(history, "wide", clusters=["a"])["c59"].to_pylist())
 
 
 def test_other_programs_read_the_tables(history: History, five_runs: list[Any]) -> None:
@@ -457,21 +467,15 @@ def test_a_damaged_log_is_told_and_not_passed_over(history: History, five_runs: 
     content[60] ^= 1
     file.write_bytes(content)
     with pytest.raises(StateFileError, match="/partitions"):
-        history.read("partitions")
+        stored(history, "partitions")
     log = max(Path(history.root).glob("runs/_delta_log/*.json"))
     log.write_text(log.read_text()[:-20])
     with pytest.raises(StateFileError, match="/runs"):
         history.runs()
 
 
-def test_what_cannot_be_a_history_is_refused(history: History, tmp_path: Path) -> None:
-    """Unknown tables and other file systems are told."""
-    for use in (
-        lambda: history.read("nothing"),
-        lambda: history.write("r", DAY, {"nothing": found("a")["partitions"]}),
-    ):
-        with pytest.raises(UsageError, match="no table 'nothing'"):
-            use()
+def test_what_cannot_be_a_history_is_refused(tmp_path: Path) -> None:
+    """Other file systems, and names that delta-rs reads in another way, are told."""
     refused = {"viewfs://x/y": "viewfs:// is not supported", f"{tmp_path}/a%20b": "is in its name"}
     for where, why in refused.items():
         with pytest.raises(UsageError, match=why):

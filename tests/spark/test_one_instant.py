@@ -1,7 +1,6 @@
 """Commits and log ends of a cluster are of one instant, however long the reading took."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -11,32 +10,22 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from applications import Applications
-from fleet_tasks import blocks_of, tasks_of
+from fleet_tasks import blocks_of, judged, tasks_of
+from stored_runs import store
 
 from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io import cluster_facts
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.spark import ask, judge
-from toolkit.spark.arrow import Row, as_frame, unpack
 from toolkit.spark.catch_up import FROM_LOG, read_newest
-from toolkit.spark.history import History
-from toolkit.spark.judge import LOOK_BACK, MOST_ENDS, EvaluationRules, _past_ends, judge_cluster
+from toolkit.spark.history import LOG_ENDS_TABLE, History
+from toolkit.spark.judge import LOOK_BACK, MOST_ENDS, EvaluationRules, _past_ends
 from toolkit.spark.read_tasks import NothingToRead
-from toolkit.spark.schemas import RESULTS
+from toolkit.spark.schemas import LOG_ENDS
 
 NOW = datetime.now(UTC)
 RULES = EvaluationRules(StatusRules(), NOW, 30, NOW)
-
-
-def judged(
-    cluster: Cluster, blocks: Sequence[Row], rules: EvaluationRules = RULES
-) -> dict[str, pd.DataFrame]:
-    found = list(judge_cluster(cluster, blocks, rules))
-    return {
-        name: pd.concat([as_frame(unpack(row.get(name), of)) for row in found])
-        for name, of in RESULTS.items()
-    }
 
 
 @pytest.fixture
@@ -54,7 +43,7 @@ def test_what_is_committed_while_the_fleet_is_read_is_no_lag(
     apps.commit(group, {place: 10})
     apps.commit(later, {place: 9})
 
-    found = judged(apps.cluster, blocks)
+    found = judged(apps.cluster, blocks, RULES)
 
     rows = found["partitions"].set_index("group").loc[[group, later]]
     assert [(10, 0, FROM_LOG), (9, 1, FROM_LOG)] == [
@@ -78,7 +67,7 @@ def test_groups_are_listed_after_their_commits_are_read(
         return found
 
     monkeypatch.setattr(judge, "ask_groups", list_first)
-    found = judged(apps.cluster, blocks)["partitions"]
+    found = judged(apps.cluster, blocks, RULES)["partitions"]
 
     assert "Dead" not in set(found[found["group"] == late]["state"])
 
@@ -142,7 +131,7 @@ def test_a_cluster_that_is_lost_between_the_stages_keeps_its_rows(
     blocks = blocks_of(tasks_of(apps.cluster))
     gone = replace(apps.cluster, bootstrap_servers="127.0.0.1:1", timeout_s=1)
 
-    found = judged(gone, blocks)
+    found = judged(gone, blocks, RULES)
 
     (row,) = found["partitions"].set_index("group").loc[[group]].to_dict("records")
     assert (3, True) == (row["committed"], pd.isna(row["lag"]))
@@ -190,10 +179,10 @@ def test_log_ends_of_earlier_runs_are_found_once(tmp_path: Path) -> None:
         for cluster in ("eu", "eu", "us")
     ]
     for number in range(2):
-        table = pa.Table.from_pylist(rows)
-        history.write(f"r{number}", NOW - timedelta(hours=1 + number), {"log_ends": table})
-    old = pa.Table.from_pylist([{**rows[0], "partition": 1, "log_end": 9}])
-    history.write("old", NOW - LOOK_BACK - timedelta(minutes=1), {"log_ends": old})
+        table = pa.Table.from_pylist(rows, LOG_ENDS)
+        store(history, f"r{number}", NOW - timedelta(hours=1 + number), {LOG_ENDS_TABLE: table})
+    old = pa.Table.from_pylist([{**rows[0], "partition": 1, "log_end": 9}], LOG_ENDS)
+    store(history, "old", NOW - LOOK_BACK - timedelta(minutes=1), {LOG_ENDS_TABLE: old})
     rules = replace(RULES, store=(history.root, history.begin("", NOW)))
     problems: list[str] = []
     (found,) = _past_ends("eu", rules, problems).to_pylist()

@@ -1,8 +1,8 @@
 """Reading on where the last run ended gives what a full reading gives, whatever happened."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,27 +16,20 @@ import pytest
 from applications import PATIENCE_S, Applications, eventually
 from brokers import until_ready
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
+from fleet_tasks import tasks_of
 from kafka.admin import KafkaAdminClient
 
-from toolkit.errors import BrokerRefused, StateFileError
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.leaders import describe_topics, topic_id
-from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST, merge_latest
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, offsets_partitions
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
-from toolkit.model import Cluster, LogOffsets, TopicPartition
+from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark import history as history_module
 from toolkit.spark import read_state
 from toolkit.spark.arrow import Row, unpack
 from toolkit.spark.history import STATE_TABLE, History, RunFiles, paths_in
-from toolkit.spark.read_state import (
-    OffsetsTopicNow,
-    ReadState,
-    load_state,
-    state_rows,
-)
+from toolkit.spark.read_state import ReadState, load_state, state_rows
 from toolkit.spark.read_tasks import LogTask, StoredPartitions
 
 pytestmark = [
@@ -88,12 +81,7 @@ def patient_admin(there: Applications) -> closing[KafkaAdminClient]:
     return closing(KafkaAdminClient(bootstrap_servers=there.address, **patience))
 
 
-class Looked(NamedTuple):
-    """An offsets topic at one moment."""
-
-    topic: OffsetsTopicNow
-    logs: Mapping[int, LogOffsets]
-    epochs: Mapping[int, int]
+Looked = Sequence[LogTask]  # an offsets topic at one moment: what is in it, up to its end
 
 
 class Reading(NamedTuple):
@@ -120,33 +108,33 @@ class Reading(NamedTuple):
 
 def look(cluster: Cluster) -> Looked:
     """Ask where the partitions of the offsets topic begin and end now."""
-    requested_at = datetime.now(UTC)
-    with Connection(cluster) as connection:
-        topic = offsets_partitions(connection)
-        (described,) = describe_topics(connection, [OFFSETS_TOPIC])
-        retention_ms = read_expiry_settings(connection).delete_retention_ms
-    epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
-    now = OffsetsTopicNow(requested_at, topic_id(described), topic.partitions, retention_ms)
-    return Looked(now, topic.logs, epochs)
+    looked = looked_at(cluster)
+    assert looked
+    return looked
 
 
-def tasks_of(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> list[LogTask]:
+def looked_at(cluster: Cluster) -> Looked:
+    """Return the same; nothing while a partition has no leader."""
+    found = tasks_of(cluster)
+    is_read = all(isinstance(one, LogTask) or not (one.by_admin or one.problem) for one in found)
+    return [one for one in found if is_read and isinstance(one, LogTask)]
+
+
+def going_on(looked: Looked, kept: StoredPartitions) -> Looked:
     """Return the tasks that read each partition from where it may go on, up to the end it had."""
-    return [
-        LogTask(cluster, looked.topic, n, log, looked.epochs[n], kept.get(n))
-        for n, log in looked.logs.items()
-    ]
+    return [replace(task, stored=kept.get(task.number)) for task in looked]
 
 
-def read(cluster: Cluster, looked: Looked, kept: StoredPartitions) -> Reading:
-    rows = [row for task in tasks_of(cluster, looked, kept) for row in task.rows()]
+def read(looked: Looked, kept: StoredPartitions) -> Reading:
+    tasks = going_on(looked, kept)
+    rows = [{"cluster": task.cluster.name, **row} for task in tasks for row in task.rows()]
     assert [] == [row for row in rows if "by_admin" in row]
-    blocks = [{"cluster": cluster.name, **row} for row in rows if "problem" not in row]
+    blocks = [row for row in rows if "problem" not in row]
     return Reading(blocks, [row["problem"] for row in rows if "problem" in row])
 
 
-def in_full(cluster: Cluster, looked: Looked) -> pa.Table:
-    return read(cluster, looked, {}).latest
+def in_full(looked: Looked) -> pa.Table:
+    return read(looked, {}).latest
 
 
 def go_on(
@@ -154,7 +142,7 @@ def go_on(
 ) -> tuple[pa.Table, Reading, ReadState]:
     """Do what a run does: load the state, read what is new, merge, save. Return all of it."""
     state = load_state(History(str(root)), [cluster.name])
-    reading = read(cluster, looked or look(cluster), state.stored.get(cluster.name, {}))
+    reading = read(looked or look(cluster), state.stored.get(cluster.name, {}))
     saved(root, reading, over=state.over)
     return reading.latest, reading, state
 
@@ -246,7 +234,7 @@ def test_steps_over_a_moving_cluster_equal_one_full_reading(
             member.close()
     looked = look(moving)
     table, reading, state = go_on(tmp_path, moving, looked)
-    full = in_full(moving, looked)
+    full = in_full(looked)
 
     assert {""} == reading.whys()
     assert sum(read["start"] for read in reading.reads) > 100
@@ -271,14 +259,14 @@ def test_what_compaction_takes_away_between_two_readings_is_not_missed(
             def cleaned() -> bool:
                 # More is gone than half of what had been read.
                 traffic.more()
-                logs = look(moving).logs
-                left = sum(read_offsets_log(moving, n, log).records for n, log in logs.items())
-                return left < sum(log.log_end or 0 for log in logs.values()) - read_before / 2
+                now = look(moving)
+                left = sum(read_offsets_log(moving, one.number, one.log).records for one in now)
+                return left < sum(one.log.log_end or 0 for one in now) - read_before / 2
 
             eventually(cleaned)
         looked = look(moving)
         table, reading, _ = go_on(tmp_path, moving, looked)
-        everything = in_full(moving, looked)
+        everything = in_full(looked)
     finally:
         alter(there, **PLAIN)
 
@@ -310,18 +298,18 @@ def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(
 
             def forgotten() -> bool:
                 traffic.more()
-                left = in_full(moving, look(moving))
+                left = in_full(look(moving))
                 return not any(doomed.encode() in row["key"] for row in left.to_pylist())
 
             eventually(forgotten)
         looked = look(moving)
         table, reading, state = go_on(tmp_path, moving, looked)
-        points = {number: one.point for number, one in state.stored[NAME].items()}
+        ends = {number: one.point.next_offset for number, one in state.stored[NAME].items()}
         since = [
-            read_offsets_log(moving, n, log, start=points[n].next_offset).latest
-            for n, log in looked.logs.items()
+            read_offsets_log(moving, one.number, one.log, start=ends[one.number]).latest
+            for one in looked
         ]
-        full = in_full(moving, looked)
+        full = in_full(looked)
     finally:
         alter(there, **PLAIN, **{"delete.retention.ms": "86400000"})
 
@@ -345,16 +333,16 @@ def test_an_open_transaction_holds_the_next_reading_back(
     hidden = look(moving)
     table, first, _ = go_on(tmp_path, moving, hidden)
     producer.commit_transaction()
-    eventually(lambda: all(log.last_stable == log.log_end for log in look(moving).logs.values()))
+    eventually(lambda: all(one.log.last_stable == one.log.log_end for one in look(moving)))
     looked = look(moving)
     again, second, _ = go_on(tmp_path, moving, looked)
 
     ends = {one["offsets_partition"]: one["read_to"]["next_offset"] for one in first.blocks}
-    behind = [n for n, log in hidden.logs.items() if ends[n] == log.last_stable != log.log_end]
+    behind = [one for one in hidden if ends[one.number] == one.log.last_stable != one.log.log_end]
     assert len(behind) == 1
     assert 1 == sum(group.encode() in key for _, key in by_key(table, alive=True))
     assert {""} == second.whys()
-    assert by_key(in_full(moving, looked)) == by_key(again)
+    assert by_key(in_full(looked)) == by_key(again)
     assert 2 == sum(group.encode() in key for _, key in by_key(again, alive=True))
 
 
@@ -375,7 +363,7 @@ def test_another_cluster_under_the_same_name_is_read_in_full(
     # Groups of other tests move on meanwhile, and the log of theirs is compacted.
     whole, found = (
         {key: row for key, row in by_key(one).items() if b"anew" in key[1]}
-        for one in (in_full(anew, looked), table)
+        for one in (in_full(looked), table)
     )
     assert found
     assert whole == found
@@ -383,10 +371,8 @@ def test_another_cluster_under_the_same_name_is_read_in_full(
 
 def look_at_all_of(cluster: Cluster, partitions: int) -> Looked | None:
     """Look at the offsets topic once it has so many partitions, and each of them a leader."""
-    with suppress(BrokerRefused):
-        looked = look(cluster)
-        return looked if looked.topic.partitions == partitions else None
-    return None
+    looked = looked_at(cluster)
+    return looked if looked and looked[0].topic.partitions == partitions else None
 
 
 def test_a_topic_that_has_got_more_partitions_is_read_in_full(
@@ -402,7 +388,7 @@ def test_a_topic_that_has_got_more_partitions_is_read_in_full(
     assert {f"the offsets topic had {more - 2} partitions and has {more}: groups have moved"} == (
         reading.whys()
     )
-    assert by_key(in_full(moving, looked)) == by_key(table)
+    assert by_key(in_full(looked)) == by_key(table)
 
 
 @pytest.fixture(scope="module")
@@ -417,7 +403,7 @@ def kept(
             some.commit(group, {TopicPartition(topic, 0): 0})
         delete_groups(some, groups[:9])
     looked = look(moving)
-    return looked, read(moving, looked, {})
+    return looked, read(looked, {})
 
 
 def later(reading: Reading, time: timedelta) -> Reading:
@@ -465,7 +451,7 @@ def test_a_damaged_state_is_not_used_and_told(
     damage(file, how)
     table, again, state = go_on(tmp_path, moving, looked)
 
-    assert by_key(in_full(moving, looked)) == by_key(table)
+    assert by_key(in_full(looked)) == by_key(table)
     # A bit of an eighth may be of what nobody reads.
     why = "".join((*state.not_used.values(), *again.problems))
     assert how.isdigit() or "the stored state" in why
@@ -571,10 +557,7 @@ def test_old_files_and_old_tombstones_go(
 
 
 def test_parts_that_do_not_meet_are_never_put_together(
-    tmp_path: Path,
-    moving: Cluster,
-    kept: tuple[Looked, Reading],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, kept: tuple[Looked, Reading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A state that ends elsewhere, or that a worker cannot read, is not used, and that is told."""
     looked, reading = kept
@@ -583,24 +566,24 @@ def test_parts_that_do_not_meet_are_never_put_together(
     with pytest.raises(StateFileError, match="does not end at"):
         state[0].latest(state[0].point.next_offset + 1)
     moved = {0: state[0]._replace(path=state[0].path, number=1)}
-    (row, block) = tasks_of(moving, looked, moved)[0].rows()
+    (row, block) = going_on(looked, moved)[0].rows()
 
     assert "does not end at" in row["problem"]
-    assert looked.logs[0].log_start == block["read_to"]["start"]
+    assert looked[0].log.log_start == block["read_to"]["start"]
     monkeypatch.setattr(history_module, "HAS_DELTALAKE", False)
-    (row, block) = tasks_of(moving, looked, state)[0].rows()
+    (row, block) = going_on(looked, state)[0].rows()
     assert "deltalake, which is not installed" in row["problem"]
-    assert looked.logs[0].log_start == block["read_to"]["start"]
+    assert looked[0].log.log_start == block["read_to"]["start"]
 
 
 def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(
-    tmp_path: Path, moving: Cluster, kept: tuple[Looked, Reading]
+    tmp_path: Path, kept: tuple[Looked, Reading]
 ) -> None:
     """Only of those where the reading went on is the state a part of the result."""
     looked, reading = kept
     saved(tmp_path, reading)
     state = load_state(History(str(tmp_path)), [NAME]).stored[NAME]
-    task = tasks_of(moving, looked, state)[0]
+    task = going_on(looked, state)[0]
     emptied = replace(task, log=replace(task.log, log_start=task.log.last_stable))
     found = {}
     for one in (task, emptied):

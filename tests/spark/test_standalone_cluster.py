@@ -18,6 +18,7 @@ import pytest
 from applications import Applications
 from secured import Secured
 from spark_cluster import SPARK, SparkCluster, quick_java, start_spark_cluster
+from stored_runs import stored
 
 import toolkit
 from toolkit.model import Cluster, TopicPartition
@@ -122,8 +123,8 @@ def test_a_cluster_of_processes_finds_the_same(
     far, near = (_rows(pd.read_parquet(tmp_path / name / "partitions")) for name in ("far", "near"))
     assert len(near) >= 12
     pd.testing.assert_frame_equal(near, far)
-    stored = _rows(as_frame(History(str(tmp_path / "history")).read("partitions")))
-    pd.testing.assert_frame_equal(near, stored, check_dtype=False)
+    kept = _rows(as_frame(stored(History(str(tmp_path / "history")), "partitions")))
+    pd.testing.assert_frame_equal(near, kept, check_dtype=False)
     logs = [said, shown, *(p.read_text() for p in _files(spark_cluster.folder, events))]
     assert len(logs) > 6
     assert any("SparkListenerSQLExecutionStart" in log for log in logs)

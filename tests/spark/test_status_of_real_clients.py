@@ -1,45 +1,24 @@
 """The words that the fleet job finds for groups whose behaviour is known, because it is made."""
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from applications import Applications
 from brokers import until_ready
 from example_groups import ExampleGroups
-from pyspark.sql import SparkSession
+from fleet_tasks import blocks_of, judged, tasks_of
 
-from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.logs.offset_time_lookup import TimeLookup, read_log_times
-from toolkit.kafka_io.offsets_topic.latest_tables import (
-    COMMITS,
-    GROUPS,
-    decode_commits,
-    decode_groups,
-)
-from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions
-from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
-from toolkit.model import Cluster, Group, TopicPartition
-from toolkit.planning.lag.lag import with_lag
-from toolkit.planning.lag.status import with_status
+from toolkit.model import Cluster
 from toolkit.planning.lag.status_rules import StatusRules
-from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
-from toolkit.planning.lag.trend import look_back_s
-from toolkit.planning.unsubscribed.group_activity import group_facts
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark.arrow import as_frame
-from toolkit.spark.fleet_lag import fleet_lag
-from toolkit.spark.fleet_options import FleetOptions
+from toolkit.spark.catch_up import read_newest
+from toolkit.spark.judge import EvaluationRules
 
 pytestmark = [pytest.mark.live("consumers run"), pytest.mark.starts("a broker")]
 
@@ -119,77 +98,6 @@ def acting(
         yield example_groups, groups
 
 
-class FromLog(NamedTuple):
-    """What the offsets topic tells of commits and of groups, and when it was read."""
-
-    commits: pd.DataFrame
-    groups: pd.DataFrame
-    read_at: datetime
-
-
-def read_the_log(cluster: Cluster) -> FromLog:
-    with Connection(cluster) as connection:
-        read_at = datetime.now(UTC)
-        logs = offsets_partitions(connection).logs
-    latest = [read_offsets_log(cluster, number, log).latest for number, log in logs.items()]
-    commits = [decode_commits(table)[0] for table in latest]
-    groups = [decode_groups(table)[0] for table in latest]
-    return FromLog(
-        as_frame(pa.concat_tables([COMMITS.empty_table(), *commits])),
-        as_frame(pa.concat_tables([GROUPS.empty_table(), *groups])),
-        read_at,
-    )
-
-
-def judged(cluster: Cluster) -> pd.DataFrame:
-    """Return every commit of a cluster with its status, from what was just read."""
-    told = read_the_log(cluster)
-    pairs = zip(told.commits["topic"], told.commits["partition"], strict=True)
-    places = [TopicPartition(*pair) for pair in pairs]
-    with Connection(cluster) as connection:
-        listed, _ = list_groups(connection)
-        logs, _ = read_log_offsets(connection, places)
-        now = datetime.now(UTC).replace(microsecond=0)
-        back = [now - timedelta(seconds=age) for age in look_back_s(RULES)]
-        wanted: dict[TopicPartition, set[int]] = defaultdict(set)
-        for place, offset in zip(places, told.commits["committed"], strict=True):
-            wanted[place].add(int(offset))
-        times = read_log_times(connection, wanted, logs, TimeLookup(now, at=tuple(back)))
-    known = [logs[place] for place in places]
-    facts = with_groups(told, listed).assign(
-        cluster=cluster.name,
-        log_start=pd.array([log.log_start for log in known], "Int64"),
-        log_end=pd.array([log.log_end for log in known], "Int64"),
-        last_stable=pd.array([log.last_stable for log in known], "Int64"),
-        log_problem="",
-        skew_s=(now - told.read_at).total_seconds(),
-        points=[times.points[place] for place in places],
-        hold="",
-        hold_unread="",
-    )
-    ends = [earlier_ends(times.points[place], logs[place].log_end, back) for place in places]
-    facts["past_at"] = [list(end) for end in ends]
-    facts["past_end"] = [list(end.values()) for end in ends]
-    return with_status(with_time_lag(with_lag(facts), now=now), now=now, rules=RULES)
-
-
-def with_groups(told: FromLog, listed: Sequence[Group]) -> pd.DataFrame:
-    """Add to each commit what is known of its group."""
-    names = told.commits[["group"]].drop_duplicates()
-    logged = names.merge(told.groups, on="group", how="left").assign(cluster="")
-    states = [(g.group_id, str(g.type), str(g.state), g.protocol_type) for g in listed]
-    coordinators = pd.DataFrame(states, columns=["group", "type", "state", "protocol_type"])
-    groups = group_facts(logged, coordinators, complete=True)
-    facts = told.commits.merge(groups, on="group", how="left")
-    subscribed = [
-        None if why else isinstance(topics, np.ndarray) and topic in topics
-        for why, topics, topic in zip(
-            facts["unreadable"], facts["subscribed"], facts["topic"], strict=True
-        )
-    ]
-    return facts.assign(subscribed=pd.array(subscribed, "boolean"), pending=False)
-
-
 def shows(group: Acting, commits: pd.DataFrame) -> bool:
     """Say whether the log shows that the group does what it is to do."""
     if group.behaviour == "deleted":
@@ -216,10 +124,10 @@ def not_shown(
 ) -> list[str]:
     """Return the groups of which the log does not show yet that they do what they are to do."""
     example_groups.check()
-    try:
-        commits = read_the_log(cluster).commits
-    except BrokerRefused:
+    newest = read_newest(cluster, blocks_of(tasks_of(cluster)))
+    if newest.problems:
         return list(groups)  # the broker has only just begun to make its offsets topic
+    commits = as_frame(newest.commits)
     rows = {
         name: commits[(commits["group"] == name) & (commits["topic"] == group.topic)]
         for name, group in groups.items()
@@ -306,34 +214,21 @@ def test_each_behaviour_has_its_word(
     Twelve behaviours of real members have their words, and a deleted group has no row at all.
 
     Members are librdkafka's, of classic and of KIP-848 groups; simple groups are an admin client's.
+    The word of a group is that of its worst partition.
     """
     example_groups, groups = acting
     wait_until_shown(stage, example_groups, groups)
-    partitions, table = look_at(lambda: judged(stage), example_groups, groups)
-    record_property("behaviours", in_words(table))
-
-    check(partitions, table, example_groups.deleted)
-
-
-def test_the_fleet_job_publishes_the_same_words(
-    session: SparkSession,
-    stage: Cluster,
-    acting: tuple[ExampleGroups, dict[str, Acting]],
-    record_property: Callable[[str, object], None],
-) -> None:
-    """However long the job takes from reading commits to reading logs, its words are right."""
-    example_groups, groups = acting
-    wait_until_shown(stage, example_groups, groups)
-    options = FleetOptions(rules=RULES)
-    found = {}
+    found: dict[str, pd.DataFrame] = {}
 
     def look() -> pd.DataFrame:
-        with fleet_lag(session, [stage], options) as result:
-            found["groups"] = as_frame(result.groups.toArrow())
-            return as_frame(result.partitions.toArrow())
+        now = datetime.now(UTC)
+        found.update(
+            judged(stage, blocks_of(tasks_of(stage)), EvaluationRules(RULES, now, 30, now))
+        )
+        return found["partitions"]
 
     partitions, table = look_at(look, example_groups, groups)
-    record_property("published", in_words(table))
+    record_property("behaviours", in_words(table))
     by_group = found["groups"].set_index("group")["status"]
 
     check(partitions, table, example_groups.deleted)

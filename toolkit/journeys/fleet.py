@@ -16,8 +16,7 @@ from toolkit.spark.fleet_lag import fleet_lag
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history import read_lag_history
 from toolkit.spark.java import find_java
-from toolkit.spark.progress import OnStep
-from toolkit.spark.spark_session import start_session
+from toolkit.spark.spark_session import OnStep, start_session
 
 OPTIONS = FleetOptions()
 

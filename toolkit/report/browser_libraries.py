@@ -50,9 +50,9 @@ def script(name: str) -> str:
 
 
 @cache
-def style(name: str) -> str:
-    """One of our own style sheets; NUMBERS and MOMENTS in it are the cells of such columns."""
-    text = (_FOLDER / name).read_text(encoding="utf-8")
+def style(*names: str) -> str:
+    """Some of our own style sheets; NUMBERS and MOMENTS in them are the cells of such columns."""
+    text = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
     for column in ("number", "moment"):
         places = range(1, STYLED_COLUMNS + 1)
         cells = [f".{column}-{place} td:nth-child({place})" for place in places]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +19,16 @@ ROLE_KEY, TONE_KEY = "offsetbook_role", "offsetbook_tone"  # in an output's meta
 # JupyterLab would typeset a name such as $\href{https://example.invalid/}{payments}$ as
 # mathematics, and show a link "payments". The class is MathJax's, for what it leaves as it is.
 AS_IT_IS = "mathjax_ignore"
+
+# JupyterLab makes an output its own some moments after it is there. In a page that is loaded again
+# later nothing happens.
+_ON_PAGE = """<script>(async () => {
+  for (let turn = 0; turn < 50 && Math.abs(Date.now() - NOW) < 60000; turn++) {
+    const here = document.getElementById("NAME");
+    STEPS
+    await new Promise((go) => setTimeout(go, 100));
+  }
+})()</script>"""
 
 
 class OutputRole(StrEnum):
@@ -101,6 +112,12 @@ def show_looks(html: str) -> None:
     """Display styles and scripts that only JupyterLab needs: a report has its own."""
     if not is_headless():
         display_output({"text/html": html, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+
+
+def page_script(name: str, steps: str) -> str:
+    """Return a script that tries for 5 s, until its steps return; `here` is the element `name`."""
+    now = str(int(time.time() * 1000))
+    return _ON_PAGE.replace("NOW", now).replace("NAME", name).replace("STEPS", steps)
 
 
 def display_widget(widget: object) -> None:

@@ -87,10 +87,7 @@ def report_html(notebook_path: Path, *, result: Mapping[str, Any] | None) -> str
     shown = asdict(page) | facts
     shown |= {
         "nonce": nonce,
-        "styles": style("report.css")
-        + style("tables.css")
-        + style("notices.css")
-        + style("trouble.css"),
+        "styles": style("report.css", "tables.css", "notices.css", "trouble.css"),
         "placeholder": _SCRIPTS_HERE,
         "tone": page.tone or facts.get("tone", ""),
     }

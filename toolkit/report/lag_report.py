@@ -11,8 +11,8 @@ from toolkit.model import GroupType, Snapshot
 from toolkit.model.commit_columns import columns_of
 from toolkit.model.plurals import counted
 from toolkit.model.rows import Rows
+from toolkit.planning.frames.frame_of import frame_of
 from toolkit.planning.frames.snapshot_frames import group_list, offsets_frame
-from toolkit.planning.lag.lag import lag_by_group
 from toolkit.planning.lag.lag_rows import group_rows, partition_rows, with_changes
 from toolkit.report.cell_text import frame_text
 from toolkit.report.figures import SERIES, UNUSED, series_colours, show_traces
@@ -170,7 +170,7 @@ class LagReport:
     @property
     def by_group(self) -> pd.DataFrame:
         """One row for each group, largest lag first; see `lag_by_group`."""
-        return lag_by_group(self.partitions)
+        return frame_of(self.group_rows, topics="int64", partitions="int64")
 
     def partition_rows(self, *, largest_first: bool = False) -> Rows:
         """Return `partitions` as plain rows, which start at once."""

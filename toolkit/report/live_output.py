@@ -45,7 +45,7 @@ def _put(name: str, show: Callable[[], object], *, is_update: bool) -> None:
             show_error(exc)
     html = "".join(str(data["text/html"]) for data in taken)
     text = "\n".join(str(data["text/plain"]) for data in taken)
-    sheets = f"<style>{style('tables.css')}{style('notices.css')}</style>"
+    sheets = f"<style>{style('tables.css', 'notices.css')}</style>"
     looks = f"{sheets}{SORT}{copy_script()}"
     data = {"text/html": html + looks, "text/plain": text}
     display_output(data, display_id=name, is_update=is_update)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -10,25 +9,16 @@ from toolkit.errors import ToolkitError, UsageError
 from toolkit.model import Snapshot
 from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report.browser_libraries import style
-from toolkit.report.display import display_output, running_cell, show_looks
+from toolkit.report.display import display_output, page_script, running_cell, show_looks
 from toolkit.report.run_command import command_block, copy_script
 from toolkit.report.safe_names import in_html, sentence, visible
 from toolkit.report.tables import show_problems
 
-# Run All leaves the page at the last cell, far below the list. A page that is loaded again later
-# stays where it is.
-SHOW_LIST = """<span id="{name}"></span><script>(async () => {{
-  for (let turn = 0; turn < 50 && Math.abs(Date.now() - {now}) < 60000; turn++) {{
-    const here = document.getElementById("{name}");
+# Run All leaves the page at the last cell, far below the list.
+SHOW_LIST = """
     const above = [...(here?.closest(".jp-Notebook")?.querySelectorAll(".ow-card") ?? [])]
       .filter((card) => card.querySelector(".ow-list") && card.compareDocumentPosition(here) & 4);
-    if (above.length) {{
-      above.pop().scrollIntoView({{ block: "center" }});
-      return;
-    }}
-    await new Promise((go) => setTimeout(go, 100));
-  }}
-}})()</script>"""
+    if (above.length) return above.pop().scrollIntoView({ block: "center" });"""
 
 
 class NoticeTone(StrEnum):
@@ -66,7 +56,7 @@ def nothing_selected(problem: str, *, hint: str) -> UsageError:
     """Return the error to raise; in JupyterLab the list above comes into sight."""
     cell, run = running_cell()
     if cell:
-        show_looks(SHOW_LIST.format(name=f"ob-{run}", now=int(time.time() * 1000)))
+        show_looks(f'<span id="ob-{run}"></span>{page_script(f"ob-{run}", SHOW_LIST)}')
     return UsageError(problem, hint=hint)
 
 

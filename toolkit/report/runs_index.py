@@ -62,7 +62,7 @@ def write_index(rows: Sequence[RunRow], html: Path, *, of: str) -> None:
         ],
         cut=f"Showing the newest {MOST:,} of {len(rows):,} runs." if rows[MOST:] else "",
         written=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        styles=style("report.css") + style("tables.css") + style("runs.css"),
+        styles=style("report.css", "tables.css", "runs.css"),
         datatables=datatables() if rows else "",
         script=script("tables.js.j2") + script("runs.js.j2"),
     )

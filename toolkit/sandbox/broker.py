@@ -31,6 +31,7 @@ from toolkit.model.plurals import counted
 from toolkit.sandbox.jars import VERSION, kafka_command, kafka_jars
 from toolkit.sandbox.process import end, listening_ports, running, spawn
 from toolkit.sandbox.raw_members import RawConnection
+from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.file_lock import exclusively
 
 ALL_THAT_CAN_BE = (1, 3, 5)  # of an even number no more may be lost than of one less
@@ -207,9 +208,7 @@ def format_data(directory: Path, version: str, *, node_id: int = 1, cluster_id: 
     for name, value in ids.items():
         text = re.sub(rf"^{re.escape(name)}=.*$", f"{name}={value}", text, flags=re.MULTILINE)
     # Last and at once: a start that is cut off is done again, and no two clusters share an id.
-    unfinished = directory / f"{_IDENTITY}.new"
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(directory / _IDENTITY)
+    write_whole(directory / _IDENTITY, text)
 
 
 def _formatted(version: str) -> Path:

@@ -38,6 +38,7 @@ from toolkit.sandbox.roles import OPERATOR, ROLES, create_roles
 from toolkit.sandbox.secure import is_secured, role_settings, secure
 from toolkit.sandbox.seed import seeded_groups
 from toolkit.storage.fleet_file import find_fleet_file, sandbox_folder
+from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
@@ -210,11 +211,7 @@ class Sandbox:
         paths = {role: self.state_dir / f"{role}.yaml" for role in ROLES} if secured else {}
         for role, path in [(OPERATOR, self.fleet_file), *paths.items()]:
             clusters = {found[0].directory.name: _settings(found, role) for found in live}
-            unfinished = path.with_suffix(".new")
-            unfinished.write_text(
-                yaml.safe_dump({"clusters": clusters, "state": "state"}), encoding="utf-8"
-            )
-            unfinished.replace(path)
+            write_whole(path, yaml.safe_dump({"clusters": clusters, "state": "state"}))
 
 
 def _cluster_status(brokers: Sequence[Broker]) -> ClusterStatus:

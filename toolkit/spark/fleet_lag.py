@@ -29,14 +29,14 @@ from toolkit.spark.arrow import as_frame, unpack_all, unpacked
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history import STATE_TABLE, History, HistoryRun, NewFile, RunFiles
 from toolkit.spark.judge import EvaluationRules, judged
-from toolkit.spark.progress import OnStep, following
 from toolkit.spark.read_state import NO_STATE, load_state
 from toolkit.spark.read_tasks import read_offsets
 from toolkit.spark.schemas import PROBLEMS, RESULTS
-from toolkit.spark.spark_session import job_errors, start_session
+from toolkit.spark.spark_session import OnStep, following, job_errors, start_session
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 OPTIONS = FleetOptions()
+DOING = "reading offsets topics and judging commits"
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,11 @@ def fleet_lag(
     the current step as text.
     """
     by_name = {cluster.name: cluster for cluster in clusters}
-    with job_errors(), following(session, on_step) as step:
+    with job_errors(), following(session, DOING, on_step):
         history = History(options.history) if options.history else None
         state = load_state(history, by_name) if history and not options.full else NO_STATE
         taken_at = datetime.now(UTC)
         run = history.begin(options.run_id, taken_at) if history else None
-        step("reading offsets topics and judging commits")
         reading = read_offsets(session, by_name.values(), state.stored)
         store = (history.root, run) if history and run else None
         since = taken_at - timedelta(seconds=options.activity_s)

@@ -104,7 +104,19 @@ def read_lag_history(root: str, groups: pd.DataFrame, *, until: datetime) -> pd.
     Columns: cluster, group, lag, unknown_lag_partitions, taken_at. `groups` has cluster and group.
     Only their rows are kept in memory, however long the history is.
     """
-    return as_frame(History(root).lags(groups, since=until - LAG_DAYS, until=until))
+    names = ("cluster", "group", "lag", "unknown_lag_partitions")
+    columns = pa.schema([*(RESULTS["groups"].field(name) for name in names), TAKEN_AT])
+    if groups.empty:  # no cluster would mean all of them
+        return as_frame(columns.empty_table())
+    found = History(root).rows(
+        "groups",
+        columns,
+        clusters=frozenset(groups["cluster"]),
+        since=until - LAG_DAYS,
+        before=until + timedelta(microseconds=1),
+    )
+    keep = pc.field("group").isin(pa.array(groups["group"], pa.string()))
+    return as_frame(pa.concat_tables([columns.empty_table(), *(r.filter(keep) for r in found)]))
 
 
 class HistoryRun(NamedTuple):
@@ -211,20 +223,6 @@ class History:
         every = {**self._tables, STATE_TABLE: state, RUNS: pa.schema(OF_A_RUN)}
         self._stored = {name: pa.schema([*of, ATTEMPT, DAY]) for name, of in every.items()}
 
-    def write(self, run_id: str, taken_at: datetime, rows: Mapping[str, pa.Table]) -> bool:
-        """
-        Store what a run found: all of it, or nothing if this raises or dies.
-
-        Returns False, and changes nothing that readers see, where this run is there already: the
-        first that was complete stays. `taken_at` is aware; its day in UTC is that of all rows.
-        """
-        run = self.begin(run_id, taken_at)
-        files = RunFiles(self.root, run)
-        for table, found in rows.items():
-            columns = [one for one in self._columns(table) if one not in OF_A_RUN]
-            files.add(table, as_columns(found, pa.schema(columns)))
-        return self.publish(run, files.close())
-
     def begin(self, run_id: str, taken_at: datetime) -> HistoryRun:
         """
         Begin to store a run: make sure of the tables, so that tasks may write files.
@@ -268,60 +266,28 @@ class History:
             found = [HistoryRun(**row) for rows in groups for row in rows.to_pylist()]
         return sorted(found, key=lambda run: (run.taken_at, run.run_id))
 
-    def read(
+    def rows(
         self,
         table: str,
+        columns: pa.Schema,
         *,
         clusters: Collection[str] = (),
         since: datetime | None = None,
         before: datetime | None = None,
-    ) -> pa.Table:
+    ) -> Iterator[pa.Table]:
         """
-        Return a table's rows with run_id and taken_at: of some clusters or all, of runs of a time.
+        Yield columns of a table's rows: of some clusters or all, of complete runs of a time.
 
-        Its columns are those of the table now, null in rows that are older than the column, then
-        those that it had once.
+        Columns that rows do not have, because they are older, are null.
         """
-        columns = self._columns(table)
-        runs = self._runs_of(since, before)
+        runs = [
+            run
+            for run in self.runs()
+            if (not since or run.taken_at >= since) and (not before or run.taken_at < before)
+        ]
         delta = self.open(table)  # after `runs`: it has all of their rows
         if delta is None or not runs:
-            return columns.empty_table()
-        known = {*columns.names, ATTEMPT.name, DAY.name}
-        once = [one for one in pa.schema(delta.schema().to_arrow()) if one.name not in known]
-        every = pa.schema([*columns, *once])
-        found = self._matching(table, delta, runs, every, clusters)
-        return pa.concat_tables([every.empty_table(), *found])
-
-    def lags(self, groups: pd.DataFrame, *, since: datetime, until: datetime) -> pa.Table:
-        """Return the lag of some groups, given by cluster and group, in the runs of a time."""
-        names = ("cluster", "group", "lag", "unknown_lag_partitions")
-        columns = pa.schema([*(RESULTS["groups"].field(name) for name in names), TAKEN_AT])
-        until += timedelta(microseconds=1)
-        runs, delta = self._runs_of(since, until), self.open("groups")
-        if delta is None or not runs or groups.empty:
-            return columns.empty_table()
-        keep = pc.field("group").isin(pa.array(groups["group"], pa.string()))
-        clusters = frozenset(groups["cluster"])
-        found = self._matching("groups", delta, runs, columns, clusters)
-        return pa.concat_tables([columns.empty_table(), *(rows.filter(keep) for rows in found)])
-
-    def past_ends(self, cluster: str, since: datetime, before: datetime) -> Iterator[pa.Table]:
-        """Yield where logs of a cluster ended in earlier runs: LOG_ENDS without cluster."""
-        runs, delta = self._runs_of(since, before), self.open(LOG_ENDS_TABLE)
-        columns = pa.schema([one for one in LOG_ENDS if one.name != "cluster"])
-        if delta is not None and runs:
-            yield from self._matching(LOG_ENDS_TABLE, delta, runs, columns, [cluster])
-
-    def _matching(
-        self,
-        table: str,
-        delta: DeltaTable,
-        runs: Sequence[HistoryRun],
-        columns: pa.Schema,
-        clusters: Collection[str],
-    ) -> Iterator[pa.Table]:
-        """Yield the rows of some runs and clusters, or all clusters."""
+            return
         filters: list[Any] = [("day", ">=", runs[0].day), ("day", "<=", runs[-1].day)]
         keep = pc.field("attempt").isin([run.attempt for run in runs])
         if clusters:
@@ -381,19 +347,6 @@ class History:
                 return DeltaTable(_url(self.root, table))
             except TableNotFoundError:
                 return None
-
-    def _runs_of(self, since: datetime | None, before: datetime | None) -> list[HistoryRun]:
-        return [
-            run
-            for run in self.runs()
-            if (not since or run.taken_at >= since) and (not before or run.taken_at < before)
-        ]
-
-    def _columns(self, table: str) -> pa.Schema:
-        if table not in self._tables:
-            known = ", ".join(sorted(self._tables))
-            raise UsageError(f"the history has no table {table!r}", hint=f"use one of {known}")
-        return self._tables[table]
 
     def _row_groups(
         self, table: str, paths: Sequence[str], columns: pa.Schema

@@ -213,7 +213,11 @@ def _past_ends(cluster: str, judging: EvaluationRules, problems: list[str]) -> p
     now = judging.taken_at
     ends: list[pa.Table] = []
     try:
-        ends += History(root).past_ends(cluster, now - LOOK_BACK, now)
+        columns = pa.schema([one for one in LOG_ENDS if one.name != "cluster"])
+        history = History(root)
+        ends += history.rows(
+            LOG_ENDS_TABLE, columns, clusters=[cluster], since=now - LOOK_BACK, before=now
+        )
     except ToolkitError as exc:
         problems.append(f"log ends of earlier runs: {exc}")
     if not ends:

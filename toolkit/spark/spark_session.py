@@ -1,4 +1,4 @@
-"""A Spark session: embedded by default, or with a master that the caller names."""
+"""A Spark session, embedded or with a master that the caller names, and how far its job is."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import walk_tb
 
@@ -33,7 +34,10 @@ WITHOUT_CAUSE = (
     "org.apache.spark.SparkException: Exception thrown in awaitResult",
     "\tat ",
 )
+LOOK_EVERY_S = 0.5
 MASTER = re.compile(r"local(-cluster)?(\[[^]]+\])?|yarn|(spark|k8s)://\S+")
+
+OnStep = Callable[[str], None]
 
 
 def start_session(
@@ -124,6 +128,35 @@ def _in_a_line(exc: BaseException) -> str:
     lines = [line.strip(" :").removeprefix("Caused by: ") for line in str(exc).splitlines()]
     lines = [one for one in lines if one and not one.startswith(WITHOUT_CAUSE)]
     return lines[-1 if isinstance(exc, PythonException) else 0] if lines else repr(exc)
+
+
+@contextmanager
+def following(session: SparkSession, doing: str, on_step: OnStep) -> Iterator[None]:
+    """
+    Report what is being done and, as long as the block lasts, how many tasks have finished.
+
+    A session without a status tracker (Spark Connect) reports no tasks.
+    """
+    ended = threading.Event()
+    on_step(doing)
+
+    def watch() -> None:
+        with suppress(*OF_SPARK, OSError):  # where Spark is gone, the job itself fails, too
+            tracker = session.sparkContext.statusTracker()
+            while not ended.wait(LOOK_EVERY_S):
+                stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+                done = sum(stage.numCompletedTasks for stage in stages if stage)
+                total = sum(stage.numTasks for stage in stages if stage)
+                if total and not ended.is_set():
+                    on_step(f"{doing}: {done} of {total} tasks")
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _check_user() -> None:

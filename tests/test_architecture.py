@@ -187,8 +187,8 @@ def test_one_door_to_kafka() -> None:
     ]
 
 
-def test_journeys_leave_what_people_see_to_report() -> None:
-    """A journey returns a report that shows itself; only a change under way keeps its own view."""
+def test_journeys_leave_displays_to_report() -> None:
+    """A journey returns a report that shows itself; only a running change has its own view."""
     journeys = ROOT / "toolkit" / "journeys"
 
     assert [] == [
@@ -210,13 +210,13 @@ def test_planning_asks_no_clock_and_reads_no_environment() -> None:
         assert "open(" not in path.read_text("utf-8"), path
 
 
-def test_files_are_named_for_what_they_are_about() -> None:
-    """No file is called by a name that says nothing."""
+def test_file_names_have_a_subject() -> None:
+    """No file has a name without a meaning."""
     assert not EMPTY_NAMES & {path.stem for path in MODULES}
 
 
-def test_a_class_name_stands_once() -> None:
-    """Whoever reads a name knows which class is meant, in whatever file."""
+def test_class_names_are_unique() -> None:
+    """A reader of a name knows which class is meant."""
     places: dict[str, list[str]] = {}
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -246,7 +246,7 @@ RULES = {
 
 
 def test_a_rule_is_written_once() -> None:
-    """Each has one definition, and whoever needs it calls that."""
+    """Each has one definition, and all users call that."""
     defined: dict[str, list[str]] = {}
     called: dict[str, set[str]] = {}
     for path in MODULES:
@@ -261,7 +261,7 @@ def test_a_rule_is_written_once() -> None:
     assert {} == {rule: name for rule, name in RULES.items() if not called.get(name)}
 
 
-def test_docstrings_name_what_there_is() -> None:
+def test_names_in_docstrings_exist() -> None:
     """A word in backticks is a name or a text in the code, a module, or one of Kafka or Python."""
     names, texts = {*dir(builtins), *keyword.kwlist, "__consumer_offsets"}, set[str]()
     quoted: dict[str, str] = {}
@@ -332,8 +332,8 @@ def test_small_modules_have_a_reason() -> None:
     assert {*SMALL_FOR_A_REASON} == small
 
 
-def test_public_names_are_what_they_say() -> None:
-    """There are about thirty public names, in one list, and every one of them can be loaded."""
+def test_public_names_can_be_loaded() -> None:
+    """There are about thirty, in one list."""
     names: list[str] = list(toolkit.__all__)
     assert len(names) <= MAX_PUBLIC_NAMES
     for name in names:

@@ -35,7 +35,7 @@ UP, DOWN = (["offsetbook", "sandbox", state] for state in ("up", "down"))
 
 
 def test_every_command_and_notebook_is_in_the_docs() -> None:
-    """Whatever can be run is on a page that somebody wrote, and not only in the reference."""
+    """On a page that was written by hand, not only in the reference."""
     named = set(re.findall(r"offsetbook ([\w-]+)", DOCS))
     missing = [name for name in COMMANDS if name not in named and name != "demo"]
     unnamed = [
@@ -90,7 +90,7 @@ def test_local_links_lead_somewhere() -> None:
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
-    """A page that nobody can find from the start page is no documentation."""
+    """Every page can be reached from the start page."""
     listed = (ROOT / "docs/site/contents.txt").read_text("utf-8").split()
     names = [str(page.relative_to(ROOT).with_suffix("")) for page in PAGES if page != README]
 
@@ -109,7 +109,7 @@ def test_commands_that_are_only_shown_have_the_options_they_show(
     assert [] == wrong
 
 
-def test_the_reference_has_what_the_code_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reference_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command, notebook, rule, exit code, setting and public name has a row or heading."""
     monkeypatch.syspath_prepend(ROOT / "docs/site")
     pages = {name: make() for name, make in importlib.import_module("reference").PAGES.items()}

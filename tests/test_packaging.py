@@ -55,7 +55,7 @@ def test_every_dependency_is_locked_with_hashes() -> None:
 
 
 def test_the_tools_of_a_release_are_locked_with_hashes() -> None:
-    """Those who build the same commit build with the same versions."""
+    """Every build of a commit uses the same versions."""
     lock = (ROOT / "requirements-release.lock").read_text("utf-8")
     for requirement in (ROOT / "requirements-release.in").read_text("utf-8").split():
         name = re.split(r"[<>=]", requirement)[0]
@@ -82,8 +82,8 @@ def load_release() -> Any:
     return module
 
 
-def test_a_release_moves_what_was_unreleased() -> None:
-    """Its entries go under the version and the day; older ones stay, and none is no release."""
+def test_a_release_moves_unreleased_changes() -> None:
+    """Its entries go under the version and the day; older ones stay."""
     release = load_release()
     old = "## 0.9.0 - 2026-01-01\n\n- B\n"
     changelog = f"# Changelog\n\n## Unreleased\n\n### Added\n\n- A\n\n{old}"
@@ -238,7 +238,7 @@ def test_pandas_stays_below_3() -> None:
 
 
 def test_no_file_names_a_package_index() -> None:
-    """Where packages come from is the user's setting, not ours."""
+    """Where packages come from is a setting of the user."""
     hosts = ("pypi" + ".org", "pythonhosted" + ".org", "repo1" + ".maven", "maven.org/maven2")
     for path in [
         *ROOT.glob("*.*"),
@@ -281,8 +281,8 @@ def run_installed(installed: Path, folder: Path, *words: str, code: int = 0) -> 
     return done.stdout
 
 
-def test_the_wheel_has_what_the_sources_have(installed: Path) -> None:
-    """Every file that git has of the packages, the notebooks and the runbooks; nothing else."""
+def test_the_wheel_has_all_sources(installed: Path) -> None:
+    """Every tracked file of the packages, the notebooks and the runbooks; nothing else."""
     git = shutil.which("git")
     assert git
     known = subprocess.run(
@@ -316,7 +316,7 @@ def test_jupyterlab_finds_launcher_tiles_and_templates(installed: Path) -> None:
 
 
 def test_the_wheel_has_licence_types_and_pythons(installed: Path) -> None:
-    """Who installs it finds the licence, type checkers find types, and pip knows the Pythons."""
+    """It has the licence, the type marker, and the supported Python versions."""
     (info,) = installed.glob("*.dist-info")
     metadata = (info / "METADATA").read_text("utf-8")
 

@@ -98,10 +98,8 @@ def test_one_that_fails_once_is_flaky(tmp_path: Path) -> None:
         pytest.param([ONCE], "faults", "good t0", "FAILED {}0", id="no second run of faults"),
     ],
 )
-def test_what_is_red(
-    tmp_path: Path, tests: list[str], tier: str, tests_run: str, named: str
-) -> None:
-    """The exit code, the last line, what was run again, and the name of what went wrong."""
+def test_a_red_run(tmp_path: Path, tests: list[str], tier: str, tests_run: str, named: str) -> None:
+    """The exit code, the last line, what was run again, and the name of the failure."""
     run = Run(tmp_path, *tests, tier=tier)
 
     assert (1, f"RED: {tier}; 0 flaky") == run.verdict

@@ -66,8 +66,8 @@ def test_a_run_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path: Pa
         eventually(lambda: not any((tmp_path / "temporary").iterdir()))
 
 
-def test_the_next_run_ends_what_a_killed_guard_could_not(tmp_path: Path) -> None:
-    """Where the guard was killed with its run, the next run begins by ending what is left."""
+def test_the_next_run_ends_processes_of_a_killed_guard(tmp_path: Path) -> None:
+    """If the guard was killed with its run, the next run starts by ending what is left."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()

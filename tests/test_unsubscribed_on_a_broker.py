@@ -69,10 +69,10 @@ def streams_member(apps: Applications, group: str, topics: Topics) -> Iterator[N
     ],
     ids=["classic", "consumer", "streams"],
 )
-def test_the_broker_deletes_what_is_called_deletable(
+def test_the_broker_deletes_unsubscribed_offsets(
     apps: Applications, joined: Callable[..., AbstractContextManager[None]]
 ) -> None:
-    """The broker deletes the offset of the topic that was left and refuses the subscribed one."""
+    """It deletes the offset of the unsubscribed topic and refuses the subscribed one."""
     topics = Topics(
         *(TopicPartition(apps.create_topic(apps.name(n), records=1), 0) for n in Topics._fields)
     )

@@ -318,7 +318,7 @@ widgets.run_picker(pd.DataFrame([{{**row, "reason": "{reason}"}}]))"""
 
 
 def test_a_run_with_a_long_reason_is_read_in_a_tooltip(operator: Operator) -> None:
-    """The list of runs shows the begin of a line, and all of it where somebody points at it."""
+    """The list of runs shows the start of a line, and a tooltip all of it."""
     reason = "the export failed " * 20
     name = operator.lab.write("runs", RUNS.format(reason=reason))
     notebook = open_notebook(operator.context, operator.lab, name)

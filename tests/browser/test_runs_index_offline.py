@@ -52,11 +52,9 @@ def test_asks_nothing_of_the_network(watched: Watched, index: Path) -> None:
     watched.screenshot("runs_index")
 
 
-def test_it_sorts_by_what_is_meant_and_searches_and_leads_to_a_report(
-    watched: Watched, index: Path
-) -> None:
+def test_it_sorts_searches_and_links_to_reports(watched: Watched, index: Path) -> None:
     """
-    The newest comes first as it is; problems and durations sort as numbers.
+    The newest run is first; problems and durations sort as numbers.
 
     The search sees all runs, also those that are not on the page of the table. A click on the
     notebook's name opens the report; without a report there is no link.
@@ -136,8 +134,8 @@ def test_complete_without_scripts(watched: Watched, index: Path) -> None:
     expect(watched.page.locator("tbody tr")).to_have_count(42)
 
 
-def test_a_long_list_says_that_it_is_cut(watched: Watched, tmp_path: Path) -> None:
-    """More runs than a page takes are counted, and an empty list says that there are none."""
+def test_a_long_list_is_cut_with_a_note(watched: Watched, tmp_path: Path) -> None:
+    """Runs that do not fit on a page are counted, and an empty list says that there are none."""
     rows = [RunRow(f"run-{number}", "done", "") for number in range(MOST + 5)]
     write_index(rows, tmp_path / "long.html", of="runs")
     write_index([], tmp_path / "empty.html", of="runs")

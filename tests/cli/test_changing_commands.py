@@ -66,8 +66,8 @@ def run_of(done: CompletedProcess[str]) -> str:
     return re.findall("^run ([^;]+);", done.stderr, re.MULTILINE)[0]
 
 
-def test_a_dry_run_changes_nothing_and_says_so(idle: Any, here: Command, held: Any) -> None:
-    """A dry run shows every change with its reason, and what would approve it."""
+def test_a_dry_run_changes_nothing(idle: Any, here: Command, held: Any) -> None:
+    """It shows every change with its reason, and the command that approves it."""
     done = here("reset", "--group", idle[0], "--to-earliest", "--dry-run", "--output", "json")
 
     assert 0 == done.returncode
@@ -80,10 +80,10 @@ def test_a_dry_run_changes_nothing_and_says_so(idle: Any, here: Command, held: A
     assert BEFORE == held(idle[0])
 
 
-def test_without_a_terminal_nobody_is_asked(
+def test_without_a_terminal_there_is_no_question(
     idle: Any, offsetbook: Command, bare_fleet: Path, held: Any
 ) -> None:
-    """Without approval and a terminal nothing is changed, and the error says how to approve."""
+    """Without an approval nothing is changed, and the error says how to approve."""
     done = offsetbook("reset", "--group", idle[0], "--to-earliest", fleet=bare_fleet)
 
     assert 3 == done.returncode
@@ -277,7 +277,7 @@ def test_wrong_usage_is_named(
 
 
 def test_a_second_call_deletes_what_the_first_has_seen(apps: Applications, here: Command) -> None:
-    """A look that is a dry run counts, and what is too young is told and left alone."""
+    """A dry run counts as a sighting; offsets that are too young are named and left alone."""
     left, read = (apps.create_topic(apps.name(stem), records=5) for stem in ("left", "read"))
     group = apps.name("billing")
     apps.commit(group, {TopicPartition(topic, 0): 3 for topic in (left, read)})

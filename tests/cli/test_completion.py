@@ -97,8 +97,8 @@ def test_a_shell_completes(shell: str, home: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["", "clusters: [", "no fleet file"])
-def test_where_nothing_is_there_nothing_is_said(broken: str, home: Path) -> None:
-    """A missing or broken fleet file, or broken names, completes nothing and prints nothing."""
+def test_nothing_to_complete(broken: str, home: Path) -> None:
+    """With a missing or broken fleet file nothing is completed and nothing printed."""
     fleet = home / "fleet.yaml"
     if broken == "no fleet file":
         fleet.unlink()

@@ -56,8 +56,8 @@ def test_one_of_two_clusters_is_down(
     assert 1 == done.stderr.count("connecting to cluster us")
 
 
-def test_clusters_shows_what_is_down(offsetbook: Command, half_down: Path) -> None:
-    """The table of clusters has a row for one that does not answer, with the reason."""
+def test_clusters_shows_a_cluster_that_is_down(offsetbook: Command, half_down: Path) -> None:
+    """The table has a row for it, with the reason."""
     done = offsetbook("clusters", "--output", "csv", fleet=half_down)
     rows = {row["cluster"]: row for row in rows_of(done)}
 
@@ -134,7 +134,7 @@ def test_wrong_usage(
     assert says in (done.stderr if says == "Error: " else only_error(done))
 
 
-def test_choosing_a_group_does_not_hide_who_reads_its_topic(
+def test_a_chosen_group_shows_the_other_readers_of_its_topic(
     offsetbook_here: Command, fleet: Path
 ) -> None:
     """Leftovers of one group still tell which other groups need the topic."""
@@ -167,7 +167,7 @@ def half_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_group_that_was_not_listed_may_exist(
     offsetbook_main: Command, fleet: Path, command: tuple[str, ...]
 ) -> None:
-    """Where a broker did not list its groups, no group is said not to exist."""
+    """If a broker did not list its groups, no group is reported as missing."""
     done = offsetbook_main(*command, "--cluster", "eu", "--group", "nope", fleet=fleet)
 
     assert (1, "") == (done.returncode, done.stdout)
@@ -179,7 +179,7 @@ def test_a_group_that_was_not_listed_may_exist(
 def test_no_unsubscribed_offsets_are_certain_only_if_all_was_read(
     offsetbook_here: Command, fleet: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Where a broker did not list its groups, it is not said that none was found."""
+    """If a broker did not list its groups, it is not reported that there are none."""
     whole = offsetbook_here("unsubscribed", "--group", "pay*", fleet=fleet)
     request.getfixturevalue("half_listed")
     partial = offsetbook_here("unsubscribed", "--group", "pay*", fleet=fleet)
@@ -271,7 +271,7 @@ def test_a_disk_that_is_full(
 def test_a_stream_that_is_closed(
     operator: Operator, change: tuple[str, TopicPartition, list[str]], closed: int, output: str
 ) -> None:
-    """The change is made, which the exit code says, and what is said goes where it can."""
+    """The change is made, the exit code reports it, and messages go to the other stream."""
     group, place, words = change
     shell = ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *COMMAND, *words, "--output", output]
     done = subprocess.run(shell, capture_output=True, stdin=subprocess.DEVNULL, check=False)

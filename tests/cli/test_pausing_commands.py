@@ -167,10 +167,10 @@ def test_a_foreign_hold_is_shown_and_resumed_by_force(operator: CommandOperator)
     assert "foreign-hold" in str(log[-1])
 
 
-def test_what_somebody_else_has_paused_since_is_left_alone(
+def test_later_pauses_of_another_operator_stay(
     operator: CommandOperator, offsetbook_main: Command, tmp_path: Path
 ) -> None:
-    """By the undo of an earlier pause, and by a resume that was planned before."""
+    """The undo of an earlier pause, and a resume planned before, leave them alone."""
     operator.change("pause", "--topic", operator.live.scope(3), "--detach")
     log = json.loads(operator.call("audit", "list", "--output", "json").stdout)
     (run,) = (row["run"] for row in log if row["intent"] == "pause")
@@ -191,8 +191,8 @@ def test_what_somebody_else_has_paused_since_is_left_alone(
     assert f"foreign-hold ({operator.live.group}): " in applied.stderr
 
 
-def test_what_is_paused_is_listed(operator: CommandOperator) -> None:
-    """Who, where, since when, until when and why; and how a hold is whose process is gone."""
+def test_paused_partitions_are_listed(operator: CommandOperator) -> None:
+    """Who, where, since when, until when and why; and the state of a hold without a keeper."""
     operator.change("pause", "--topic", operator.live.scope(2), "--for", "1h", "--detach")
 
     (row,) = operator.rows("--all-groups")

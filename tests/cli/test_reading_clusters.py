@@ -42,7 +42,7 @@ def test_clusters_are_read_at_the_same_time(
     assert ["connecting to cluster us" in str(error) for error in told] == [True]
 
 
-def test_one_line_tells_of_all_clusters(capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_line_shows_the_progress_of_all_clusters(capfd: pytest.CaptureFixture[str]) -> None:
     """How many are read, and the last step of one that is not; a single cluster has its name."""
     eu, us = Cluster("eu", DOWN), Cluster("us", DOWN)
     half = Progress("members", 5, 10)

@@ -102,10 +102,10 @@ def test_the_command_that_saves_records(
     ] == shlex.split(report.save_command)
 
 
-def test_each_command_does_what_it_says(
+def test_the_shown_commands_work(
     apps: Applications, tmp_path: Path, offsetbook_here: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan file is applied, and its run is undone, by the words that were shown."""
+    """The plan file is applied, and its run undone, with the commands as shown."""
     monkeypatch.chdir(tmp_path)
     FLEET.write_text(f"clusters: {{eu: {{bootstrap.servers: '{apps.address}'}}}}\nstate: state\n")
     group, _ = idle_group(apps, 5)

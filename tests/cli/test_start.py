@@ -69,8 +69,8 @@ SMALL = {
 
 
 @pytest.mark.parametrize("arguments", SMALL, ids=" ".join)
-def test_small_command_imports_what_it_needs(arguments: tuple[str, ...], fleet: Path) -> None:
-    """A command that computes little loads no frames, and only what sends requests of Kafka's."""
+def test_a_small_command_imports_little(arguments: tuple[str, ...], fleet: Path) -> None:
+    """It loads no frames, and of Kafka's client only what sends requests."""
     written, imported = modules_after(*arguments, "--fleet", str(fleet))
 
     assert written.startswith("cluster") or arguments[0] == "audit"

@@ -50,7 +50,7 @@ def test_no_word_is_broken_at_any_width(rows: list[tuple[str, int, str, str]], w
 def test_narrow_terminal_shows_important_columns_and_names_the_others(
     capsys: pytest.CaptureFixture[str], on_terminal: OnTerminal
 ) -> None:
-    """Important columns get room first and stay in their order; how to see the rest is said."""
+    """Important columns get room first and keep their order; a note says how to see the others."""
     on_terminal(columns=40)
     row = {"coordinator": [1], "group": ["nightly-export"], "assignor": ["range"], "lag": [5400]}
     write_frame(pd.DataFrame(row), "table", important=["group", "lag"])
@@ -157,7 +157,7 @@ def test_a_status_has_its_colour_and_keeps_its_word(
         (("TERM", "xterm"), "csv"),
     ],
 )
-def test_no_colour_where_nobody_wants_it(
+def test_no_colour(
     capsys: pytest.CaptureFixture[str],
     on_terminal: OnTerminal,
     monkeypatch: pytest.MonkeyPatch,
@@ -200,8 +200,8 @@ def test_elapsed_time_goes_on_while_nothing_is_reported(
     assert capfd.readouterr().err.endswith("\r\033[K")
 
 
-def test_nothing_is_shown_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    """Where nobody looks, not a byte is written."""
+def test_no_progress_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    """Not a byte is written."""
     line = ProgressLine("fleet", visible=False)
     line.show("starting Spark")
     line.clear()

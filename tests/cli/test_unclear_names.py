@@ -112,7 +112,7 @@ def test_a_copy(apps: Applications, fleet: Path, offsetbook_main: Command, name:
 
 
 @pytest.mark.usefixtures("place")
-def test_a_picker_tells_names_apart(operator: Operator) -> None:
+def test_a_picker_distinguishes_names(operator: Operator) -> None:
     """The list shows names in quotes, and a choice can be read as a name again."""
     session = operator.session
     choices = session.choices()

@@ -40,8 +40,8 @@ def test_a_reading_that_fails_leaves_the_table_and_its_time(draw: Draw) -> None:
     assert "error: cannot connect" == lines[-1]
 
 
-def test_a_good_reading_ends_what_was_said_of_a_bad_one(draw: Draw) -> None:
-    """After the next good reading there is its time, and no message of the one before."""
+def test_a_good_reading_replaces_an_error(draw: Draw) -> None:
+    """After the next good reading its time is shown, and the error is gone."""
     lines = draw((None, ["error: cannot connect"]), (GROUPS, []))
 
     assert lines[0].startswith("2026-03-01 12:00:05 UTC, every 5 s.")

@@ -301,7 +301,7 @@ FILES = (
 
 @pytest.mark.parametrize("case", [*MODES, *SCOPES, *FILES], ids=lambda case: case.ids)
 def test_twins(case: Case, bench: Bench, tmp_path: Path) -> None:
-    """Ours leaves what the real tool leaves, or what the reason beside the case says."""
+    """Both tools leave the same offsets, or differ for the reason beside the case."""
     theirs, mine = bench.new_group(case.before), bench.new_group(case.before)
     bench.tool("--reset-offsets", *_flags(case, theirs, tmp_path / "theirs.csv"), "--execute")
     overrides = [flag for rule in case.rules for flag in ("--override", rule)]

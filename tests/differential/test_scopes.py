@@ -97,7 +97,7 @@ def both_on_all(
 
 
 def test_all_groups_a01(everybody: list[str], twins: Twins, bench: Bench) -> None:
-    """All idle groups are reset; ours names the live one and does not call that done."""
+    """All empty groups are reset; offsetbook names the live one, which is not done."""
     before = dict.fromkeys((*everybody, *twins[0], *twins[1]), COMMITTED) | {"busy": {}}
     theirs, mine, done = both_on_all("--all-topics --to-earliest", before, bench)
 
@@ -107,7 +107,7 @@ def test_all_groups_a01(everybody: list[str], twins: Twins, bench: Bench) -> Non
 
 
 def test_all_groups_a02(everybody: list[str], twins: Twins, bench: Bench) -> None:
-    """The tool commits a topic for a group that never used it; ours leaves that group alone."""
+    """Kafka's tool commits a topic that the group never used; offsetbook does not."""
     stranger: dict[str, Offsets] = {everybody[2]: {"tb": (9, 9)}}
     before = dict.fromkeys((*everybody, *twins[0], *twins[1]), COMMITTED) | {"busy": {}} | stranger
     theirs, mine, done = both_on_all("--topic ta:0 --to-offset 33", before, bench)
@@ -152,7 +152,7 @@ def test_names_are_quoted_r37g(bench: Bench) -> None:
     bench.delete(*names)
 
 
-def test_each_reads_what_the_other_exports_r37e(bench: Bench, tmp_path: Path) -> None:
+def test_each_tool_reads_the_export_of_the_other_r37e(bench: Bench, tmp_path: Path) -> None:
     """What one exports as a backup, the other puts back."""
     group = bench.new_group(COMMITTED)
     given = ("--reset-offsets", "--group", group)
@@ -175,7 +175,7 @@ def test_each_reads_what_the_other_exports_r37e(bench: Bench, tmp_path: Path) ->
 
 
 def test_rows_of_some_groups_r30b(bench: Bench, tmp_path: Path) -> None:
-    """Where a file lacks one of two groups, the tool resets the other; ours does all or nothing."""
+    """If a file lacks one of two groups, Kafka's tool resets the other; offsetbook neither."""
     sides = [[bench.new_group(COMMITTED) for _ in range(2)] for _ in range(2)]
     codes = []
     ways = ((bench.tool, ("--execute",)), (bench.ours, REASON))
@@ -193,7 +193,7 @@ def test_rows_of_some_groups_r30b(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_three_columns_for_two_groups_r31(bench: Bench, tmp_path: Path) -> None:
-    """Nobody knows whose the rows are: neither changes anything, and ours says so."""
+    """The rows do not name a group: neither changes anything, and offsetbook says why."""
     names = [bench.new_group(COMMITTED) for _ in range(2)]
     file = tmp_path / "offsets.csv"
     file.write_text("ta,0,7\n", "utf-8")

@@ -61,7 +61,7 @@ def test_permissions_are_those_of_the_role(secured: Secured, role: str) -> None:
 
 
 def test_some_of_the_groups_is_a_warning_with_the_number() -> None:
-    """A right on some names only, and one that brokers do not report, are told apart."""
+    """A permission on some names is distinguished from one that brokers do not report."""
     read, both = frozenset({AclOperation.READ}), frozenset({AclOperation.READ, AclOperation.DELETE})
     rights = Permissions(
         cluster=None,
@@ -86,8 +86,8 @@ def test_some_of_the_groups_is_a_warning_with_the_number() -> None:
     assert "AlterConfigs on 0 of 3 groups" == found["permission: alter group configs"].finding
 
 
-def test_what_is_hidden_is_a_warning(secured: Secured) -> None:
-    """A user without any ACL is told that groups and topics are hidden, and knows no clock."""
+def test_hidden_groups_and_topics_are_a_warning(secured: Secured) -> None:
+    """A user without ACLs learns that they are hidden."""
     certificate = secured.authority.issue("stranger").both
     settings = {**secured.tls.settings, "ssl.certificate.location": str(certificate)}
 
@@ -101,7 +101,7 @@ def test_what_is_hidden_is_a_warning(secured: Secured) -> None:
 
 
 def test_the_release_is_that_of_the_brokers(bare_cluster: Cluster, kafka_39: Cluster) -> None:
-    """`metadata.version` tells the release; 3.9 does not report who may alter group configs."""
+    """`metadata.version` shows the release; 3.9 does not report who may alter group configs."""
     newest, oldest = found_on(bare_cluster), found_on(kafka_39)
 
     assert f"Apache Kafka {VERSION.rpartition('.')[0]}" in newest["broker version"].finding
@@ -140,7 +140,7 @@ def test_the_clock_of_the_controller_is_compared(bare_cluster: Cluster) -> None:
 def test_a_hold_without_a_keeper_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hold file whose lock nobody has is a warning that names the group."""
+    """A hold file whose lock is free is a warning that names the group."""
     monkeypatch.setenv("OFFSETBOOK_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("OFFSETBOOK_FLEET", str(tmp_path / "none.yaml"))
     path = hold_path(tmp_path / "state", "abc", "billing")
@@ -164,8 +164,8 @@ def test_a_hold_without_a_keeper_is_reported(
         ("widgets/__init__.py", "error: another package 'widgets' is imported (by acme-widgets)"),
     ],
 )
-def test_another_package_of_our_name_is_found(tmp_path: Path, file: str, expected: str) -> None:
-    """It is a warning while ours is imported, and an error once the other one is."""
+def test_another_package_named_toolkit_is_found(tmp_path: Path, file: str, expected: str) -> None:
+    """A warning while offsetbook's is imported, an error once the other one is."""
     info = tmp_path / "acme_widgets-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Name: acme-widgets\nVersion: 1.0\n")

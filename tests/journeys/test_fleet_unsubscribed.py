@@ -48,8 +48,8 @@ def test_a_group_that_may_not_have_been_listed_is_a_problem(fleet_file: Path) ->
     )
 
 
-def test_that_no_cluster_has_a_group_is_said_only_where_all_were_listed(fleet_file: Path) -> None:
-    """Else the reason is the broker that did not answer."""
+def test_a_missing_group_is_reported_only_if_all_were_listed(fleet_file: Path) -> None:
+    """Otherwise the reason is the broker that did not respond."""
     with pytest.raises(NotFound):
         unsubscribed("us", ["nobody"], fleet_file=fleet_file)
     with pytest.raises(BrokerRefused, match="broker 2"):

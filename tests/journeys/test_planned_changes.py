@@ -34,7 +34,7 @@ def two_idle(apps: Applications) -> tuple[str, str]:
 def test_with_an_age_only_the_named_groups_are_shown(
     operator: Operator, two_idle: tuple[str, str]
 ) -> None:
-    """The whole cluster is read for the age, but nobody asked for the other groups."""
+    """The whole cluster is read for the age, but the other groups are not shown."""
     group, other = two_idle
 
     change = operator.session.delete_groups([group], empty_for="1d")
@@ -43,10 +43,10 @@ def test_with_an_age_only_the_named_groups_are_shown(
     assert {group, other} <= {commit.group_id for commit in change.facts.commits}
 
 
-def test_a_named_group_is_not_ignored_where_the_whole_cluster_is_read(
+def test_a_named_group_is_read_though_it_is_ignored_elsewhere(
     operator: Operator, two_idle: tuple[str, str]
 ) -> None:
-    """A group that is only left out where nobody names it was said not to exist."""
+    """It was reported as missing."""
     group, other = two_idle
     session = operator.with_policy(ignored_groups=(group, other)).session
 
@@ -69,7 +69,7 @@ def stem(apps: Applications) -> str:
     return stem
 
 
-def test_a_pattern_deletes_what_can_be_deleted(operator: Operator, stem: str) -> None:
+def test_a_pattern_deletes_groups_that_can_be_deleted(operator: Operator, stem: str) -> None:
     """A live and a protected group stay and do not block, unless they are named."""
     idle, kept, live = (f"{stem}-{word}" for word in ("idle", "kept", "live"))
     session = operator.with_policy(protected_groups=(kept,)).session
@@ -90,8 +90,8 @@ def test_a_pattern_deletes_what_can_be_deleted(operator: Operator, stem: str) ->
         assert (rule,) == named.blocked_by
 
 
-def test_what_can_be_deleted_is_listed(operator: Operator, stem: str) -> None:
-    """Empty groups are there to choose, with when they expire; of the others it is said why not."""
+def test_groups_that_can_be_deleted_are_listed(operator: Operator, stem: str) -> None:
+    """Empty groups can be chosen, with their expiry; the others have the reason why not."""
     idle, kept, live = (f"{stem}-{word}" for word in ("idle", "kept", "live"))
     session = operator.with_policy(protected_groups=(kept,)).session
 
@@ -126,7 +126,7 @@ DOWN = Cluster("eu", "127.0.0.1:1")  # where nobody may listen but root, and nob
         ),
     ],
 )
-def test_what_is_no_copy_is_refused(asked: dict[str, Any], says: str) -> None:
+def test_invalid_copies_are_refused(asked: dict[str, Any], says: str) -> None:
     """Each mistake is named; the cluster, which is down, would be another error."""
     with pytest.raises(UsageError) as caught:
         copy(ClusterAccess(DOWN, Path("nowhere")), CopyRequest(**asked))
@@ -166,8 +166,8 @@ def test_the_groups_that_lose_offsets_are_rescued(operator: Operator, apps: Appl
     assert nothing.is_whole
 
 
-def test_a_forecast_that_could_not_read_all_is_not_whole(operator: Operator) -> None:
-    """Offsets that expire may be among what it could not read: nobody says that there are none."""
+def test_an_incomplete_forecast(operator: Operator) -> None:
+    """Unread offsets may expire: it does not report that there are none."""
     here = operator.cluster.name
 
     change = operator.session.rescue(forecast=vanishing(unread=here))
@@ -282,8 +282,8 @@ def test_a_policy_that_is_less_strict_by_now_does_not_count(tmp_path: Path) -> N
     assert expected == access.under_policy("id").policy
 
 
-def test_a_policy_counts_that_an_address_has_by_now(tmp_path: Path) -> None:
-    """Who names a cluster by an address may have done so before the fleet file had it."""
+def test_the_policy_of_an_address_that_is_in_the_fleet_file_now(tmp_path: Path) -> None:
+    """The cluster was named by its address before the fleet file had it."""
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text("clusters: {us: {bootstrap.servers: 'us:1'}}")
     access = ClusterAccess.named("eu:1", fleet, tmp_path)

@@ -96,10 +96,10 @@ def decoded(text: str | None) -> bytes | None:
     return None if text is None else b64decode(text)
 
 
-def test_what_is_saved_is_what_was_produced(
+def test_a_saved_record_is_the_produced_one(
     operator: Operator, apps: Applications, tmp_path: Path
 ) -> None:
-    """Key, value, headers, timestamp and place; a file that exists is not replaced."""
+    """Key, value, headers, timestamp and position; an existing file is not replaced."""
     place = TopicPartition(apps.create_topic(apps.name("orders")), 0)
     producer = Producer({"bootstrap.servers": apps.address})
     for number, record in enumerate(RECORDS):

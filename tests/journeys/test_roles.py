@@ -117,12 +117,12 @@ def test_each_role_reads_everything_but_the_viewer_no_records(
     assert {"viewer": [missing]}.get(role, []) == [problem.why for problem in records.problems]
 
 
-def test_what_each_role_may_change(
+def test_changes_by_role(
     as_role: Callable[[str], ob.Session],
     secured: Secured,
     applications: Callable[[ob.Cluster], Applications],
 ) -> None:
-    """A change is done by those who may, and refused to others, with the ACL that is missing."""
+    """Allowed roles make a change; others are refused, with the ACL that is missing."""
     apps = applications(secured.plain)
     topic = apps.create_topic(apps.name("changed"), records=3)
     cases = [(role, verb, apps.name("changed-group")) for role in MAY for verb in EMPTY_GROUP]
@@ -138,10 +138,10 @@ def test_what_each_role_may_change(
         assert verb in MAY[role] or f"the ACL {NEEDS.get(verb, 'Read')} on the group" in why
 
 
-def test_what_a_login_may_not_see_is_said_where_it_is_chosen(
+def test_a_picker_reports_hidden_groups(
     secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without an ACL no group is listed: a picker or a board that says no more denies them."""
+    """Without an ACL no group is listed, which must not look like an empty cluster."""
     (password := tmp_path / "password").write_text("nobody's")
     add_scram_user(secured, tmp_path.name, password.read_text())
     role = secured.role("viewer")
@@ -164,7 +164,7 @@ def test_what_a_login_may_not_see_is_said_where_it_is_chosen(
 
 
 @pytest.mark.live("consumers run")
-def test_who_may_pause_and_move_a_live_group(
+def test_only_the_operator_role_pauses_and_moves_a_live_group(
     as_role: Callable[[str], ob.Session], secured: Secured, live_group: Any
 ) -> None:
     """Partitions of a live group are the operator's alone."""

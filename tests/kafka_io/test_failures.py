@@ -142,10 +142,10 @@ def test_denied_topic(secured: Any, applications: Any, deny: Any, protocol: str)
     assert snapshot.logs[TopicPartition(fine, 0)].log_end == 5
 
 
-def test_what_acls_may_hide_is_no_empty_answer(
+def test_hidden_groups_and_topics_are_no_empty_result(
     secured: Any, applications: Any, deny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who may not describe topics, or the cluster, is not told that there is nothing."""
+    """Without Describe on topics or the cluster, the result is not "there is nothing"."""
     apps = applications(secured.plain)
     group, _ = idle_group(apps, 2)
     live = apps.name("live")
@@ -233,10 +233,10 @@ def test_offsets_topic_that_may_not_be(
     ]
 
 
-def test_what_may_not_be_read_to_its_end_comes_through_admin(
+def test_offsets_that_cannot_be_read_to_the_end_come_from_admin(
     secured: Any, applications: Any, committed: Any, deny: Any
 ) -> None:
-    """Where the fleet job may no longer read what came meanwhile: older values would be lag."""
+    """The fleet job may not read later commits any more: older values would be lag."""
     topic, group = committed
     blocks = blocks_of(tasks_of(secured.sasl))
     applications(secured.plain).commit(group, {TopicPartition(topic, 0): 5})
@@ -249,8 +249,8 @@ def test_what_may_not_be_read_to_its_end_comes_through_admin(
     assert any("read through the Admin API, without commit times" in w for w in newest.problems)
 
 
-def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:
-    """Where the offsets topic cannot be read, hidden groups and topics are problems of the job."""
+def test_the_fleet_job_reports_what_acls_may_hide(secured: Any, deny: Any) -> None:
+    """If the offsets topic cannot be read, hidden groups and topics are problems."""
     groups_hidden = "groups: those that you may not describe are left out"
     deny(ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
     asked = ask_groups(secured.sasl)

@@ -54,7 +54,7 @@ def summed(cluster: Cluster) -> pd.DataFrame:
     return judged(cluster, blocks_of(tasks_of(cluster)), rules)["activity"].set_index("group")
 
 
-def test_counts_equal_what_was_done(minute_apps: Any) -> None:
+def test_counts_equal_what_happened(minute_apps: Any) -> None:
     """Commits, expirations, deletions of every kind, and rebalances of real consumers."""
     apps = minute_apps
     kept = apps.create_topic("kept", partitions=3, records=50)

@@ -24,8 +24,8 @@ def planned(apps: Any) -> Any:
     return group, place.topic, new
 
 
-def test_what_a_snapshot_has_not(apps: Any, planned: Any) -> None:
-    """Named topics are read whole, logs have epochs, topics their ids; the rest is a snapshot's."""
+def test_facts_beyond_a_snapshot(apps: Any, planned: Any) -> None:
+    """Named topics are read whole, logs have epochs, topics their ids."""
     group, read, new = planned
     plain = read_snapshot(apps.cluster, groups=[group])
     facts = read_plan_facts(apps.cluster, groups=[group], topics=[new])
@@ -104,7 +104,7 @@ def test_topic_that_does_not_exist(bare_cluster: Cluster, planned: Any) -> None:
 
 
 def test_partition_without_a_leader(lost_broker: Any) -> None:
-    """A named topic's partition without a leader is a problem, told once, and no log."""
+    """It is a problem, reported once, and has no log."""
     topic = lost_broker.gone.topic
     facts = read_plan_facts(lost_broker.cluster, groups=["half"], topics=[topic], at=NOON)
 

@@ -127,7 +127,7 @@ def test_assignor_of_a_streams_group(snapshot: Snapshot) -> None:
 
 
 def test_subscription_of_connect_is_unreadable(snapshot: Snapshot) -> None:
-    """A Connect worker's subscription is not guessed at: it is said why it cannot be read."""
+    """The subscription of a Connect worker is reported as unreadable, with the reason."""
     group = group_of(snapshot, "connect-warehouse")
 
     assert group.protocol_type == "connect"
@@ -346,7 +346,7 @@ def test_a_negative_offset_is_none(apps: Any, bare_cluster: Cluster, offset: int
 
 
 def test_ignored_groups(apps: Any, bare_cluster: Cluster) -> None:
-    """They are left out and counted where nobody names them, in the fleet job too."""
+    """They are left out and counted unless they are named; in the fleet job, too."""
     topic, stem = apps.create_topic(apps.name("orders"), records=3), apps.name("pay")
     kept, left_out = f"{stem}-kept", f"{stem}-[hidden]"
     for group in (kept, left_out):
@@ -367,8 +367,8 @@ def test_ignored_groups(apps: Any, bare_cluster: Cluster) -> None:
     }
 
 
-def test_what_was_meant_is_kept_for_a_few_names(apps: Any, bare_cluster: Cluster) -> None:
-    """Of many missing names, as of a restore of deleted groups, nobody asks what was meant."""
+def test_suggestions_for_a_few_missing_names(apps: Any, bare_cluster: Cluster) -> None:
+    """Many missing names, as for a restore of deleted groups, get none."""
     group = apps.name("billing-nightly")
     apps.commit(group, {TopicPartition(apps.create_topic(apps.name("orders")), 0): 0})
     misspelt = group.replace("nightly", "nihgtly")
@@ -380,8 +380,8 @@ def test_what_was_meant_is_kept_for_a_few_names(apps: Any, bare_cluster: Cluster
     assert (6, True) == (len(many.problems), group in many.listed)
 
 
-def test_what_an_ended_group_holds_is_not_known(bare_cluster: Cluster) -> None:
-    """It may be of another type by now; that it shows nothing held is no proof of a release."""
+def test_holds_of_an_ended_group_are_unknown(bare_cluster: Cluster) -> None:
+    """It may be of another type by now; that nothing shows is no proof of a release."""
     needs("4.0")
     gone = Group("nobody", GroupType.CONSUMER, GroupState.STABLE)
     with Connection(bare_cluster) as connection:

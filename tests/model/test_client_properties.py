@@ -96,8 +96,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_has_no_meaning_here(tmp_path: Path, line: str) -> None:
-    """What cannot be taken over is refused by its name, without its value."""
+def test_settings_without_a_meaning_here(tmp_path: Path, line: str) -> None:
+    """A setting that cannot be used is refused by name, without its value."""
     with pytest.raises(UsageError) as caught:
         read(tmp_path, f"{line}\n")
 

@@ -44,8 +44,8 @@ def test_an_error_is_raised() -> None:
         side_by_side(lambda one: 1 // one, [1, 0])
 
 
-def test_ctrl_c_waits_for_nobody() -> None:
-    """A process ends although what it has asked never answers."""
+def test_ctrl_c_does_not_wait() -> None:
+    """The process ends although a request never gets a response."""
     with subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE) as process:
         assert b"asked\n" == process.stdout.readline()
         process.send_signal(signal.SIGINT)

@@ -101,10 +101,10 @@ NO_DURATIONS = {
         *((parse_duration, *refusal) for refusal in NO_DURATIONS.items()),
     ],
 )
-def test_what_is_no_time_or_duration_is_refused(
+def test_invalid_times_and_durations_are_refused(
     parse: Callable[[str], object], text: str, says: str
 ) -> None:
-    """The message quotes what was written and says what to write (R20, R21, R22)."""
+    """The message quotes the input and says what to write (R20, R21, R22)."""
     with pytest.raises(UsageError) as refused:
         parse(text)
 
@@ -200,8 +200,8 @@ def test_shown(name: str, shown: str) -> None:
 
 
 @given(st.text(st.sampled_from('a "\\\n\N{EN DASH}-é')))
-def test_what_is_shown_can_be_written(name: str) -> None:
-    """There is always something to see, no two names look alike, and each can be typed."""
+def test_a_shown_name_can_be_typed(name: str) -> None:
+    """There is always something to see, and no two names look alike."""
     assert name == named(shown_name(name))
     assert shown_name(name).strip() not in {"", MISSING, TOOL_MISSING}
 

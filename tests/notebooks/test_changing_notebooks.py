@@ -42,8 +42,8 @@ SAFE = {"dry_run": True, "approve": "", "overrides": [], "limits": []}
     ("number", "more"),
     [(30, {"rescue": False}), (40, {"pause_for": "30m"}), *((n, {}) for n in (50, 52, 60, 61, 70))],
 )
-def test_it_is_a_dry_run_until_told_otherwise(number: int, more: dict[str, Any]) -> None:
-    """As it comes no notebook changes anything, and no rule is passed over; a pause has an end."""
+def test_it_is_a_dry_run_by_default(number: int, more: dict[str, Any]) -> None:
+    """No notebook changes anything or overrides a rule by default; a pause has an end."""
     (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
     defaults = {p.name: p.default for p in read_parameters(path)}
 
@@ -161,8 +161,8 @@ def test_another_plans_fingerprint_approves_nothing(workspace: Workspace) -> Non
 
 
 @pytest.mark.parametrize(("refused", "ending"), [(1, ("partly-applied", 4)), (2, ("failed", 1))])
-def test_what_a_broker_refuses(workspace: Workspace, refused: int, ending: tuple[str, int]) -> None:
-    """Where a part is done the exit code is 4 and can be undone; where nothing is, it is 1."""
+def test_a_refusal_of_a_broker(workspace: Workspace, refused: int, ending: tuple[str, int]) -> None:
+    """If a part is done, the exit code is 4 and undo works; if nothing is, it is 1."""
     group = workspace.group()
     places = sorted(workspace.operator.held(group)[group])
     plan = with_long_metadata(workspace.operator.reset(group), *places[:refused])
@@ -243,8 +243,8 @@ def log(workspace: Workspace) -> Path:
     return workspace.operator.state / "audit.jsonl"
 
 
-def test_the_review_finds_what_did_not_end(workspace: Workspace, log: Path) -> None:
-    """Runs without an outcome and overridden rules are findings; a torn line is no tampering."""
+def test_the_review_finds_runs_without_an_outcome(workspace: Workspace, log: Path) -> None:
+    """Overridden rules are findings as well; a torn line is no tampering."""
     with log.open("ab") as file:
         file.write(b'{"seq": 3, "at": "')  # what a killed writer leaves
     result = workspace.run("80_audit_review", cluster="eu", groups=[HOSTILE])
@@ -257,7 +257,7 @@ def test_the_review_finds_what_did_not_end(workspace: Workspace, log: Path) -> N
 
 
 def test_the_review_finds_a_changed_line(workspace: Workspace, log: Path) -> None:
-    """A log that was changed is not called done: it is told which line it is."""
+    """A log that was changed is not reported as done: the line is named."""
     log.write_text(log.read_text().replace("why run-1", "why not"))
 
     result = workspace.cells("80_audit_review", cluster="")

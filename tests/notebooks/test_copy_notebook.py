@@ -120,8 +120,8 @@ def test_within_the_cluster(mirrored: Mirrored) -> None:
     assert "Blocked by group-live: nothing was changed." in live.conclusion.summary
 
 
-def test_what_cannot_be_copied_is_refused(mirrored: Mirrored) -> None:
-    """A cluster that the fleet file does not have, one more name of the source, and no group."""
+def test_invalid_copies_are_refused(mirrored: Mirrored) -> None:
+    """A cluster that the fleet file does not have, a second source, and no group."""
     misspelt, alias = mirrored.cells(to_cluster="miror"), mirrored.cells(to_cluster="alias")
     nobody = mirrored.cells(**TO_MIRROR, groups=["no-such-group-1"])
 

@@ -61,8 +61,8 @@ def committed_at(operator: Operator, group: str) -> list[datetime]:
     return [commit.committed_at for commit in operator.facts(group).commits if commit.committed_at]
 
 
-def test_a_look(cells: Cells, operator: Operator, apps: Applications, idle: str) -> None:
-    """What vanishes and what is at risk is told with its reason, and nothing is changed."""
+def test_a_forecast(cells: Cells, operator: Operator, apps: Applications, idle: str) -> None:
+    """What expires and what is at risk has its reason, and nothing is changed."""
     topic = apps.create_topic(apps.name("kept"))
     live = apps.join(apps.name("live"), [topic], protocol="consumer")
     live.commit(offsets=[apps.position(TopicPartition(topic, 0), 0)], asynchronous=False)
@@ -94,7 +94,7 @@ def test_nothing_expires_soon(cells: Cells) -> None:
 
 
 def test_a_rescue_from_dry_run_to_done(cells: Cells, workspace: Workspace, idle: str) -> None:
-    """The dry run changes nothing and shows a command that starts the clocks anew."""
+    """The dry run changes nothing and shows the command that resets the retention timers."""
     operator = workspace.operator
     before, held = committed_at(operator, idle), operator.held(idle)
 

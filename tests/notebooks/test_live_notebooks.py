@@ -174,7 +174,7 @@ def test_a_replay_of_a_live_group(workspace: LiveRoom) -> None:
 
 
 def test_a_live_move_of_a_group_without_members_is_a_reset(workspace: LiveRoom) -> None:
-    """As with the command: nobody has to be held where nobody reads."""
+    """As with the command: without members nothing has to be held."""
     group = "nightly-export"
     topic = min({partition.topic for partition in workspace.committed(group)})
 
@@ -210,7 +210,7 @@ def holds(state: Path) -> list[HoldRecord]:
 def test_a_runbook_that_is_killed_while_it_holds(
     workspace: LiveRoom, tmp_path: Path, victim: str
 ) -> None:
-    """What it held is given back when nobody owns it any more, and the next command says so."""
+    """Its partitions are released when nothing keeps them, and the next command reports it."""
     group, held = "fraud-check", TopicPartition(POISON.topic, (POISON.partition + 1) % 3)
     place = Place(
         tmp_path,

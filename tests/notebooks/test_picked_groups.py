@@ -51,8 +51,8 @@ def test_a_group_is_picked_and_planned(
     assert "other groups were selected" == change.inputs.outdated
 
 
-def test_what_is_picked_is_no_pattern(shell: InteractiveShell, workspace: Workspace) -> None:
-    """A name with signs of a pattern stands for this group, also where the others would match."""
+def test_a_picked_group_is_no_pattern(shell: InteractiveShell, workspace: Workspace) -> None:
+    """A name with pattern characters stands for this group, even if others would match."""
     group = workspace.group("picked")
     odd = f"{group[:-1]}?"
     workspace.operator.commit(odd, {TopicPartition(workspace.apps.create_topic(odd[:-1]), 0): 0})
@@ -82,7 +82,7 @@ def test_a_notebook_of_one_group_refuses_several(workspace: Workspace, number: s
 
 @pytest.mark.parametrize("number", PLANNED)
 def test_a_headless_run_without_groups_is_refused(workspace: Workspace, number: str) -> None:
-    """Nobody picks there: it ends with what to do, and changes nothing."""
+    """It ends with what to do, and changes nothing."""
     told = workspace.cells(number, **PLANNED[number])
 
     assert ("failed", 2) == told.ended

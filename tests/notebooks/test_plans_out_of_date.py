@@ -84,8 +84,8 @@ def test_a_cell_that_fails_ends_the_plan_before_it(
     assert (before, []) == (workspace.operator.held(group), workspace.operator.log)
 
 
-def test_what_runs_again_and_what_changes_ends_a_plan(notebook: OpenNotebook) -> None:
-    """A cell above that runs again ends it, and so does a parameter set anywhere; others do not."""
+def test_reruns_and_changes_that_end_a_plan(notebook: OpenNotebook) -> None:
+    """A rerun of a cell above ends it, and a parameter set anywhere; other cells do not."""
     (group,) = notebook["groups"]
     card = card_of(notebook)
     for cell, source in ((REVIEW, None), (APPLY, None), ("new", "session.lag([])")):
@@ -120,10 +120,10 @@ def test_another_selection_on_the_board_ends_a_plan(
     assert "partitions were selected on the board" == change.inputs.outdated
 
 
-def test_a_change_that_nobody_looked_at_is_told_of(
+def test_a_change_whose_page_was_closed_is_reported(
     notebook: OpenNotebook, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its page was closed: where the notebook begins, the audit log says how the run stands."""
+    """Where the notebook starts again, the state of the run is read from the audit log."""
     (group,) = notebook["groups"]
     card, reached, opened = card_of(notebook), threading.Event(), threading.Event()
     commit = GroupWriter.commit
@@ -162,8 +162,8 @@ def begun(notebook: OpenNotebook) -> str:
     return next((text for text in texts if text.startswith("Your latest change")), "")
 
 
-def test_what_was_applied_stays_applied(notebook: OpenNotebook, workspace: Workspace) -> None:
-    """A cell above that runs again afterwards takes nothing back, and is shown no other way."""
+def test_an_applied_change_stays_applied(notebook: OpenNotebook, workspace: Workspace) -> None:
+    """A rerun of a cell above does not take it back, nor show it as unapplied."""
     (group,) = notebook["groups"]
     card = card_of(notebook)
     changes: list[bool] = []

@@ -103,8 +103,8 @@ def test_limits_hold_until_enough_runs_have_seen_it(leftover: Leftover) -> None:
     assert {leftover.read} == leftover.committed
 
 
-def test_a_dry_run_keeps_what_it_saw_and_the_young_stay_out_of_the_plan(leftover: Leftover) -> None:
-    """With parameters of its own the notebook waits, says so, and does not block for it."""
+def test_a_dry_run_records_sightings(leftover: Leftover) -> None:
+    """Offsets that are too young stay out of the plan; the notebook says so and does not block."""
     young = leftover.run(unsubscribed=True, unsubscribed_for="14d", seen_in_runs=2)
 
     assert (DONE, {"findings": 1, "planned": 0, "changed": 0}) == (

@@ -141,7 +141,7 @@ def test_another_package_called_widgets(tmp_path: Path, monkeypatch: pytest.Monk
     assert "'import widgets' imports a package that is not offsetbook's" in str(error)
 
 
-def test_nothing_is_said_when_all_is_there(empty_machine: Path) -> None:
+def test_nothing_is_missing(empty_machine: Path) -> None:
     """The audit log is read without a fleet file, Java or a cluster; an address needs no file."""
     names: dict[str, Any] = {}
     run_cells(ALL["80_audit_review"], {"state": str(empty_machine / "state")}, names)
@@ -154,7 +154,7 @@ def test_nothing_is_said_when_all_is_there(empty_machine: Path) -> None:
 
 
 @pytest.mark.starts("kernel")
-def test_a_headless_run_says_the_same() -> None:
+def test_a_headless_run_reports_the_same() -> None:
     """The error of the run and its report have each sentence, and the exit code is not 0."""
     done = CliRunner().invoke(command, ["10", "--output", "json"])
     result = json.loads(done.stdout)

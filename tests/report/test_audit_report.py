@@ -40,7 +40,7 @@ def test_of_a_long_log_the_newest_changes_are_shown(
     at_most: int,
     shown: list[int],
 ) -> None:
-    """As many whole runs as a table has room for; how many there are is said, all are counted."""
+    """As many whole runs as fit in the table; the total is shown, all are counted."""
     intent = audit.intent_entry(DETAILED_PLAN, RUN, NOON)
     each = sum(len(step.changes) for step in DETAILED_PLAN.steps)
     for number in range(4):

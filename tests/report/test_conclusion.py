@@ -29,10 +29,10 @@ PLAN = plan(step(Change(ORDERS, Position(2), Position(7))))
         (ChangeStatus.NOT_TRIED, (0, 0), None, "nothing"),
     ],
 )
-def test_what_may_have_been_changed_counts_as_changed(
+def test_a_possible_change_counts_as_a_change(
     status: ChangeStatus, counts: tuple[int, int], undo: str | None, shown: str
 ) -> None:
-    """A change that failed after it was sent may be there; what was not sent is not read back."""
+    """A change that failed after its request is not reported as refused."""
     result = Result(ORDERS, status)
     ended = StepOutcome("g", Action.COMMIT, status, "", (result,))
     outcome = Outcome("a-run", PLAN.fingerprint, PLAN.made_at, PLAN.made_at, (ended,))
@@ -45,8 +45,8 @@ def test_what_may_have_been_changed_counts_as_changed(
     assert shown == _changed({**run, "status": "partly-applied"})
 
 
-def test_what_was_not_applied_changed_nothing() -> None:
-    """Also where it ended incomplete, which alone would leave that open."""
+def test_a_plan_that_was_not_applied_changed_nothing() -> None:
+    """Even if it ended incomplete, which alone would leave that open."""
     told = unapplied_conclusion(
         PLAN, "a dry run", findings=0, ending=ConclusionStatus.INCOMPLETE, wants_approval=False
     )

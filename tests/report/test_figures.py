@@ -64,8 +64,8 @@ def test_plain(name: str, label: str) -> None:
     assert plain(name) == label
 
 
-def test_what_every_figure_has(shown: Any) -> None:
-    """Our look, which the author's goes before; kind and title in words; no mathematics."""
+def test_every_figure(shown: Any) -> None:
+    """The report's style unless the author sets one; type and title as text; no mathematics."""
     bar = go.Bar(x=[1], y=["${app}-${env}"])
     show_figure(go.Figure(bar, layout={"height": 200, "title": {"text": "Lag by group"}}))
 

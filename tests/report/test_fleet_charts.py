@@ -35,8 +35,8 @@ def title_of(figure: dict[str, Any]) -> str:
     return str(figure["layout"]["title"]["text"])
 
 
-def test_groups_are_counted_by_cluster_and_word(shown: Any) -> None:
-    """A group without a word is counted as one of which nothing can be said."""
+def test_groups_are_counted_by_cluster_and_status(shown: Any) -> None:
+    """A group without a status counts as unknown."""
     words = ["OK", "OK", "ERR", None]
     show_status_chart(pd.DataFrame({"cluster": ["eu", "eu", "eu", "us"], "status": words}))
 

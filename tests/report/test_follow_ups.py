@@ -51,8 +51,8 @@ def test_the_steps_after_a_change(
         assert (step.notebook, step.parameters) == parameters_of(step.command)
 
 
-def test_deleted_offsets_of_a_live_group_come_back_while_nobody_subscribes() -> None:
-    """Its consumers need not be stopped for that."""
+def test_deleted_offsets_of_a_live_group_can_be_restored() -> None:
+    """Its consumers need not be stopped while the topic is not subscribed."""
     plan = replace(plan_for("payments"), intent=Intent.DELETE_OFFSETS)
     live_group = snapshot(live("payments", member("orders")))
     undo, _ = follow_ups(plan, live_group, WHERE, undo="r1", held=())
@@ -60,8 +60,8 @@ def test_deleted_offsets_of_a_live_group_come_back_while_nobody_subscribes() -> 
     assert "Only while no member subscribes to the topics." == undo.why
 
 
-def test_what_was_moved_while_it_is_paused_is_resumed_next() -> None:
-    """A reset of paused partitions leaves them paused, whoever paused them."""
+def test_after_a_reset_of_paused_partitions_comes_a_resume() -> None:
+    """They stay paused, whoever paused them."""
     steps = [*follow_ups(plan_for("payments"), snapshot(HELD), WHERE, undo="r1", held=())]
 
     assert ["Resume", "Undo", "Next: check the group"] == [step.button for step in steps]

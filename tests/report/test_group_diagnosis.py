@@ -38,8 +38,8 @@ def diagnosis(*lags: int | None) -> GroupDiagnosis:
         ((), "no committed offsets"),
     ],
 )
-def test_a_lag_that_is_known_in_part_is_at_least_that(lags: tuple[int | None], words: str) -> None:
-    """The log of a partition whose leader is away is not read, and nobody knows its lag."""
+def test_a_partly_known_lag_is_a_lower_bound(lags: tuple[int | None], words: str) -> None:
+    """The log of a partition without a leader is not read, and its lag is unknown."""
     assert diagnosis(*lags).summary.endswith(f"; {words}")
 
 

@@ -65,8 +65,8 @@ def figure(**trace: Any) -> Any:
     return output("application/vnd.plotly.v1+json", {"data": [trace], "layout": {}})
 
 
-def test_what_happened_is_on_top(export: Export) -> None:
-    """The top says how it ended, what was counted, undo, parameters, and how long it took."""
+def test_the_top_of_a_report(export: Export) -> None:
+    """The outcome, counts, undo, parameters, and the duration."""
     html = export(new_markdown_cell("# Reset `offsets`\n\nHow."), result=RESULT)
     top = re.sub(r"<[^>]+>|\s+", " ", html[html.index("<header") : html.index("</header")])
 
@@ -136,8 +136,8 @@ def test_a_widget_needs_a_static_form(export: Export) -> None:
     assert "still" in html
 
 
-def test_only_what_is_needed_travels(export: Export) -> None:
-    """A report without charts and tables has none of their libraries, and nothing to fetch."""
+def test_a_report_has_only_the_libraries_it_needs(export: Export) -> None:
+    """Without charts and tables it has none, and nothing to fetch."""
     assert len(export(new_markdown_cell("# Look"))) < 30_000
     html = export(new_markdown_cell("# Look"), new_code_cell("1"), result=RESULT)
 
@@ -213,8 +213,8 @@ def test_the_colour_is_that_of_the_findings(
 @pytest.mark.parametrize(
     ("dry_run", "says"), [(True, "Dry run: nothing was changed"), (False, "Done")]
 )
-def test_of_a_change_its_end_stands_at_the_top(export: Export, says: str, *, dry_run: bool) -> None:
-    """Findings of a change are notes on its plan: none of them hides whether it was made."""
+def test_the_outcome_of_a_change_is_at_the_top(export: Export, says: str, *, dry_run: bool) -> None:
+    """Findings are notes on its plan: none of them hides whether it was made."""
     result = RESULT | {"status": "done", "parameters": {"dry_run": dry_run}}
     html = export(result=result | {"counts": {"findings": 7, "planned": 3}})
 

@@ -34,7 +34,7 @@ def marks(shown: Any) -> dict[str, list[tuple[str, str]]]:
 
 
 def test_every_kind_of_mark_is_at_its_time(shown: Any) -> None:
-    """What expires, what does so at the latest then, and what is at risk are told apart."""
+    """Expiry, latest expiry and risk are distinguished."""
     draw(
         {"group": "left", **CLASSIC, **EMPTY, "empty_since": 2 * HOUR_S},
         {"group": "pending", "pending": None, "committed_at": HOUR_S},
@@ -67,8 +67,8 @@ def test_offsets_that_go_together_are_one_mark(shown: Any) -> None:
 NOW = "2026-03-01 01:00:00"
 
 
-def test_what_is_due_is_shown_as_of_now(shown: Any) -> None:
-    """An offset that is overdue, and one that would go at once, stand at the line of now."""
+def test_overdue_offsets_are_shown_at_the_line_of_now(shown: Any) -> None:
+    """So are offsets that would expire at once."""
     draw({"committed_at": -30 * HOUR_S}, {**KIP848, **READS, "committed_at": -40 * HOUR_S})
 
     assert {EXPIRES: [("g · eu", NOW)], AT_RISK: [("g · eu", NOW)]} == marks(shown)
@@ -153,7 +153,7 @@ def test_places_are_within_the_log(shown: Any) -> None:
 def test_every_kind_has_its_name(
     shown: Any, move: tuple[int | None, int | None], name: str
 ) -> None:
-    """What is removed, new or put there again is told apart from what moves."""
+    """Removed, new and restored offsets are distinguished from moved ones."""
     show_plan_chart(plan_of(move), facts((0, 10)))
 
     assert [0.7] == traces(shown)[name]["x"]

@@ -56,8 +56,8 @@ def test_json_has_a_line_for_each_member(shown: Any) -> None:
     assert "x\ny" == text
 
 
-def test_what_is_cut_or_left_out_says_so(shown: Any) -> None:
-    """A value that is only there in part, headers and partitions beyond the limit are counted."""
+def test_cut_values_and_left_out_records_are_noted(shown: Any) -> None:
+    """A partial value, and headers and partitions beyond the limit, are counted."""
     show_record_cards(
         [record(5, b"x" * 3_000, size=9_000, headers_left_out=7)], {PARTITION: 5}, left_out=2
     )

@@ -70,7 +70,7 @@ def test_no_name_makes_a_tag(name: str) -> None:
 
 
 def test_hidden_characters_are_spelt_out(shown: Any) -> None:
-    """A name cannot pass for another one by what nobody sees, nor command a terminal or a log."""
+    """A name cannot imitate another by invisible characters, nor control a terminal or a log."""
     show_table(
         pd.DataFrame({"group": ["orders\u202egro", "pay\u200bments", "grün ☃", "a\x1b]0;\x07"]})
     )
@@ -129,8 +129,8 @@ def test_other_values(shown: Any) -> None:
     ]
 
 
-def test_cut_is_said(shown: Any) -> None:
-    """Rows that are not shown are counted out loud, since sorting does not see them."""
+def test_a_cut_table_counts_the_rows_left_out(shown: Any) -> None:
+    """Sorting does not include them."""
     show_table(pd.DataFrame({"lag": range(ROW_CAP + 1)}))
 
     for form in (shown.html, shown.text):
@@ -168,10 +168,10 @@ def test_library_is_sent_once(shown: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize("show", [show_table, show_problems])
-def test_every_table_brings_its_looks(
+def test_every_table_has_its_style(
     shown: Any, monkeypatch: pytest.MonkeyPatch, show: Callable[..., None], rows: int
 ) -> None:
-    """In JupyterLab a table is styled, also one without rows, whichever is shown first."""
+    """In JupyterLab, also one without rows, whichever is shown first."""
     monkeypatch.delenv("OFFSETBOOK_HEADLESS")
     show(pd.DataFrame({"what": ["groups"] * rows}))
     (_, looks) = shown
@@ -193,7 +193,7 @@ def test_names_in_a_cell_are_whole(shown: Any) -> None:
 
 
 def test_problems(shown: Any) -> None:
-    """Problems are rows marked for the top of the report; none is said, too."""
+    """Problems are rows at the top of the report; that there are none is shown as well."""
     problem = Problem(Unread.COMMITS, "not authorised", group_id=HOSTILE)
     show_problems(problems_frame([problem], cluster="eu"))
 
@@ -216,8 +216,8 @@ def test_frames_of_a_notebook_are_not_typeset(shell: InteractiveShell) -> None:
     assert bundle["text/html"].startswith('<div class="mathjax_ignore">')
 
 
-def test_text_tells_a_name_from_a_missing_one(shown: Any) -> None:
-    """As text, a group called None or nan is what it is called, and no group is a dash."""
+def test_text_distinguishes_a_name_from_a_missing_one(shown: Any) -> None:
+    """A group called None or nan keeps its name, and no group is a dash."""
     groups = ["", "None", "nan", None]
     show_table(pd.DataFrame({"group": groups, "topic": ["None", None, "t", "t"]}))
 
@@ -240,10 +240,8 @@ SENTENCE = "the next record is unread since yesterday, " * 3
         ("group lag", "group lag", 1),
     ],
 )
-def test_what_is_acted_on_stands_beside_what_names_the_row(
-    before: str, after: str, leading: int
-) -> None:
-    """State, end and reason come right after the names of the row, in every table."""
+def test_state_end_and_reason_follow_the_names(before: str, after: str, leading: int) -> None:
+    """In every table, right after the names of the row."""
     frame = pd.DataFrame([before.split()], columns=before.split())
 
     found = table_columns(frame)
@@ -337,16 +335,16 @@ EU = {"cluster": "eu"}
     ],
     ids=["empty values", "clusters of its own", "no notebook"],
 )
-def test_what_is_empty_is_the_default_and_none_is_an_empty_text(
+def test_empty_values_and_defaults(
     call: NotebookCall, session: dict[str, str], command: str
 ) -> None:
-    """Nothing is written for an empty value; a default that is not empty is replaced by None."""
+    """An empty value is not written; a default that is not empty is replaced by None."""
     assert command == run_command(call, session)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "it's\nhere \\n", "pay\u200bments", "plain"])
-def test_what_is_shown_is_what_a_shell_reads(name: str) -> None:
-    """Every character of a command is visible, and bash reads the name out of it."""
+def test_a_shown_command_is_what_a_shell_reads(name: str) -> None:
+    """Every character is visible, and bash reads the name out of it."""
     command = run_command(NotebookCall("40", {"group": name}), {})
     printed = ["bash", "-c", command.replace("offsetbook run 40 -p", "printf %s")]
     read = subprocess.run(printed, capture_output=True, check=True).stdout.decode()
@@ -367,7 +365,7 @@ def test_a_step_chooses_exactly_its_group(name: str, text: str) -> None:
 
 
 @pytest.mark.usefixtures("shell")
-def test_a_long_cell_says_what_it_does_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_cell_shows_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """In JupyterLab one line is replaced until the end; headless there is none."""
     monkeypatch.setattr(module, "TICK_S", 0.01)
     with capture_output() as shown, progress_line("reading <3 clusters>") as step:

@@ -65,7 +65,7 @@ def test_the_only_cluster_that_was_read_is_not_all(fleet: FleetUnsubscribed) -> 
 
 
 def test_the_cluster_with_the_largest_lag_is_cleaned_first(fleet: FleetUnsubscribed) -> None:
-    """There is a step for each, with what its notebook needs, handed to whoever opens it."""
+    """There is a step for each cluster, with the parameters of its notebook."""
     opened = replace(fleet, open_steps=list).show_next_steps()
 
     assert fleet.steps == opened

@@ -83,8 +83,8 @@ def told(*notices: NotifyRule, runs: tuple[ClusterRunResult, ...] = (LOOKED,)) -
         ("failure", [False, False, True, True, True]),
     ],
 )
-def test_when_somebody_is_told(inbox: _Inbox, on: str, due: list[bool]) -> None:
-    """Always, when anything was changed, or when not all went well: once for all clusters."""
+def test_when_a_notification_is_sent(inbox: _Inbox, on: str, due: list[bool]) -> None:
+    """Always, on any change, or on any failure: once for all clusters."""
     hook = NotifyRule(on, "${env:HOOK}")
 
     for wanted, runs in zip(
@@ -108,10 +108,10 @@ def test_when_somebody_is_told(inbox: _Inbox, on: str, due: list[bool]) -> None:
         ("failed", {"changed": 0}, False, False),
     ],
 )
-def test_who_asks_for_changes_is_told_of_what_may_be_one(
+def test_a_possible_change_is_notified(
     inbox: _Inbox, status: str, counts: dict[str, int], *, dry_run: bool, due: bool
 ) -> None:
-    """A run that ended without a conclusion may have changed something before."""
+    """A run that ended without a conclusion may have changed something."""
     result = {**(LOOKED.result or {}), "status": status, "counts": counts, "exit_code": 1}
     run = ClusterRunResult(("eu",), 1, {**result, "parameters": {"dry_run": dry_run}})
 
@@ -119,8 +119,8 @@ def test_who_asks_for_changes_is_told_of_what_may_be_one(
     assert due == (len(inbox.got) == 1)
 
 
-def test_what_programs_are_told(inbox: _Inbox) -> None:
-    """All that result.json has of each run, and a text for people."""
+def test_the_notification_for_programs(inbox: _Inbox) -> None:
+    """All of result.json of each run, and a text for people."""
     told(NotifyRule("always", "${env:HOOK}"), runs=(CHANGED, FAILED))
 
     (content,) = inbox.got
@@ -134,8 +134,8 @@ def test_what_programs_are_told(inbox: _Inbox) -> None:
     ]
 
 
-def test_what_slack_is_told(inbox: _Inbox) -> None:
-    """One text in which no name of a group can call a channel or be a link."""
+def test_the_notification_for_slack(inbox: _Inbox) -> None:
+    """One text in which no group name can mention a channel or be a link."""
     told(NotifyRule("always", "${env:HOOK}", "slack"), runs=(ended(summary=HOSTILE),))
 
     (content,) = inbox.got
@@ -144,7 +144,7 @@ def test_what_slack_is_told(inbox: _Inbox) -> None:
 
 
 def test_a_webhook_that_fails(inbox: _Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Why is told, by the name of the reference: the address may be a secret."""
+    """The error names the reference: the address may be a secret."""
     hook = NotifyRule("always", "${env:HOOK}")
     inbox.answer = 403
     problems = told(hook)
@@ -180,7 +180,7 @@ def test_a_command_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_command_that_fails() -> None:
-    """Its exit code and last words are told, or that it could not be started."""
+    """Its exit code and last words, or that it could not be started."""
     problems = told(
         NotifyRule("always", command=("sh", "-c", "echo no mail >&2; exit 7")),
         NotifyRule("always", command=("/no/such/program",)),

@@ -46,8 +46,10 @@ def waiting(make_notebook: MakeNotebook, place: Place) -> Path:
     return make_notebook("# Wait", source, parameters=PARAMETERS)
 
 
-def test_a_full_disk_keeps_no_notice_back(place: Place, make_notebook: MakeNotebook) -> None:
-    """Somebody is told how a run ended before it is printed; the exit code is that of the run."""
+def test_a_full_disk_does_not_prevent_a_notification(
+    place: Place, make_notebook: MakeNotebook
+) -> None:
+    """It is sent before the outcome is printed; the exit code is that of the run."""
     told = place.folder / "told"
     command = f"[sh, -c, 'cat > {told}']"
     notebook = make_notebook("1", parameters=PARAMETERS)
@@ -61,10 +63,10 @@ def test_a_full_disk_keeps_no_notice_back(place: Place, make_notebook: MakeNoteb
 
 
 @pytest.mark.parametrize("wrong", [("--cluster", "gone"), ("-f", "gone")])
-def test_somebody_is_told_of_a_run_that_cannot_begin(
+def test_a_run_that_cannot_start_is_notified(
     place: Place, make_notebook: MakeNotebook, wrong: tuple[str, str]
 ) -> None:
-    """Such as one on a cluster that is not in the fleet file any more."""
+    """Such as one on a cluster that is no longer in the fleet file."""
     told = place.folder / "told"
     notices = f"[{{on: failure, command: [sh, -c, 'cat > {told}']}}]"
     notebook = make_notebook("1", parameters=PARAMETERS)
@@ -147,8 +149,8 @@ def test_a_signal_ends_all_in_good_order(place: Place, waiting: Path) -> None:
     assert ["interrupted"] == [result["status"] for result in place.results]
 
 
-def test_whoever_started_it_is_killed(place: Place, waiting: Path) -> None:
-    """Runs notice that nobody listens any more, and end as after a signal."""
+def test_the_starter_is_killed(place: Place, waiting: Path) -> None:
+    """Runs notice that, and end as after a signal."""
     with place.running(place.page(waiting), "--cluster", "eu") as process:
         eventually(place.there_are("*.began", 1))
         process.kill()
@@ -159,7 +161,7 @@ def test_whoever_started_it_is_killed(place: Place, waiting: Path) -> None:
 
 
 def test_a_run_is_killed(place: Place, waiting: Path) -> None:
-    """It leaves no result, which is said; its kernel ends too, and the other run does not care."""
+    """It leaves no result, which is reported; its kernel ends too, and the other run goes on."""
     with place.running(place.page(waiting)) as process:
         eventually(place.there_are("*.began", 2))
         children = psutil.Process(process.pid).children()

@@ -55,8 +55,8 @@ def changing(more: str = "") -> str:
     return FRONT.replace("may_change: false\n", LIMITED) + more
 
 
-def test_the_least_that_a_page_can_say(make_page: MakePage) -> None:
-    """Five entries make a runbook that changes nothing and must be told its cluster."""
+def test_a_minimal_page(make_page: MakePage) -> None:
+    """Five entries make a runbook that changes nothing and needs a cluster."""
     page = read_runbook(make_page())
 
     assert ("try", "Try", "Now.", "Not.") == (page.name, page.title, page.when, page.back_out)
@@ -87,8 +87,8 @@ def test_all_that_a_page_can_say(make_page: MakePage) -> None:
     ) == page.notify
 
 
-def test_the_notebook_decides_what_a_value_means(make_page: MakePage) -> None:
-    """A group 007 stays text, and one name in a list may have a comma."""
+def test_the_notebook_decides_the_types_of_values(make_page: MakePage) -> None:
+    """A group 007 stays text, and a name in a list may have a comma."""
     page = read_runbook(
         make_page("parameters: {group: 007, groups: ['a,b'], days: 9, deep: false, reason: ''}\n")
     )
@@ -134,7 +134,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_pointed_at(make_page: MakePage, what: str) -> None:
+def test_an_error_names_its_line(make_page: MakePage, what: str) -> None:
     """The line of the page, and what is wrong there, are named."""
     more, line, says = WRONG[what]
     path = make_page(more)
@@ -161,8 +161,8 @@ def test_what_is_wrong_is_pointed_at(make_page: MakePage, what: str) -> None:
         ("", "lacks: title, when, back_out, notebook, may_change"),
     ],
 )
-def test_what_a_page_must_say(make_page: MakePage, front: str, says: str) -> None:
-    """A page that lacks something, or may change without limits, is no runbook."""
+def test_invalid_pages(make_page: MakePage, front: str, says: str) -> None:
+    """A page that lacks an entry, or may change without limits, is no runbook."""
     with pytest.raises(RunbookError, match="runbook") as caught:
         read_runbook(make_page(front=front))
 
@@ -171,7 +171,7 @@ def test_what_a_page_must_say(make_page: MakePage, front: str, says: str) -> Non
 
 @pytest.mark.parametrize("text", ["", "# Only for people\n", "---\ntitle: cut off\n"])
 def test_a_page_without_front_matter(tmp_path: Path, text: str) -> None:
-    """Markdown alone, or front matter that does not end, is told as such."""
+    """Markdown alone, or front matter without an end, is reported as such."""
     path = tmp_path / "x.md"
     path.write_text(text)
 
@@ -210,8 +210,8 @@ def test_only_a_page_with_limits_changes_something(make_page: MakePage) -> None:
 
 
 @pytest.mark.parametrize("name", ["dry_run", "approve", "limits", "overrides", "cluster", "days"])
-def test_who_starts_it_cannot_widen_it(make_page: MakePage, name: str) -> None:
-    """What the page has approved is not for the command line to change, only what it left open."""
+def test_the_command_line_cannot_extend_an_approval(make_page: MakePage, name: str) -> None:
+    """It sets only what the page has left open."""
     page = read_runbook(make_page("parameters: {days: 30}\n", front=changing()))
 
     with pytest.raises(UsageError, match=f"{name} cannot be set with -p"):
@@ -219,8 +219,8 @@ def test_who_starts_it_cannot_widen_it(make_page: MakePage, name: str) -> None:
     assert "pay" == values(page, ("group", "pay"))["group"]
 
 
-def test_what_must_be_given(make_page: MakePage) -> None:
-    """A runbook for one case is not run without saying which."""
+def test_required_parameters(make_page: MakePage) -> None:
+    """A runbook for one case does not run without them."""
     page = read_runbook(make_page("must_give: [group, days]\n"))
 
     with pytest.raises(UsageError, match="is missing parameters: days") as caught:

@@ -228,8 +228,8 @@ def test_kubernetes_takes_the_manifest(tool: Tool) -> None:
     assert 3 == said.count(" passed for resource ")
 
 
-def test_the_pod_has_what_the_run_needs(tmp_path: Path) -> None:
-    """Page, image, user, secrets and writable folders of the CronJob are those of the project."""
+def test_the_pod_of_the_cronjob(tmp_path: Path) -> None:
+    """Page, image, user, secrets and writable folders are those of the project."""
     pod = kubernetes("CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (run,) = pod["containers"]
     fleet = tmp_path / "fleet.yaml"
@@ -289,8 +289,8 @@ def test_the_dockerfile_is_sound(tool: Tool) -> None:
     assert 'ENTRYPOINT ["tini", "-s", "--", "offsetbook"]' in lines
 
 
-def test_the_page_on_schedules_names_every_file_and_runs_what_there_is() -> None:
-    """No example is left out of the page, and its commands are taken by the real parser."""
+def test_the_page_on_schedules_names_every_file() -> None:
+    """Its commands are parsed by the real parser."""
     page = (SCHEDULES / "README.md").read_text("utf-8")
     files = [path.name for path in SCHEDULES.iterdir() if path.name != "README.md"]
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))

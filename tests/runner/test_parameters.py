@@ -155,7 +155,7 @@ def test_text_of_wrong_type(notebook: Path, name: str, text: str) -> None:
 
 
 def test_repeated_scalar(notebook: Path) -> None:
-    """A single value that is given twice is refused: nobody can say which was meant."""
+    """A single value that is given twice is refused as ambiguous."""
     with pytest.raises(ParameterError, match="must be str"):
         parsed(notebook, ("cluster", "eu"), ("cluster", "us"))
 

@@ -56,8 +56,8 @@ def test_any_text(kind: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("annotation", ["bytes", "list[int]", "int | str", "Literal[True]", "dict"])
-def test_types_that_are_not_ours(annotation: str) -> None:
-    """A type that could not be checked is not read as one."""
+def test_unknown_types(annotation: str) -> None:
+    """A type that cannot be checked is not guessed."""
     assert type_named(annotation) is None
 
 
@@ -75,8 +75,8 @@ GROUP = "it's <img src=x>/../é"
 FILLED = {"groups": (GROUP,), "topics": ("a:0-2", 'b"\\:1'), "cluster": "us"}
 
 
-def test_what_is_filled_in_is_what_is_read(tmp_path: Path) -> None:
-    """The parameters are filled in, whatever their text; types, help and all other cells stay."""
+def test_parameters_are_read_as_they_were_filled_in(tmp_path: Path) -> None:
+    """Whatever their text; types, help and all other cells stay."""
     copy = write_filled_copy(PAUSE, FILLED, tmp_path)
 
     named = "40-us-it-s-img-src-x-2-topics-pause_partitions.ipynb"
@@ -115,15 +115,13 @@ def test_what_is_filled_in_is_what_is_read(tmp_path: Path) -> None:
         ("61_delete_groups", {"groups": ["x" * 200], "cluster": "é"}, f"61-{'x' * 24}-delete"),
     ],
 )
-def test_a_copy_is_told_apart_by_the_first_letters_of_its_name(
-    notebook: str, values: dict[str, object], name: str
-) -> None:
-    """The number of the notebook, the cluster and what is chosen come first."""
+def test_the_name_of_a_copy(notebook: str, values: dict[str, object], name: str) -> None:
+    """The number of the notebook, the cluster and the selection come first."""
     assert name_of_copy(notebook, values).startswith(name)
 
 
 def test_no_file_is_replaced(tmp_path: Path) -> None:
-    """The same copy is written once; beside one that somebody edited there is another."""
+    """An equal copy is written once; beside an edited one there is another."""
     first = write_filled_copy(PAUSE, FILLED, tmp_path)
     assert first == write_filled_copy(PAUSE, FILLED, tmp_path)
     first.write_text("edited", "utf-8")
@@ -137,7 +135,7 @@ def test_no_file_is_replaced(tmp_path: Path) -> None:
 
 
 def test_no_two_copies_look_alike(tmp_path: Path) -> None:
-    """Their first 14 letters, which JupyterLab's list of files shows, are never the same."""
+    """Their first 14 letters, which JupyterLab's file list shows, always differ."""
     names = [f"payments-authorized-{name}" for name in ("eu", "us", "asia")]
     asked = [FILLED | {"cluster": "production", "groups": (name,)} for name in names]
 

@@ -66,15 +66,17 @@ def test_the_newest_run_comes_first(tmp_path: Path) -> None:
         ({"counts": {}, "status": "failed", "parameters": {}}, "no details"),
     ],
 )
-def test_whether_something_was_changed(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    """A run that broke off while it was allowed to change something is not said to be harmless."""
+def test_runs_that_may_have_changed_something(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    """A run that broke off with an approval is not reported as harmless."""
     keep(tmp_path, "a", **changes)
 
     assert [said] == [row.changed for row in past_runs(tmp_path)]
 
 
-def test_a_failed_run_says_where_and_why(tmp_path: Path) -> None:
-    """In place of a summary; one that seems to have ended before it began has no duration."""
+def test_a_failed_run_has_the_place_and_the_reason(tmp_path: Path) -> None:
+    """In place of a summary; an end before the start gives no duration."""
     failed = {"status": "failed", "error": {"reason": "no answer", "step": "Look", "cell": 3}}
     keep(tmp_path, "a", **failed)
     keep(tmp_path, "b", finished=(NOON - timedelta(hours=1)).isoformat())
@@ -98,8 +100,8 @@ def test_a_failed_run_says_where_and_why(tmp_path: Path) -> None:
         (json.dumps({**RESULT, "error": {"reason": 1}}), "error is missing or invalid"),
     ],
 )
-def test_a_broken_result_is_a_row_that_says_so(tmp_path: Path, text: str, said: str) -> None:
-    """Whatever is in the file, the run is listed, with what is wrong, beside the others."""
+def test_a_broken_result_is_a_row_with_the_error(tmp_path: Path, text: str, said: str) -> None:
+    """The run is listed beside the others."""
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "result.json").write_bytes(text.encode(errors="surrogateescape"))
     keep(tmp_path, "good")

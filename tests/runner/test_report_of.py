@@ -84,18 +84,16 @@ def test_a_failed_notebook_has_its_failing_step_on_top(
     assert HOSTILE not in html.read_text("utf-8")
 
 
-def test_a_half_run_notebook_says_how_far_it_came(
-    make_notebook: MakeNotebook, tmp_path: Path
-) -> None:
-    """Where somebody ran only the first cells, the first one that was not run is named."""
+def test_a_partly_run_notebook(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """If only the first cells were run, the report names the first one that was not."""
     path, html = left_by_jupyter(make_notebook("# Look", "1", "## Apply", "2"), 1), tmp_path / "n"
 
     assert "unfinished" == report_to(path, html)
     assert "Stopped before the last cell Failed at: Apply this cell was not run" in top_of(html)
 
 
-def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Path) -> None:
-    """Beside its result.json a notebook has the same facts as in the report of the run."""
+def test_the_result_file_of_a_run_is_used(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """The notebook has the same facts as in the report of the run."""
     last = 'from toolkit.report.conclusion import conclude\nconclude("7 found", findings=7)'
     notebook = make_notebook("# Look", last, parameters='cluster: str = "eu"  # where')
     run = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs")
@@ -109,7 +107,7 @@ def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Pat
 def test_a_result_is_of_the_notebook_as_the_run_left_it(
     make_notebook: MakeNotebook, tmp_path: Path
 ) -> None:
-    """Somebody who runs its cells again by hand may have changed what the dry run did not."""
+    """Cells that were run again by hand may have changed what the dry run did not."""
     notebook = make_notebook("# Look", "1", parameters='cluster: str = "eu"  # where')
     run = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs")
     executed = run.folder / "20_example.ipynb"
@@ -136,8 +134,8 @@ def test_a_broken_result_is_not_believed(make_notebook: MakeNotebook, tmp_path: 
         ('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "was not executed"),
     ],
 )
-def test_what_is_no_executed_notebook(tmp_path: Path, content: str, said: str) -> None:
-    """A file that is no notebook, or was never executed, is a wrong request that says which."""
+def test_invalid_notebooks(tmp_path: Path, content: str, said: str) -> None:
+    """A file that is no notebook, or was never executed, is a usage error that names it."""
     path = tmp_path / "n.ipynb"
     path.write_text(content)
 

@@ -142,14 +142,14 @@ def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyP
         (Conclusion("1 cluster is down", ConclusionStatus.INCOMPLETE, {"problems": 1}), 4),
     ],
 )
-def test_the_notebook_says_how_it_ended(
+def test_the_notebook_decides_the_outcome(
     make_notebook: MakeNotebook,
     run: Run,
     without_kernel: EndWith,
     conclusion: Conclusion,
     code: int,
 ) -> None:
-    """One that was blocked, or could not read everything, says so: that is no success."""
+    """One that was blocked, or could not read everything, is no success."""
     without_kernel(conclusion)
 
     result = run(make_notebook("1"))
@@ -202,7 +202,7 @@ def test_values_arrive_as_given(
 
 
 def test_a_saved_approval_is_not_used(make_notebook: MakeNotebook, run: Run) -> None:
-    """What approves a change is given with the run; what somebody saved in the notebook is not."""
+    """An approval is given with the run; one that is saved in the notebook does not count."""
     saved = (
         'dry_run: bool = False\napprove: str = "within limits"\nreason: str = "mine"\n'
         'overrides: list[str] = ["group-live"]\nlimits: list[str] = ["max_groups=5"]\n'
@@ -222,10 +222,10 @@ def test_a_saved_approval_is_not_used(make_notebook: MakeNotebook, run: Run) -> 
     assert "saved in the notebook and not used: dry_run, reason, overrides, limits" in log
 
 
-def test_what_was_approved_in_an_executed_notebook_is_not_approved_again(
+def test_an_approval_in_an_executed_notebook_does_not_count(
     make_notebook: MakeNotebook, run: Run
 ) -> None:
-    """The values that are recorded are those that the cells have, also without any given."""
+    """The recorded values are those of the cells, even if none was given."""
     notebook = make_notebook(
         "print(f'approved: {approve!r}, {dry_run}')",
         parameters='dry_run: bool = True\napprove: str = ""',
@@ -245,7 +245,7 @@ def test_what_was_approved_in_an_executed_notebook_is_not_approved_again(
 def test_parameters_without_their_tag_are_refused(
     make_notebook: MakeNotebook, run: Run, tag: list[str]
 ) -> None:
-    """What is saved in such a cell would be used, and nobody would be told."""
+    """Values saved in such a cell would be used without notice."""
     notebook = make_notebook("dry_run = False" if tag else "ob.parameters(dry_run=dry_run)")
     content = json.loads(notebook.read_text())
     content["cells"][-1]["metadata"]["tags"] = tag
@@ -265,7 +265,7 @@ def test_wrong_parameter_starts_nothing(
     assert not (tmp_path / "runs").exists()
 
 
-def test_code_where_the_caller_stands_is_not_imported(
+def test_code_in_the_working_directory_is_not_imported(
     make_notebook: MakeNotebook, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder with a yaml.py of its own runs nothing of it."""
@@ -280,10 +280,8 @@ def test_code_where_the_caller_stands_is_not_imported(
     assert not (tmp_path / "executed").exists()
 
 
-def test_what_is_blocked_after_a_change_is_partly_applied(
-    make_notebook: MakeNotebook, run: Run
-) -> None:
-    """Neither a later plan that is blocked nor one that changes nothing hides what was changed."""
+def test_a_block_after_a_change_is_partly_applied(make_notebook: MakeNotebook, run: Run) -> None:
+    """Neither a later blocked plan nor one without changes hides the change."""
     changed = (
         "from toolkit.errors import Blocked\n"
         "from toolkit.report.conclusion import conclude\n"
@@ -298,8 +296,8 @@ def test_what_is_blocked_after_a_change_is_partly_applied(
     assert result.message == "at 'Reset': facts moved; changed: 1"
 
 
-def test_what_several_changes_did_is_counted_once(make_notebook: MakeNotebook, run: Run) -> None:
-    """Each is told when it is applied and when it is concluded, in whatever order."""
+def test_several_changes_are_counted_once(make_notebook: MakeNotebook, run: Run) -> None:
+    """Each is reported when it is applied and when it is concluded, in any order."""
     told = "from toolkit.report.conclusion import conclude\n"
     one, two = "conclude('one', undo='R1', changed=3)\n", "conclude('two', undo='R2', changed=2)\n"
 
@@ -547,10 +545,10 @@ while not (folder / "not written").exists():
 """
 
 
-def test_a_disk_that_is_full_does_not_stop_a_step(
+def test_a_full_disk_does_not_stop_a_step(
     make_notebook: MakeNotebook, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cell that is changing something goes on; what could not be written is told at the end."""
+    """A cell that changes something continues; what could not be written is reported."""
     monkeypatch.setattr(execution, "_AUTOSAVE_S", 0.1)
     write = NotebookWriter.write
 
@@ -576,7 +574,7 @@ def test_a_disk_that_is_full_does_not_stop_a_step(
     assert "the executed notebook could not be written" in result.error.reason
 
 
-def test_the_schema_of_a_result_says_what_there_is() -> None:
+def test_the_schema_of_a_result_is_complete() -> None:
     """No field and no status is missing from the schema, nor from the record."""
     properties = SCHEMA["properties"]
 

@@ -43,7 +43,7 @@ def test_taken_port_shows_the_brokers_own_error(
     tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch, *, is_of_the_last: bool
 ) -> None:
     """
-    A port that somebody else holds is named as the reason, long before any timeout.
+    A port in use is named as the reason, long before any timeout.
 
     So is that of the last listener, though the broker answers at the first one before it opens it.
     """

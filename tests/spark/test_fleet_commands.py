@@ -111,10 +111,10 @@ def test_a_missing_name_hides_no_row_and_no_problem(
         (("--master", "sparky"), "'sparky' is not a Spark master"),
     ],
 )
-def test_what_cannot_be_is_said_before_spark_starts(
+def test_invalid_options_are_refused_before_spark_starts(
     tmp_path: Path, words: tuple[str, str], says: str
 ) -> None:
-    """A wrong option is a usage error at once: its cluster, which does not answer, is not asked."""
+    """Their cluster, which does not respond, is not asked."""
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text("clusters:\n  none:\n    bootstrap.servers: 127.0.0.1:1\n")
     given = [word.replace("FLEET", str(fleet)) for word in words]
@@ -132,7 +132,7 @@ def test_options_of_a_notebook_are_checked_before_it_reads(wrong: dict[str, Any]
 
 
 def test_every_column_has_a_meaning() -> None:
-    """Whoever sees a column can ask what it means; nothing is explained that is not there."""
+    """Each column is explained, and no other."""
     told = {field.name for schema in RESULTS.values() for field in schema}
 
     assert [] == [

@@ -68,11 +68,9 @@ def quiet(exclusive_apps: Applications) -> Quiet:
 
 
 @pytest.mark.default("one Spark run")
-def test_the_numbers_are_those_of_a_snapshot_also_beside_a_cluster_that_is_down(
-    session: SparkSession, quiet: Quiet
-) -> None:
+def test_the_job_agrees_with_a_snapshot(session: SparkSession, quiet: Quiet) -> None:
     """
-    On quiet groups the job and a snapshot give the same rows, per partition and per group.
+    On quiet groups, per partition and per group, also beside a cluster that is down.
 
     Of a cluster that could not be read the report has a row with its name, and why.
     """
@@ -127,8 +125,8 @@ def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession)
         result.to_pandas()
 
 
-def test_admin_stands_in_where_the_topic_may_not_be_read(quiet: Quiet) -> None:
-    """The rows that Admin gives are those of the topic, less the commit time, and say so."""
+def test_admin_replaces_the_topic_without_read(quiet: Quiet) -> None:
+    """The rows from Admin equal those of the topic, without the commit time, and say so."""
     by_admin = rows_of([NothingToRead(quiet.cluster, by_admin="not authorised")])
     by_log = rows_of(tasks_of(quiet.cluster))
     problem, commits = by_admin.pop(), by_admin
@@ -165,10 +163,10 @@ def positions(commits: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]
     return [tuple(row[name] for name in (*KEY[1:], "committed")) for row in commits]
 
 
-def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
+def test_a_second_run_reads_only_new_records(
     session: SparkSession, quiet: Quiet, tmp_path: Path
 ) -> None:
-    """With a history a run goes on where the last ended, and its results are stored."""
+    """With a history a run continues where the last ended, and its results are stored."""
     frames = []
     for run_id in ("nightly", ""):
         options = FleetOptions(history=str(tmp_path / "history"), run_id=run_id)

@@ -134,8 +134,8 @@ def test_a_run_that_cannot_be_stored_has_its_results(
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.usefixtures("lost_sockets")
-def test_what_cannot_be_parsed_is_told_by_every_run() -> None:
-    """Also where an earlier run has read it: an offset is not counted as absent."""
+def test_unparsable_records_are_reported_by_every_run() -> None:
+    """Also if an earlier run has read them: an offset does not count as absent."""
     value = commit_value(3, CommitValue(5, None, "", AT_MS))
     no_topic = b"\0\1" + plain("payments") + b"\0\x09short"
     records = ((commit_key(CommitKey("newer", "t", 0)), b"\0\x09"), (no_topic, value), (b"", value))

@@ -25,7 +25,7 @@ KINDS = ("librdkafka-range", "librdkafka-consumer")
 def test_paused_partitions_are_held(
     session: SparkSession, shared_holding: Callable[[str], Holding]
 ) -> None:
-    """By whom, since and until when; nobody is told that their consumers have stopped."""
+    """By whom, since and until when; their consumers are not reported as stopped."""
     all_held = [shared_holding(kind) for kind in KINDS]
     for one in all_held:
         one.pause(1, terms=HoldTerms(pause_for=timedelta(hours=1)))
@@ -46,13 +46,13 @@ def test_paused_partitions_are_held(
         one.resume()
 
 
-def test_what_is_paused_may_be_unknown(
+def test_paused_partitions_may_be_unknown(
     session: SparkSession,
     operator: Operator,
     kafka_39: Cluster,
     live_group: Callable[..., LiveGroup],
 ) -> None:
-    """Before Kafka 4.0 no coordinator tells it while the group rebalances: the job says that."""
+    """Before Kafka 4.0 no coordinator shows them during a rebalance, which the job reports."""
     held = Holding(replace(operator, cluster=kafka_39), live_group(kafka_39, "librdkafka-range"))
     applications = held.live.applications
     held.pause(1)

@@ -156,7 +156,7 @@ def test_runs_side_by_side_do_not_disturb_each_other(root: str) -> None:
 
 
 def test_files_that_only_a_worker_sees_are_not_published(history: History, tmp_path: Path) -> None:
-    """A worker without the folder is told; of one with another disk no table gets a file."""
+    """A worker without the folder is an error; no table gets a file of another disk."""
     store(history, "before", DAY, found("a"))
     run, some = history.begin("r", DAY), found("b")["partitions"]
     with pytest.raises(StateFileError, match=r"writing .*/nowhere/partitions"):
@@ -210,10 +210,10 @@ def every_step(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], Any]) -> It
         return
 
 
-def test_a_run_that_dies_anywhere_is_there_as_a_whole_or_not_at_all(
+def test_a_run_that_dies_is_stored_whole_or_not_at_all(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After each step at which it can die nobody sees half of it, and writing it again helps."""
+    """After each step at which it can die; writing it again helps."""
     store(history, "other", DAY, found("a", lag=0))
 
     def write(step: int) -> None:
@@ -392,8 +392,8 @@ def test_removing_may_die_anywhere(
     assert five_runs[4:] == lags(history)
 
 
-def test_what_died_is_removed_a_day_later(history: History) -> None:
-    """Files that were never committed go once no run can be at work on them any more."""
+def test_files_of_dead_runs_are_removed_a_day_later(history: History) -> None:
+    """Uncommitted files go once no run can be at work on them."""
     files = RunFiles(history.root, history.begin("r", DAY))
     files.add("partitions", found("a")["partitions"])
     files.close()
@@ -459,8 +459,8 @@ def test_other_programs_read_the_tables(history: History, five_runs: list[Any]) 
     assert [HistoryRun("r0", DAY, history.runs()[0].attempt)] == history.runs()[:1]
 
 
-def test_a_damaged_log_is_told_and_not_passed_over(history: History, five_runs: list[Any]) -> None:
-    """A log or file that cannot be read is an error that names the table."""
+def test_a_damaged_log_is_an_error(history: History, five_runs: list[Any]) -> None:
+    """It names the table."""
     assert five_runs
     file = next(Path(history.root).glob("partitions/day=*/*.parquet"))
     content = bytearray(file.read_bytes())
@@ -474,8 +474,8 @@ def test_a_damaged_log_is_told_and_not_passed_over(history: History, five_runs: 
         history.runs()
 
 
-def test_what_cannot_be_a_history_is_refused(tmp_path: Path) -> None:
-    """Other file systems, and names that delta-rs reads in another way, are told."""
+def test_invalid_histories_are_refused(tmp_path: Path) -> None:
+    """Unknown tables and other file systems."""
     refused = {"viewfs://x/y": "viewfs:// is not supported", f"{tmp_path}/a%20b": "is in its name"}
     for where, why in refused.items():
         with pytest.raises(UsageError, match=why):
@@ -483,7 +483,7 @@ def test_what_cannot_be_a_history_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
-    """Who has not installed it gets the command, before a cluster is asked or Java is started."""
+    """The error has the command that installs it, before a cluster is asked or Java starts."""
     program = "import sys; sys.modules['deltalake'] = None; from toolkit.cli import main; main()"
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text("clusters:\n  none:\n    bootstrap.servers: 127.0.0.1:1\n")

@@ -33,10 +33,8 @@ def place(apps: Applications) -> TopicPartition:
     return TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
 
 
-def test_what_is_committed_while_the_fleet_is_read_is_no_lag(
-    apps: Applications, place: TopicPartition
-) -> None:
-    """Commits, and groups, that come after the first stage has read are there as well."""
+def test_commits_during_the_reading_are_no_lag(apps: Applications, place: TopicPartition) -> None:
+    """Commits and groups that come after the first stage are included."""
     group, later = apps.name("payments"), apps.name("later")
     apps.commit(group, {place: 3})
     blocks = blocks_of(tasks_of(apps.cluster))
@@ -72,8 +70,8 @@ def test_groups_are_listed_after_their_commits_are_read(
     assert "Dead" not in set(found[found["group"] == late]["state"])
 
 
-def test_a_clock_that_is_wrong_is_told(apps: Applications, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A group is healthy by the cluster's clock, and has stopped by one that is ahead."""
+def test_a_wrong_clock_is_reported(apps: Applications, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group is healthy by the cluster's clock, and stopped by one that is ahead."""
 
     class Ahead(datetime):
         @classmethod
@@ -143,14 +141,14 @@ def test_a_cluster_that_is_lost_between_the_stages_keeps_its_rows(
 
 
 @pytest.mark.parametrize("how", ["damaged", "no folder", "no package"])
-def test_a_history_that_cannot_be_used_costs_no_result(
+def test_an_unusable_history_does_not_affect_the_result(
     apps: Applications,
     place: TopicPartition,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     how: str,
 ) -> None:
-    """Files may be damaged or in the way, or a worker lacks what the driver has: it is told."""
+    """Damaged files, or a worker without the driver's folder, are reported."""
     group = apps.name("kept")
     apps.commit(group, {place: 3})
     history = History(str(tmp_path))

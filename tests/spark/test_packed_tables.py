@@ -55,7 +55,7 @@ def test_rows_come_one_by_one_in_their_order() -> None:
     assert [{"number": n} for n in (1, 2, 3)] == list(rows)
 
 
-def test_what_was_not_packed_by_us_is_an_error() -> None:
+def test_damaged_bytes_are_no_table() -> None:
     """Damaged bytes are never taken for a table."""
     packed = pack(pa.Table.from_pylist([{"offset": 1}], schema=OF))
     with pytest.raises(pa.ArrowInvalid):

@@ -96,10 +96,8 @@ def test_reading_goes_on_where_it_ended() -> None:
         ({"point": replace(POINT, delete_retention_ms=0)}, "delete.retention.ms=0"),
     ],
 )
-def test_whatever_may_have_been_lost_is_read_anew_and_told(
-    changed: dict[str, Any], why: str
-) -> None:
-    """Each change after which the parts would not make the whole leads to a full reading."""
+def test_a_possible_loss_causes_a_full_reading(changed: dict[str, Any], why: str) -> None:
+    """Each change after which the parts would not make the whole, with the reason."""
     plan = planned(**changed)
 
     assert plan.start == changed.get("log", LOG).log_start

@@ -244,10 +244,10 @@ def test_steps_over_a_moving_cluster_equal_one_full_reading(
     assert len(by_key(table)) > len(by_key(table, alive=True)) > 20
 
 
-def test_what_compaction_takes_away_between_two_readings_is_not_missed(
+def test_compaction_between_two_readings_changes_nothing(
     tmp_path: Path, moving: Cluster, there: Applications
 ) -> None:
-    """Records that are superseded and cleaned change nothing that is newest, nor any tombstone."""
+    """Superseded records affect nothing that is newest, nor any tombstone."""
     topic = there.create_topic(there.name("cleaned"), partitions=4)
     alter(there, **CLEANED)
     try:
@@ -284,10 +284,10 @@ def test_what_compaction_takes_away_between_two_readings_is_not_missed(
             assert stepped[key]["max_committed"] >= row["max_committed"]
 
 
-def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(
+def test_a_reading_too_late_for_tombstones_starts_again(
     tmp_path: Path, moving: Cluster, there: Applications
 ) -> None:
-    """Once the log has lost a deletion, going on would keep what was deleted; so it does not."""
+    """Once the log has lost a deletion, continuing would keep what was deleted."""
     topic, doomed = there.create_topic(there.name("late"), partitions=4), there.name("doomed")
     there.commit(doomed, {TopicPartition(topic, n): 5 for n in range(4)})
     alter(there, **CLEANED, **{"delete.retention.ms": "1000"})
@@ -349,7 +349,7 @@ def test_an_open_transaction_holds_the_next_reading_back(
 def test_another_cluster_under_the_same_name_is_read_in_full(
     tmp_path: Path, there: Applications, apps: Applications
 ) -> None:
-    """A cluster that was made anew has another offsets topic; nothing of the old one is kept."""
+    """A recreated cluster has another offsets topic; nothing of the old one is kept."""
     go_on(tmp_path, there.cluster)
     topic = apps.create_topic(apps.name("anew"))
     for _ in range(60):  # so that hardly any of its ten offsets partitions stays empty
@@ -441,10 +441,10 @@ def damage(file: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["lost", "cut", "latest", "next_offset", *"1234567"])
-def test_a_damaged_state_is_not_used_and_told(
+def test_a_damaged_state_is_not_used(
     tmp_path: Path, moving: Cluster, kept: tuple[Looked, Reading], how: str
 ) -> None:
-    """Whatever has happened to the file, the result is that of a full reading."""
+    """The result is that of a full reading, with a note."""
     looked, reading = kept
     saved(tmp_path, reading)
     (file,) = files_of_state(tmp_path)
@@ -458,10 +458,10 @@ def test_a_damaged_state_is_not_used_and_told(
     assert bool(why) == (again.whys() != {""})
 
 
-def test_a_state_of_another_format_is_not_used_and_told(
+def test_a_state_of_another_format_is_not_used(
     tmp_path: Path, kept: tuple[Looked, Reading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is left to the version that wrote it, for a day."""
+    """It is kept for the version that wrote it, for a day."""
     with monkeypatch.context() as older:
         older.setattr(read_state, "FORMAT", "0")
         saved(tmp_path, kept[1])
@@ -556,10 +556,10 @@ def test_old_files_and_old_tombstones_go(
         assert len(reading.latest) - tombstones + left == len(found)
 
 
-def test_parts_that_do_not_meet_are_never_put_together(
+def test_parts_with_a_gap_are_never_joined(
     tmp_path: Path, kept: tuple[Looked, Reading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A state that ends elsewhere, or that a worker cannot read, is not used, and that is told."""
+    """A state that ends elsewhere, or that a worker cannot read, is not used, with a note."""
     looked, reading = kept
     saved(tmp_path, reading)
     state = load_state(History(str(tmp_path)), [NAME]).stored[NAME]
@@ -576,10 +576,8 @@ def test_parts_that_do_not_meet_are_never_put_together(
     assert looked[0].log.log_start == block["read_to"]["start"]
 
 
-def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(
-    tmp_path: Path, kept: tuple[Looked, Reading]
-) -> None:
-    """Only of those where the reading went on is the state a part of the result."""
+def test_partitions_read_in_full_use_no_state(tmp_path: Path, kept: tuple[Looked, Reading]) -> None:
+    """The state is part of the result only where the reading continued."""
     looked, reading = kept
     saved(tmp_path, reading)
     state = load_state(History(str(tmp_path)), [NAME]).stored[NAME]

@@ -47,8 +47,8 @@ def in_workers(session: SparkSession, *, die: bool) -> None:
     ("die", "why"),
     [(True, "Job aborted due to .* worker exited"), (False, "LookupError: in a worker")],
 )
-def test_a_job_that_fails_is_told_in_a_line(session: SparkSession, *, die: bool, why: str) -> None:
-    """The line has what ended it, and no stack trace."""
+def test_a_failed_job_is_one_line(session: SparkSession, *, die: bool, why: str) -> None:
+    """The line has the cause, and no stack trace."""
     with (
         pytest.raises(ToolkitError, match=f"the Spark job failed: .*{why}") as raised,
         job_errors(),
@@ -67,8 +67,8 @@ def fail_without_cause() -> None:
         _convert_exception(None)
 
 
-def test_a_jvm_that_is_gone_is_told_and_no_error_of_a_caller() -> None:
-    """PySpark itself asserts that what ended a job has a cause; others assert what they want."""
+def test_a_dead_jvm_is_reported() -> None:
+    """PySpark asserts that a failure has a cause; other assertions are not hidden."""
     lost = "the Spark job failed: Answer from Java side is empty"
     with pytest.raises(ToolkitError, match=lost), job_errors():
         raise Py4JNetworkError("Answer from Java side is empty")

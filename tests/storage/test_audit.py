@@ -100,7 +100,7 @@ def test_entries_come_back_as_they_were(tmp_path: Path) -> None:
     assert [] == audit.verify(state)
 
 
-def test_an_outcome_tells_what_became_of_every_change() -> None:
+def test_an_outcome_has_the_result_of_every_change() -> None:
     """It keeps who, why, before and after of the intent; a step not reached was not tried."""
     at_40 = Position(40, 3)
     assert (
@@ -177,8 +177,8 @@ def test_a_torn_outcome_is_none(tmp_path: Path, left: int, *, followed: bool) ->
     assert [] == audit.last_runs(tmp_path, PLAN.cluster_id, ["payments"], fingerprint=fingerprint)
 
 
-def test_the_newest_run_of_somebody(tmp_path: Path) -> None:
-    """It is of that operator on that cluster, with how it ended, whoever found that out."""
+def test_the_newest_run_of_an_operator(tmp_path: Path) -> None:
+    """On that cluster, with its outcome, whoever found that out."""
     ada = Operator(RUN.who, RUN.host)
     assert [] == audit.newest_run(tmp_path, INTENT.cluster_id, ada)
     outcome = Outcome("two", INTENT.fingerprint, NOON, NOON, ())
@@ -343,7 +343,7 @@ def test_a_torn_line_is_no_tampering(tmp_path: Path, cut: int) -> None:
     assert ["a", "b", *([] if torn else ["lost"]), "c", "d"] == run_ids(tmp_path)
 
 
-def test_a_lost_head_is_told(tmp_path: Path) -> None:
+def test_a_lost_head_is_reported(tmp_path: Path) -> None:
     """Without its head a log may lack its end; the next entry writes a new one."""
     written(tmp_path, "a", "b")
     (tmp_path / "audit.head").unlink()
@@ -415,8 +415,8 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, name: str) -> None:
         audit.append(tmp_path, INTENT)
 
 
-def test_a_killed_writer_loses_nothing_it_told(tmp_path: Path) -> None:
-    """After kill -9 in a loop of appends, every entry it told of is there and the chain holds."""
+def test_a_killed_writer_loses_no_reported_entry(tmp_path: Path) -> None:
+    """After kill -9 in a loop of appends, every reported entry is there and the chain is intact."""
     for attempt in range(3):
         with writer(tmp_path, f"w{attempt}", 10_000) as process:
             told = [next(process.stdout) for _ in range(20)]
@@ -439,8 +439,8 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
     assert [] == audit.verify(tmp_path)
 
 
-def test_a_lock_that_somebody_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither writing nor reading waits for it without limit; the file is named."""
+def test_a_lock_that_is_not_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither writing nor reading waits without limit; the file is named."""
     monkeypatch.setattr(file_lock, "PATIENCE_S", 0.1)
     path = tmp_path / "audit.lock"
     with path.open("w") as other:
@@ -526,8 +526,8 @@ def test_a_torn_line_stays_in_its_month(tmp_path: Path) -> None:
     assert flaw.startswith("audit-2026-12.jsonl, line 2 is incomplete: its writer was killed")
 
 
-def test_who_reads_while_a_month_ends_misses_nothing(tmp_path: Path) -> None:
-    """Whether the file was put aside before it was opened, or just after: it is read once."""
+def test_a_reader_at_the_end_of_a_month_misses_nothing(tmp_path: Path) -> None:
+    """If the file is rotated just before or after it is opened, it is read once."""
     written_at(tmp_path, ("a", DECEMBER), ("b", JANUARY))
     entries = audit.read(tmp_path)
     assert "a" == next(entries).run.run_id

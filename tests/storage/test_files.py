@@ -70,7 +70,7 @@ def test_a_state_directory_is_private(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("umask")
 def test_a_shared_state_directory_stays_shared(tmp_path: Path) -> None:
-    """In a directory that a group may write, all is for that group too, and for nobody else."""
+    """In a directory that a group may write, all files are for that group, and for no others."""
     state = tmp_path / "state"
     state.mkdir()
     state.chmod(0o2770)
@@ -79,8 +79,8 @@ def test_a_shared_state_directory_stays_shared(tmp_path: Path) -> None:
     assert "" == open_to_others(state)
 
 
-def test_what_every_user_can_open_is_reported(tmp_path: Path) -> None:
-    """A directory that is open to all is named by `audit verify`, which fails for flaws only."""
+def test_a_directory_open_to_all_is_reported(tmp_path: Path) -> None:
+    """`audit verify` names it, and fails for flaws only."""
     state = tmp_path / "state"
     use(state)
     for path in (state, state / "audit.jsonl"):
@@ -117,9 +117,7 @@ def listening_socket(path: Path) -> None:
         (listening_socket, "a socket"),
     ],
 )
-def test_what_is_no_regular_file_stays(
-    make: Callable[[Path], object], kind: str, tmp_path: Path
-) -> None:
+def test_a_special_file_stays(make: Callable[[Path], object], kind: str, tmp_path: Path) -> None:
     """It is named, and neither replaced nor written to."""
     path = tmp_path / "out"
     make(path)
@@ -133,14 +131,14 @@ def test_what_is_no_regular_file_stays(
 
 
 def test_a_device_stays() -> None:
-    """Also where we are root: who replaces /dev/null has every program write to that file."""
+    """Also as root: replacing /dev/null would make every program write to that file."""
     with pytest.raises(StateFileError, match="is a device; it was not replaced"):
         write_whole(Path("/dev/null"), "new")
     assert Path("/dev/null").is_char_device()
 
 
 def test_a_regular_file_is_replaced(tmp_path: Path) -> None:
-    """Whole, and nothing is left beside it; who reads meanwhile sees the old one to its end."""
+    """Whole, and nothing is left beside it; a concurrent reader sees the old one to its end."""
     path = tmp_path / "out"
     path.write_text("old")
     with path.open() as reader:
@@ -167,7 +165,7 @@ NAMES = ["cell_type", "metadata", "source", "outputs", "execution_count", "id"]
 
 
 @pytest.mark.parametrize("read", [*READERS, read_client_properties])
-def test_what_is_no_regular_file(read: Callable[[Path], object], tmp_path: Path) -> None:
+def test_reading_special_files(read: Callable[[Path], object], tmp_path: Path) -> None:
     """A pipe is not waited for and a device not read without end: the error names the file."""
     pipe = tmp_path / "pipe.ipynb"
     os.mkfifo(pipe)

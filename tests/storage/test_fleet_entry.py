@@ -155,8 +155,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_added_leaves_the_file(tmp_path: Path, case: str) -> None:
-    """A refusal has the reason and no secret, and the file stays."""
+def test_a_refused_entry_leaves_the_file(tmp_path: Path, case: str) -> None:
+    """The refusal has the reason and no secret."""
     text, entries, words = REFUSED[case]
     path = tmp_path / "fleet.yaml"
     path.write_text(text)

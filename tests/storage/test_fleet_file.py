@@ -369,7 +369,7 @@ clusters:
 """
 
 
-def test_what_is_said_for_all_and_for_one(written: Path) -> None:
+def test_limits_for_all_and_for_one_cluster(written: Path) -> None:
     """A cluster's limits replace those of all, one by one; its groups add to them."""
     written.write_text(FILE)
 

@@ -38,7 +38,7 @@ RECORD = hold_record(
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Everything comes back, a secret stays a reference; one that ended is told, with words."""
+    """Everything is read back, a secret stays a reference."""
     path = hold_path(tmp_path, "abc", RECORD.group_id)
     assert read_hold(path) is None
 
@@ -54,7 +54,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_one_keeper_at_a_time(tmp_path: Path) -> None:
-    """While somebody keeps a hold nobody else can, and afterwards anybody can."""
+    """While one keeps a hold no other can, and afterwards any can."""
     path = hold_path(tmp_path, "abc", "orders")
     assert not has_live_keeper(path)
 
@@ -66,10 +66,10 @@ def test_one_keeper_at_a_time(tmp_path: Path) -> None:
     assert not has_live_keeper(path)
 
 
-def test_who_looks_keeps_nobody_from_keeping(
+def test_a_check_for_a_keeper_does_not_prevent_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Looking whether there is a keeper delays one that starts, and does not refuse it."""
+    """It delays one that starts, and does not refuse it."""
     path = hold_path(tmp_path, "abc", "orders")
     path.parent.mkdir(parents=True)
     lock = path.with_suffix(".lock").open("w")
@@ -141,10 +141,10 @@ def test_undo_records_come_back_by_the_beginning_of_their_name(tmp_path: Path) -
         ("../runs/20260301T120000Z-aa11", "no undo record"),
     ],
 )
-def test_a_run_that_is_not_there_names_those_that_are(
+def test_an_unknown_run_is_answered_with_the_known_ones(
     tmp_path: Path, name: str, words: str
 ) -> None:
-    """An unknown or ambiguous name is told with the runs that may be meant."""
+    """An unknown or ambiguous name is reported with the runs that may be meant."""
     write_undo_record(tmp_path, AA11, plan("first"))
     write_undo_record(tmp_path, AB22, plan("second"))
 

@@ -100,8 +100,8 @@ def test_every_commit_comes_back(path: Path, saved: list[Commit]) -> None:
     assert bare == list(read_offsets(path).commits)
 
 
-def test_what_is_saved_of_a_snapshot() -> None:
-    """The chosen groups' commits, sorted, with types and topics; also a group without commits."""
+def test_the_saved_part_of_a_snapshot() -> None:
+    """The selected groups' commits, sorted, with types and topics; also a group without commits."""
     groups = tuple(
         Group(name, SAVED.types.get(name, GroupType.CLASSIC), GroupState.EMPTY)
         for name in ("payments", "other", "empty", "a b,c")
@@ -181,8 +181,8 @@ WRONG_CSV = {
 
 
 @pytest.mark.parametrize("what", WRONG_CSV)
-def test_wrong_csv_names_the_line(path: Path, what: str) -> None:
-    """Every fault is told with its line, and nothing is guessed."""
+def test_invalid_csv_names_the_line(path: Path, what: str) -> None:
+    """Every fault has its line, and nothing is guessed."""
     content, words = WRONG_CSV[what]
     path.write_bytes(content)
 
@@ -217,8 +217,8 @@ WRONG_JSON = {
 
 
 @pytest.mark.parametrize("what", WRONG_JSON)
-def test_wrong_json_names_the_place(path: Path, what: str) -> None:
-    """Every mistake is told with the file and the place in it."""
+def test_invalid_json_names_the_place(path: Path, what: str) -> None:
+    """Every fault has the file and the place in it."""
     edit, words = WRONG_JSON[what]
     assert edit[0] in JSON
     path.write_text(JSON.replace(*edit, 1))
@@ -238,6 +238,6 @@ def test_a_group_that_begins_with_a_brace(path: Path) -> None:
 
 
 def test_csv_cannot_become_json() -> None:
-    """Nobody would know of which cluster and when it is."""
+    """It has neither the cluster nor the time."""
     with pytest.raises(ValueError, match="from a CSV file"):
         json_text(SavedOffsets(COMMITS))

@@ -135,7 +135,7 @@ def test_the_same_plan_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
     assert list("abcdefgh") == json.loads(path.read_text())["allows"]
 
 
-def test_formatting_anew_does_no_harm(path: Path) -> None:
+def test_a_reformatted_file_is_the_same_plan(path: Path) -> None:
     """A file that another tool laid out differently is the same plan."""
     write_plan(path, PLAN)
     path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
@@ -235,8 +235,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_file_names_the_place(path: Path, what: str) -> None:
-    """Every mistake is told with the file and the place in it."""
+def test_an_invalid_file_names_the_place(path: Path, what: str) -> None:
+    """Every fault has the file and the place in it."""
     old_and_new, words = WRONG[what]
     edit(path, PLAN, *old_and_new)
 
@@ -248,7 +248,7 @@ def test_a_wrong_file_names_the_place(path: Path, what: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"a": 1}'])
-def test_what_is_no_plan_at_all(path: Path, content: bytes) -> None:
+def test_other_files_are_no_plans(path: Path, content: bytes) -> None:
     """Any other file is a usage error that names it."""
     path.write_bytes(content)
 

@@ -128,14 +128,14 @@ runs = st.tuples(
     apart_from=st.sets(st.sampled_from([Intent.PAUSE, Intent.RESCUE])),
     planned_before=st.none() | st.integers(0, 11),
 )
-def test_the_index_tells_what_the_log_tells(
+def test_the_index_agrees_with_the_log(
     tmp_path_factory: pytest.TempPathFactory,
     many: list[tuple[list[str], ChangeStatus | None, str, str, Intent, str]],
     groups_of_plan: set[str],
     apart_from: set[Intent],
     planned_before: int | None,  # which of the runs was of the same plan
 ) -> None:
-    """Runs without an end, and the last ones of groups; also after the index was spoiled."""
+    """Runs without an end, and the last ones of groups; also after the index was damaged."""
     state = tmp_path_factory.mktemp("state")
     fingerprint = ""
     for number, (groups, status, interrupted, cluster_id, kind, how) in enumerate(many):
@@ -199,15 +199,15 @@ def test_an_entry_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
 
 
 def test_an_index_that_cannot_be_a_file(tmp_path: Path) -> None:
-    """Something else is in its place: what the log tells is told all the same."""
+    """Something else is in its place: the log is used."""
     audit.append(tmp_path, intent(0, plan_of(GROUPS)))
     (tmp_path / "audit.index").mkdir()
 
     assert ["run-0"] == [one.run.run_id for one in audit.unfinished(tmp_path)]
 
 
-def test_several_make_the_index_at_once(tmp_path: Path) -> None:
-    """Each of them, and who comes later, finds all runs once."""
+def test_several_processes_write_the_index_at_once(tmp_path: Path) -> None:
+    """Each of them, and later ones, find all runs once."""
     for number in range(30):
         audit.append(tmp_path, intent(number, plan_of(GROUPS)))
     found: list[int] = []
@@ -227,8 +227,8 @@ def test_several_make_the_index_at_once(tmp_path: Path) -> None:
     assert 30 == len(audit.unfinished(tmp_path))
 
 
-def test_a_run_that_was_cut_off_is_of_who_began_it(tmp_path: Path) -> None:
-    """The next command finds its end, hours later; what was planned since was not changed by it."""
+def test_an_interrupted_run_belongs_to_its_operator(tmp_path: Path) -> None:
+    """The next command finds its end, hours later; plans made since were not changed by it."""
     plan = plan_of(GROUPS)
     mine = intent(0, plan)
     ended = outcome(mine, plan, ChangeStatus.DONE, "SIGKILL")

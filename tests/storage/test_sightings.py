@@ -136,15 +136,15 @@ OF_TOPICS = {
         for words, case in cases.items()
     ],
 )
-def test_what_makes_a_series(
+def test_a_series_of_sightings(
     tmp_path: Path, seen: Seen, readings: tuple[Snapshot, ...], expected: list[Sighting]
 ) -> None:
-    """Whoever commits uses the topic, and the group: the series begins with the next reading."""
+    """A commit uses the topic and the group: the series starts with the next reading."""
     assert expected == [*seen(tmp_path, *readings).values()]
 
 
-def test_what_ends_the_series_of_a_topic(tmp_path: Path) -> None:
-    """To be read in between; not an older reading, nor one that did not judge its group."""
+def test_the_end_of_a_series(tmp_path: Path) -> None:
+    """A reading with a subscription; not an older reading, nor one that did not judge the group."""
     again, unjudged, older = (tmp_path / name for name in ("again", "unjudged", "older"))
     for state, day in ((again, 0), (unjudged, 0), (older, 3)):
         unsubscribed(state, reading(day))
@@ -159,7 +159,7 @@ def test_what_ends_the_series_of_a_topic(tmp_path: Path) -> None:
 @both
 @pytest.mark.parametrize("content", ["", "{", "{}", '{"format": "x"}'])
 def test_a_damaged_file_is_named(tmp_path: Path, seen: Seen, content: str) -> None:
-    """A series is not begun again by itself: somebody may rely on it."""
+    """A series does not restart by itself: a clean-up may rely on it."""
     seen(tmp_path, reading(0))
     (path,) = (tmp_path / "sightings").glob("*.json")
     path.write_text(content)

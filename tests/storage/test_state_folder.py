@@ -69,7 +69,7 @@ def check_refused(state: Path, words: str) -> None:
 
 
 def test_a_second_change_of_a_cluster_is_refused(tmp_path: Path) -> None:
-    """The message says who is changing it since when; another cluster is free."""
+    """The message has who is changing it since when; another cluster is free."""
     with locked(tmp_path, "cluster-1", "ada"), locked(tmp_path, "cluster-2", "ada"):
         who = rf"being changed by ada since 20.* \(process {os.getpid()} on "
         check_refused(tmp_path, f"cluster cluster-1 is {who}")
@@ -90,8 +90,8 @@ def test_a_killed_holder_frees_the_cluster(tmp_path: Path) -> None:
         pass
 
 
-def test_what_stands_in_a_lock_file(tmp_path: Path) -> None:
-    """A killed holder's name is not mixed with the next one's; who has not signed is respected."""
+def test_the_content_of_a_lock_file(tmp_path: Path) -> None:
+    """A killed holder's name is not mixed with the next one's; an unsigned holder counts."""
     lock = tmp_path / "locks/cluster-1.lock"
     lock.parent.mkdir()
     lock.write_text("x" * 500)

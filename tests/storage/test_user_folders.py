@@ -8,10 +8,10 @@ from main_program import call_main
 
 
 @pytest.mark.parametrize("words", ["lag", "unsubscribed", "reset --group g --to-earliest"])
-def test_a_user_without_a_home_is_told_so(
+def test_a_user_without_a_home_directory(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a container under a bare number every command says what to set, in one sentence."""
+    """In a container with a numeric user every command says what to set, in one sentence."""
 
     def unknown(number: int) -> None:
         raise KeyError(number)

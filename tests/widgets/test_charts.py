@@ -122,8 +122,8 @@ def test_a_name_without_a_figure_is_not_typeset() -> None:
     assert put["data"]["text/html"].startswith('<div class="mathjax_ignore">')
 
 
-def test_a_bar_a_partition_of_one_group() -> None:
-    """The most behind is on top, equals in their order, each with its number and who reads it."""
+def test_one_bar_for_each_partition_of_a_group() -> None:
+    """The largest lag is on top, equals in their order, each with its number and its owner."""
     chart = lag_chart(PARTITIONS)
     assert chart.view
     layout, traces = drawn(chart)["layout"], drawn(chart)["data"]

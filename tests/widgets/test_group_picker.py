@@ -119,8 +119,8 @@ def test_every_column_of_a_line_is_in_sight() -> None:
     assert f'<span class="ow-key">{names[0]}</span>' in picker.message.value
 
 
-def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
-    """A choice outlives the next search, and a second one adds to it."""
+def test_a_selection_stays(picker: GroupPicker) -> None:
+    """It outlives the next search, and a second one adds to it."""
     picker.search.value = "00017"
     picker.listing.set_state({"index": [0]})
     picker.search.value = "00018"
@@ -151,7 +151,7 @@ def test_a_click_that_is_late_is_about_the_line_that_was_clicked(
     assert (3 if only_one else (3,)) == picker.listing.index
 
 
-def test_lists_that_nobody_sees_any_more_are_given_up(picker: GroupPicker) -> None:
+def test_hidden_lists_are_closed(picker: GroupPicker) -> None:
     """A search makes one for each letter, and a browser keeps them."""
     first = picker.listing
     picker.search.value = "service"
@@ -179,7 +179,7 @@ def test_names_are_handed_over_as_they_are(groups: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("name", ["pay*", " a*", "", "[a]"])
-def test_what_is_chosen_is_exactly_that_group(name: str) -> None:
+def test_a_selection_is_exactly_that_group(name: str) -> None:
     """Also beside a group whose name is how a pattern would be written for it."""
     names = [name, "pay[*]", " a[*]", "[[]a]", "a", "payments"]
     listed = [Group(one, GroupType.CLASSIC, GroupState.EMPTY) for one in names]

@@ -43,8 +43,8 @@ def choose(board: PauseBoard, *numbers: int) -> None:
         list(board.tiles.values())[number].set_state({"value": True})
 
 
-def test_what_is_chosen_is_planned_in_the_words_of_the_command_line() -> None:
-    """Chosen partitions that flow or lag can be paused, paused ones resumed; the rest is left."""
+def test_a_selection_is_planned_as_on_the_command_line() -> None:
+    """Selected partitions can be paused, paused ones resumed; the rest is left."""
     board, wishes = opened("flowing", "lagging", "paused", "flowing")
     choose(board, 0, 1, 2)
     assert "Plan pause (2 partitions)" == board.pause.description
@@ -70,8 +70,8 @@ def test_nothing_chosen_plans_nothing() -> None:
     assert "Select at least" in board.message.value
 
 
-def test_colour_and_word_say_how_a_partition_stands() -> None:
-    """Every tile has the word, and of a paused one who holds it, until when and why."""
+def test_colour_and_word_show_the_state_of_a_partition() -> None:
+    """A paused one also has who holds it, until when and why."""
     board, _ = opened("flowing", "lagging", "paused")
     for state, tile in zip(("flowing", "lagging", "paused"), board.tiles.values(), strict=True):
         assert f"ow-{state}" in tile._dom_classes
@@ -80,8 +80,8 @@ def test_colour_and_word_say_how_a_partition_stands() -> None:
     assert all(word in held for word in (HOSTILE, "until 2026-11-22 10:00:00 UTC", "because of"))
 
 
-def test_a_later_look_keeps_what_is_chosen() -> None:
-    """A look in the background repaints the tiles, new ones too, and leaves the choice alone."""
+def test_a_refresh_keeps_the_selection() -> None:
+    """It repaints the tiles, new ones too."""
     now = [tiles("flowing", "lagging")]
     board = pause_board(lambda: now[0], title="payments")
     assert board.view
@@ -98,8 +98,8 @@ def test_a_later_look_keeps_what_is_chosen() -> None:
     assert 3 == len(board.tiles)
 
 
-def test_a_look_that_fails_is_shown_and_leaves_the_board() -> None:
-    """What was seen before stays, and in place stands why nothing newer is there."""
+def test_a_failed_refresh_leaves_the_board() -> None:
+    """The earlier state stays, with the reason why there is no newer one."""
     board, _ = opened("flowing")
 
     def fail() -> pd.DataFrame:
@@ -115,8 +115,8 @@ def test_a_look_that_fails_is_shown_and_leaves_the_board() -> None:
     assert 1 == len(board.tiles)
 
 
-def test_what_could_not_be_read_is_on_the_board() -> None:
-    """A group that was not listed is else one without partitions."""
+def test_a_group_that_could_not_be_read_is_on_the_board() -> None:
+    """It must not look like one without partitions."""
     why = [f"groups: those coordinated by broker 2: {HOSTILE}"]
     board = pause_board(tiles, title="payments", not_read=lambda: why)
 
@@ -135,8 +135,8 @@ def test_names_are_text_in_html() -> None:
     assert "&lt;img" in board.head.value
 
 
-def test_the_cut_is_said() -> None:
-    """Of very many partitions the first are shown, and it is said of how many."""
+def test_a_cut_board_has_the_total() -> None:
+    """Of very many partitions the first are shown."""
     board, _ = opened(*["flowing"] * (MOST + 1))
     assert MOST == len(board.tiles)
     assert f"Showing the first {MOST} of {MOST + 1}" in board.head.value

@@ -164,10 +164,10 @@ def test_a_refusal_is_shown_in_place_and_uses_the_approval_up(plan: Plan) -> Non
         (KeyError("of ours"), "may be partly applied"),
     ],
 )
-def test_what_ended_with_an_error_may_have_been_done(
+def test_a_failed_apply_may_have_changed_something(
     plan: Plan, error: Exception, badge: str
 ) -> None:
-    """The badge says that nothing was applied only where that is certain."""
+    """The badge says that nothing was applied only if that is certain."""
     review, hand = reviewed(plan)
     hand.error = error
 
@@ -184,10 +184,10 @@ def test_what_ended_with_an_error_may_have_been_done(
         ((ChangeStatus.FAILED, ChangeStatus.REFUSED), "partly applied"),
     ],
 )
-def test_what_a_broker_refused_is_not_applied(
+def test_a_refused_change_is_not_applied(
     plan: Plan, statuses: Sequence[ChangeStatus], badge: str
 ) -> None:
-    """Partly is said only where something was changed, or may have been."""
+    """It shows "partly" only if something was changed, or may have been."""
     review, _ = reviewed(plan)
     steps = tuple(StepOutcome("payments", Action.COMMIT, status) for status in statuses)
 
@@ -224,8 +224,8 @@ def test_a_rule_is_passed_over_once_it_is_ticked(plan: Plan) -> None:
     assert (["why"], ("skips-unread-records",)) == (hand.reasons, hand.overrides)
 
 
-def test_what_is_not_offered_blocks_all_the_same(plan: Plan) -> None:
-    """Beside a rule that nobody can override, there is nothing to tick."""
+def test_a_rule_without_an_override_blocks(plan: Plan) -> None:
+    """There is nothing to tick for it."""
     live = Finding("group-live", Severity.BLOCK, "it has members", "payments")
     review, _ = reviewed(plan, SKIPS, live, offered=["skips-unread-records"])
 
@@ -233,8 +233,8 @@ def test_what_is_not_offered_blocks_all_the_same(plan: Plan) -> None:
     assert not {*review.ticks.values()} & {*review.view.children}
 
 
-def test_a_rule_that_is_passed_over_does_not_block(plan: Plan) -> None:
-    """With the override the plan can be approved, and it is said that a rule is passed over."""
+def test_an_overridden_rule_does_not_block(plan: Plan) -> None:
+    """The plan can be approved, and the override is shown."""
     review, hand = reviewed(plan, SKIPS, overrides=["skips-unread-records"], reason="why")
     approve(review, hand)
 
@@ -249,8 +249,8 @@ def test_a_rule_that_is_passed_over_does_not_block(plan: Plan) -> None:
         pytest.param(["a\u202eb"], "a\u202eb", "a\\u202eb", id="an invisible character"),
     ],
 )
-def test_what_is_typed_in_place_of_a_name(groups: list[str], expected: str, typed: str) -> None:
-    """How many groups there are stands for their names; an invisible character is spelt out."""
+def test_the_text_to_type_for_an_approval(groups: list[str], expected: str, typed: str) -> None:
+    """For several groups their number; an invisible character is spelt out."""
     review, _ = reviewed(plan_for(*groups))
     assert expected == review.expected_confirmation
     for text in ("payments", typed):
@@ -277,8 +277,8 @@ def test_a_report_gets_the_static_form_only(plan: Plan, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("shell")
-def test_what_is_stored_says_what_became_of_the_plan(plan: Plan) -> None:
-    """Beside the widget stands HTML that a saved notebook shows; it is replaced at every turn."""
+def test_a_saved_notebook_has_the_outcome_of_the_plan(plan: Plan) -> None:
+    """HTML beside the widget, replaced at every step."""
     review, hand = reviewed(plan)
     with capture_output() as shown:
         display(review)

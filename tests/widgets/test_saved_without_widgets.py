@@ -65,7 +65,7 @@ def test_the_widget_is_never_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_what_a_headless_run_stores_is_not_typeset(name: str, monkeypatch: Any) -> None:
+def test_a_stored_output_is_not_typeset(name: str, monkeypatch: Any) -> None:
     """JupyterLab opens the notebook of a run, and would typeset names such as `${app}-${env}`."""
     monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
 

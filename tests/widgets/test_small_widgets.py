@@ -82,8 +82,8 @@ def test_cells_below_run_once_however_often_it_is_clicked(monkeypatch: pytest.Mo
         assert expected == len(runs)
 
 
-def test_a_click_saves_to_the_file_that_is_named() -> None:
-    """What was saved is said below; an error takes its place, and goes with the next success."""
+def test_a_click_saves_to_the_named_file() -> None:
+    """The saved file is shown below; an error takes its place until the next success."""
     saved: list[Path] = []
 
     def save(path: Path) -> str:
@@ -107,7 +107,7 @@ def test_a_click_saves_to_the_file_that_is_named() -> None:
 FRAME = pd.DataFrame({"topic": [f"t{n}" for n in range(500)], "lag": range(500)})
 
 
-def test_order_and_filter_are_over_all_rows_and_the_cut_is_said() -> None:
+def test_order_and_filter_cover_all_rows() -> None:
     """The largest of all comes first, and a row that was not painted is found."""
     rows = FilterTable(FRAME, caption="Changes", most=50)
     assert rows.view
@@ -121,8 +121,8 @@ def test_order_and_filter_are_over_all_rows_and_the_cut_is_said() -> None:
     assert "No matching rows." in rows.body.value
 
 
-def test_columns_stay_whatever_is_looked_for() -> None:
-    """A column is left out if no row has a value, and not because no row that is found has one."""
+def test_columns_stay_during_a_search() -> None:
+    """A column is left out if no row has a value, not because no found row has one."""
     owners = FRAME.assign(owner=["reader", *[""] * 499], rack="")
     rows = FilterTable(owners, caption="Changes", most=50)
     assert rows.view
@@ -132,8 +132,8 @@ def test_columns_stay_whatever_is_looked_for() -> None:
 
 
 @pytest.mark.parametrize("query", ["1,204,332", "1204332", "3 d 4 h", "10:00:00 utc"])
-def test_what_the_table_shows_is_found(query: str) -> None:
-    """A number with its thousands apart, and a duration, as somebody copies them from a cell."""
+def test_shown_texts_are_found(query: str) -> None:
+    """A number with its thousands separators, and a duration, as copied from a cell."""
     rows = FRAME.assign(after=pd.array([1_204_332, *[0] * 499], "Int64"))
     rows["apart"] = [pd.Timedelta(days=3, hours=4), *[pd.NaT] * 499]
     rows["at"] = [pd.Timestamp("2026-11-22T10:00:00Z"), *[pd.NaT] * 499]
@@ -149,7 +149,7 @@ def test_a_short_table_has_no_controls() -> None:
     assert [rows.body] == [*rows.live_form()]
 
 
-def test_what_it_returns_and_what_it_raises_is_kept() -> None:
+def test_results_and_errors_are_kept() -> None:
     """A result is on the object, and so is an error, which is shown in place and escaped."""
     action = BackgroundRun("Reading")
     assert action.start(lambda _: 7)
@@ -169,7 +169,7 @@ def test_what_it_returns_and_what_it_raises_is_kept() -> None:
 
 
 def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:
-    """While it runs nothing else begins; it says how far it is, and stops when it is told to."""
+    """While it runs nothing else starts; it shows its progress, and stops when cancelled."""
     action, begun = BackgroundRun("Applying"), threading.Event()
 
     def work(job: RunningJob) -> str:
@@ -190,7 +190,7 @@ def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:
     assert "none" == action.button.layout.display
 
 
-def test_what_cannot_be_cancelled_has_no_button() -> None:
+def test_no_cancel_button_without_a_way_to_cancel() -> None:
     """A button that would do nothing is not shown."""
     action, go_on = BackgroundRun("Moving", cancellable=False), threading.Event()
     action.start(lambda _: go_on.wait(10))

@@ -60,7 +60,7 @@ def test_nothing_is_shown_as_done_that_was_blocked(shell: Any) -> None:
     "action", ["--reset-offsets --all-topics --to-earliest", "--delete", "--delete-offsets"]
 )
 def test_a_reason_is_required(shell: Any, action: str) -> None:
-    """--execute without a reason is exit 3 where nobody can be asked, and names the flag."""
+    """--execute without a reason and without a terminal exits with 3, and names the flag."""
     group, topic = shell.idle(5, 5)
     more = ("--topic", f"{topic}:0") if action == "--delete-offsets" else ()
     done = shell(*action.split(), "--group", group, *more, "--execute", *QUICK)
@@ -209,7 +209,7 @@ def typed(shell: Any, fleet_of: Any, monkeypatch: pytest.MonkeyPatch) -> Typed:
 def test_a_name_is_asked_for_below_the_plan_only(
     shell: Any, fleet_of: Any, words: tuple[str, ...], output: str
 ) -> None:
-    """As data, or piped into `less`, nobody saw the plan there, and keys may be meant for it."""
+    """The plan must be on the screen: not as data, nor piped into `less`."""
     group, _ = shell.idle(5)
     command = (*words, "--cluster", "still", "--group", group, "--output", output, *QUICK)
     stdout = subprocess.DEVNULL if output == "table" else None

@@ -51,8 +51,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_go_together(shell: Any, case: str) -> None:
-    """A call that cannot be meant is refused with exit 2, and stdout stays empty."""
+def test_flags_that_exclude_each_other(shell: Any, case: str) -> None:
+    """Such a call exits with 2, and stdout stays empty."""
     flags, words = REFUSED[case]
     done = shell(*flags.split())
 
@@ -84,8 +84,8 @@ def test_the_one_action_is_returned() -> None:
         check_flags({"list", "halt"})
 
 
-def test_where_the_cluster_is_said_once(shell: Any, tmp_path: Path) -> None:
-    """An address or a name of the fleet file, one of the two."""
+def test_the_cluster_is_named_once(shell: Any, tmp_path: Path) -> None:
+    """An address or a name of the fleet file, not both."""
     assert "no cluster selected" in shell.offsetbook("consumer-groups", "--list").stderr
     both = shell("--list", "--cluster", "eu")
     assert (2, True) == (both.returncode, "--bootstrap-server and --cluster exclude" in both.stderr)
@@ -118,7 +118,7 @@ def test_the_fleet_files_policy_holds_for_an_address(
 
 def test_names_are_not_patterns(shell: Any) -> None:
     """
-    What is a pattern for other commands is a name for the tool, which nobody has.
+    A pattern of other commands is a group name for this tool, and no such group exists.
 
     So a group `x*` that does not exist is not `x[*]` either.
     """
@@ -139,7 +139,7 @@ def test_names_are_not_patterns(shell: Any) -> None:
 
 
 def test_a_missing_group_does_not_hide_another_d21(shell: Any) -> None:
-    """The tool prints nothing at all; ours shows the one, names the other, and ends with 4."""
+    """Kafka's tool prints nothing; offsetbook shows the other group, and exits with 4."""
     group, topic = shell.idle(5)
     done = shell("--describe", "--group", group, "--group", "nobody")
 

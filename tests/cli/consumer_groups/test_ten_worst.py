@@ -44,7 +44,7 @@ def test_2_a_failure_is_not_exit_0(shell: Any, case: str) -> None:
 
 @pytest.mark.parametrize("flags", ["--list", "--describe --group g", "--delete --group g"])
 def test_2_an_unreachable_cluster_is_exit_1(offsetbook: Any, flags: str) -> None:
-    """Nobody answers: exit 1, in words, on stderr; the tool prints them to stdout and says 0."""
+    """Exit code 1 with a message on stderr; Kafka's tool prints it to stdout and exits with 0."""
     given = ("consumer-groups", "--bootstrap-server", DOWN, "--timeout", "300")
     done = offsetbook(*given, *flags.split())
 

@@ -47,10 +47,10 @@ def listed(tmp_path: Path) -> Command:
         (("-c", "d:9092"), 1, None, "no run of cluster 'd:9092'"),
     ],
 )
-def test_a_name_that_is_nowhere_is_said(
+def test_a_name_that_is_not_in_the_log_is_reported(
     listed: Command, arguments: tuple[str, ...], code: int, found: int | None, says: str
 ) -> None:
-    """A slip in a name does not look like a group or cluster where nothing was changed."""
+    """A typo does not look like a group or cluster without changes."""
     done = listed(*arguments)
 
     assert (code, found) == (done.returncode, len(json.loads(done.stdout)) if done.stdout else None)
@@ -60,7 +60,7 @@ def test_a_name_that_is_nowhere_is_said(
 
 @pytest.mark.parametrize("content", [None, ""])
 def test_a_log_that_was_removed(listed: Command, tmp_path: Path, content: str | None) -> None:
-    """Its end is left, so it is not said that nothing was changed."""
+    """Its head file is left, so the command does not report that nothing was changed."""
     log = tmp_path / "audit.jsonl"
     log.unlink()
     if content is not None:

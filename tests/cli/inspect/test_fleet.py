@@ -117,7 +117,7 @@ def test_a_certificate_is_found_from_the_fleet_file(fleet: Fleet, tmp_path: Path
 
 
 def test_the_sandbox_file_is_left_alone(fleet: Fleet, tmp_path: Path) -> None:
-    """The sandbox writes its fleet file anew, so a cluster is added to one beside it."""
+    """The sandbox rewrites its fleet file, so a cluster is added to a file of its own."""
     sandbox = tmp_path / ".sandbox" / "fleet.yaml"
     sandbox.parent.mkdir()
     sandbox.write_text(BY_HAND)
@@ -138,10 +138,10 @@ def test_the_sandbox_file_is_left_alone(fleet: Fleet, tmp_path: Path) -> None:
         (("--command-config", "none"), "File 'none' does not exist"),
     ],
 )
-def test_what_cannot_be_added_is_a_usage_error(
+def test_a_cluster_that_cannot_be_added_is_a_usage_error(
     fleet: Fleet, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
-    """The message names what is wrong, not what may be a secret; nothing is written."""
+    """The message names what is wrong, but no possible secret; nothing is written."""
     done = fleet("add", "eu", *words, "--no-check")
 
     assert 2 == done.returncode

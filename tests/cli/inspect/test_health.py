@@ -55,7 +55,7 @@ def test_a_poison_record_is_stuck_when_the_samples_show_it(
     assert "no new committed offset in" in later["why"]
 
 
-def test_a_session_says_the_same(
+def test_a_session_has_the_same_rows(
     apps: Applications, offsetbook_here: Command, fleet_of: Callable[..., Path]
 ) -> None:
     """Python callers get the rows of the command, as text and as a table."""

@@ -59,10 +59,10 @@ def address(apps: Applications, fleet_of: Callable[..., Path]) -> Path:
     return fleet_of(eu=apps.address)
 
 
-def test_csv_is_appended_and_says_what_changed(
+def test_csv_is_appended_with_the_changes(
     apps: Applications, address: Path, group: tuple[str, TopicPartition]
 ) -> None:
-    """One heading, a row a reading with its time and the change; one connection; Ctrl-C ends 0."""
+    """One header, a row for each reading with its time; one connection; Ctrl-C exits with 0."""
     name, place = group
     words = ("--watch", "1s", "--output", "csv", "-g", name)
     with watching(address, *words) as process:

@@ -11,8 +11,8 @@ from toolkit.sandbox.seed import POISON, POISON_OFFSET
 SCOPE = f"{POISON.topic}:{POISON.partition}"
 
 
-def test_the_poison_record_is_what_is_read_next(offsetbook_here: Command, fleet: Path) -> None:
-    """The record that the stuck group cannot read is marked, and shown as the bytes it is."""
+def test_the_poison_record_is_marked(offsetbook_here: Command, fleet: Path) -> None:
+    """The record that the stuck group cannot process is shown with its bytes."""
     words = ("peek", "--group", "fraud-check", "--topic", SCOPE, "--output", "json")
     done = offsetbook_here(*words, fleet=fleet)
     rows = json.loads(done.stdout)
@@ -29,7 +29,7 @@ def test_the_poison_record_is_what_is_read_next(offsetbook_here: Command, fleet:
     assert f"Offset {POISON_OFFSET:,}" in str(shown)
 
 
-def test_what_waits_is_looked_at_where_nothing_is_named(
+def test_without_a_topic_the_partition_with_most_lag_is_shown(
     offsetbook_here: Command, fleet: Path
 ) -> None:
     """Without a topic the partition where most records wait comes along."""
@@ -75,8 +75,8 @@ def test_a_group_without_committed_offsets_has_none(offsetbook_main: Command, fl
     )
 
 
-def test_what_is_not_there_is_said(offsetbook_main: Command, fleet: Path) -> None:
-    """A group or topic that is not there is one line of error; a pattern is no name."""
+def test_a_missing_group_or_topic_is_reported(offsetbook_main: Command, fleet: Path) -> None:
+    """One line of error; a pattern is not a name."""
     there = ("--topic", POISON.topic)
     for words in (
         ("--group", "fraud-*"),

@@ -86,7 +86,7 @@ def test_an_edited_file_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_an_older_version_is_replaced_by_an_update(tmp_path: Path) -> None:
-    """What nobody edited since it was copied stays until an update, which shows the difference."""
+    """A copy that nobody edited stays until an update, which shows the difference."""
     copy_templates(tmp_path)
     old = tmp_path / RESET
     new = old.read_text("utf-8")

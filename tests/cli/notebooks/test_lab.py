@@ -24,7 +24,7 @@ pytestmark = pytest.mark.starts("kernels")
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
-    """It is told, with nothing copied."""
+    """It is reported before anything is copied."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         with pytest.raises(UsageError, match=f"port {port} cannot be used"):

@@ -26,8 +26,8 @@ def invoke(*arguments: object) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_says_how_it_ended(make_notebook: MakeNotebook, tmp_path: Path) -> None:
-    """Stdout has the outcome and the report's path, stderr the steps."""
+def test_the_output_has_the_outcome(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """Stdout has the outcome and the path of the report, stderr the steps."""
     notebook = make_notebook("## Look", CONCLUDE, parameters='cluster: str = ""')
 
     code, out, err = invoke(notebook, "-p", "cluster=eu", "--output-dir", tmp_path / "runs")
@@ -65,7 +65,7 @@ def test_the_json_of_a_runbook_has_every_letter(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_closed_pipe_ends_no_run(make_notebook: MakeNotebook, tmp_path: Path) -> None:
-    """Who only looks at the first step gets the report of all, and the right exit code."""
+    """`offsetbook run ... | head` still runs to the end, with its report and exit code."""
     notebook = make_notebook("1", "## Look", CONCLUDE)
     offsetbook = Path(sys.executable).with_name("offsetbook")
     words = shlex.join([str(offsetbook), "run", str(notebook)])
@@ -123,10 +123,10 @@ def test_finds_by_beginning(make_notebook: MakeNotebook, tmp_path: Path) -> None
         find_notebook("nowhere.ipynb", folders=folders)
 
 
-def test_a_saved_approval_is_told(
+def test_a_saved_approval_is_reported(
     make_notebook: MakeNotebook, without_kernel: EndWith, tmp_path: Path
 ) -> None:
-    """Whoever runs a notebook hears that its saved approval does not count."""
+    """The user learns that an approval saved in the notebook does not count."""
     without_kernel()
     notebook = make_notebook(parameters='dry_run: bool = False\ngroup: str = "saved"')
 

@@ -75,7 +75,7 @@ def test_a_blocked_plan_is_applied_with_the_override_that_is_ticked(
     assert (outcome, ()) == (decision.apply().outcome, decision.blocked_by)
 
 
-def test_what_the_parameters_approve_is_not_for_a_hand(
+def test_an_approval_by_parameters_is_applied_once(
     operator: Operator, change: PlannedChange
 ) -> None:
     """With the fingerprint among the parameters it is applied, once."""
@@ -120,10 +120,10 @@ def test_an_interrupted_apply_is_not_one_that_did_not_begin(
     assert {0} == offsets(operator, change)
 
 
-def test_what_cannot_be_shown_afterwards_was_applied_all_the_same(
+def test_an_applied_change_that_cannot_be_displayed_is_applied(
     operator: Operator, change: PlannedChange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error stands in place of what could not be shown, and the change is done."""
+    """The error is in place of the display, and the change is done."""
     decision = decided(change)
     decision.apply()._ipython_display_()
     unread = ClusterUnreachable("nobody answered")
@@ -137,10 +137,10 @@ def test_what_cannot_be_shown_afterwards_was_applied_all_the_same(
     assert (BY_HAND, {0}) == (decision.message, offsets(operator, change))
 
 
-def test_what_fails_by_hand_was_no_dry_run(
+def test_a_failed_manual_approval_is_no_dry_run(
     operator: Operator, change: PlannedChange, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All that said so before, above and below the card, has the reason instead."""
+    """The displays above and below the card have the reason instead."""
     decision = decided(change)
     decision._ipython_display_()
     outcome = decision.apply()
@@ -176,10 +176,10 @@ def test_a_resume_leaves_nothing_to_undo(change: PlannedChange) -> None:
 
 
 @pytest.mark.parametrize(("released", "is_held"), [([0], True), ([0, 1], False), ([], True)])
-def test_what_was_resumed_is_not_held_any_more(
+def test_after_a_live_move_nothing_is_held(
     change: PlannedChange, released: list[int], *, is_held: bool
 ) -> None:
-    """A live move pauses, moves and resumes: after it there is nothing to resume, but to undo."""
+    """It pauses, moves and resumes: the next step is undo, not resume."""
 
     def step(action: Action, *numbers: int) -> StepOutcome:
         results = (Result(TopicPartition("orders", n), ChangeStatus.DONE) for n in numbers)
@@ -193,7 +193,7 @@ def test_what_was_resumed_is_not_held_any_more(
 
 
 def test_it_is_stopped_between_two_steps(operator: Operator, change: PlannedChange) -> None:
-    """Told to stop, the worker thread begins no further step, and the record says why."""
+    """The worker thread starts no further step, and the record says why."""
     decision = decided(change)
 
     outcome = in_a_thread(
@@ -212,7 +212,7 @@ def test_it_is_stopped_between_two_steps(operator: Operator, change: PlannedChan
 def test_the_runner_gets_the_plan_and_the_outcome_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operator: Operator, change: PlannedChange
 ) -> None:
-    """A run that is stopped right after its apply has said what it changed and how to undo it."""
+    """A run that is stopped right after its apply has reported its changes and the undo."""
     monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "conclusion.json"))
 
     outcome = approved(change).apply()

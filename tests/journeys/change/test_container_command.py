@@ -61,8 +61,8 @@ def test_a_background_pause_that_ends_with_its_container_is_refused(
         CliRunner().invoke(cli, [*PAUSE, "--detach"], catch_exceptions=False)
 
 
-def test_a_run_tells_its_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notebook that pauses is refused as well: its processes are other commands."""
+def test_a_run_passes_it_to_its_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook that pauses is refused as well: its processes have other commands."""
     monkeypatch.setenv(OF_A_CONTAINER, "")  # so that what the command sets ends with this test
     monkeypatch.delenv(OF_A_CONTAINER)
     monkeypatch.setattr("sys.argv", ["offsetbook", "run", "nothing"])

@@ -104,7 +104,7 @@ def test_an_override_is_part_of_the_approval() -> None:
 
 
 def test_nothing_to_do_needs_no_approval() -> None:
-    """A plan without steps is done, whoever asked for it and however."""
+    """A plan without steps is done, however it was approved."""
     decision = decide(EMPTY)
 
     assert (None, ConclusionStatus.DONE) == (decision.approval, decision.ending)
@@ -112,8 +112,8 @@ def test_nothing_to_do_needs_no_approval() -> None:
 
 
 @pytest.mark.parametrize("intent", [Intent.PAUSE, Intent.RESUME, Intent.RESET])
-def test_what_a_plan_shows_is_of_when_it_was_made(intent: Intent) -> None:
-    """It stays on the page after the change, so no title says that something is so now."""
+def test_titles_of_a_plan_hold_after_the_change(intent: Intent) -> None:
+    """It stays on the page, so no title says that something is so now."""
     with capture_outputs() as shown:
         change(replace(PLAN, intent=intent))._ipython_display_()
 
@@ -163,8 +163,8 @@ def test_the_command_names_every_edited_parameter(number: str) -> None:
     }
 
 
-def test_what_was_chosen_below_the_parameters_is_to_be_set() -> None:
-    """Groups of a forecast, or a choice on a board, may be others in the next run."""
+def test_a_choice_below_the_parameters_becomes_a_parameter() -> None:
+    """Groups of a forecast, or a choice on a board, may differ in the next run."""
     planned = change(PLAN)
     declared = {"groups": [], "topics": [], "rescue": True}
     planned.access.notebook_parameters = NotebookParameters(

@@ -37,8 +37,10 @@ def deletion(chosen: ChosenGroups, folder: Path) -> PlannedChange:
     ],
     ids=["all", "a silent broker", "a live group"],
 )
-def test_all_idle_groups_are_not_all(made: Snapshot, *, is_whole: bool, tmp_path: Path) -> None:
-    """A broker that listed none of its groups is told, and the change is not of all."""
+def test_not_all_empty_groups_were_listed(
+    made: Snapshot, *, is_whole: bool, tmp_path: Path
+) -> None:
+    """A broker that listed no groups is named, and the change is not called one of all groups."""
     change = deletion(ALL_IDLE.narrow(made), tmp_path)
 
     assert (("g",), is_whole) == (change.plan.group_ids, change.is_whole)
@@ -60,8 +62,8 @@ def test_a_dry_run_ends_incomplete_where_groups_may_be_missing(
     assert ending == ended.ending
 
 
-def test_no_idle_group_was_listed() -> None:
-    """That there is none is only said where all were listed."""
+def test_no_empty_group_was_listed() -> None:
+    """That there is none is reported only if all groups were listed."""
     with pytest.raises(NotFound):
         ALL_IDLE.narrow(facts(live("g")))
     with pytest.raises(BrokerRefused, match="broker 2"):

@@ -47,8 +47,8 @@ def test_a_notebook_shows_it_once(operator: Operator, change: PlannedChange) -> 
     assert "was interrupted" not in shown(again)
 
 
-def test_what_is_found_while_applying_is_in_the_outcome(change: PlannedChange) -> None:
-    """Nobody looked before: the outcome says it, so that it is not lost."""
+def test_interrupted_runs_found_while_applying_are_in_the_outcome(change: PlannedChange) -> None:
+    """They were not looked for before, and are reported once."""
     decision = change.decide(
         dry_run=False, approve=change.fingerprint, reason="a test", overrides=["keeps-committing"]
     )
@@ -59,8 +59,10 @@ def test_what_is_found_while_applying_is_in_the_outcome(change: PlannedChange) -
     assert [RUN] == [notice.run_id for notice in outcome.notices]
 
 
-def test_who_may_not_read_the_state_folder_may_plan(operator: Operator, apps: Applications) -> None:
-    """The plan says what was not looked at; the audit log and undo say why they have nothing."""
+def test_planning_without_access_to_the_state_folder(
+    operator: Operator, apps: Applications
+) -> None:
+    """The plan says what was not checked; the audit log and undo say why they have nothing."""
     group, _ = idle_group(apps, 7)
     operator.state.mkdir(parents=True)
     (operator.state / "holds").touch()  # for root, nothing else cannot be read

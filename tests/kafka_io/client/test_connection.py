@@ -76,8 +76,8 @@ def test_not_kafka(answer: Any, refusal: Refusal) -> None:
     assert "check the port" in error.hint
 
 
-def test_each_server_that_does_not_answer_is_named(refusal: Refusal) -> None:
-    """With several bootstrap servers the reason of each is told."""
+def test_each_bootstrap_server_that_does_not_respond_is_named(refusal: Refusal) -> None:
+    """The error has the reason of each."""
     with listener(hang_up) as hung:
         error = refusal(at(f"{CLOSED},{hung}"))
 
@@ -131,7 +131,7 @@ REFUSED: list[tuple[Cluster, type[ToolkitError], str, str]] = [
     REFUSED,
     ids=[" ".join([of.bootstrap_servers, *[*of.settings.values()][-1:]]) for of, *_ in REFUSED],
 )
-def test_what_cannot_be_connected_to(
+def test_clusters_that_cannot_be_reached(
     cluster: Cluster, kind: type[ToolkitError], problem: str, hint: str, refusal: Refusal
 ) -> None:
     """A closed port, an unknown host and a wrong setting are named; a secret is not shown."""
@@ -189,7 +189,7 @@ def test_broker_that_is_not_there_is_a_problem(bare_cluster: Cluster) -> None:
 
 
 def test_error_codes_in_words() -> None:
-    """A code is told by its name and number, with the missing ACL or what the broker says."""
+    """A code is shown by name and number, with the missing ACL or the broker's message."""
     missing = "the ACL Read on the group is missing (GROUP_AUTHORIZATION_FAILED, code 30)"
     assert missing == reason(30, "Read", "Not authorized.")
     assert "in its own words (" in reason(68, "Delete", "in its own words.")

@@ -80,10 +80,10 @@ class SlowStorage(Connection):
 
 
 @pytest.mark.parametrize(("times", "unread"), [(1, []), (2, ["REQUEST_TIMED_OUT, code 7"])])
-def test_what_is_slow_to_find_is_asked_for_once_more(
+def test_a_slow_lookup_is_repeated(
     times: int, unread: list[str], bare_cluster: Cluster, apps: Any
 ) -> None:
-    """A leader is to answer before its answer is given up; what it lacks costs no other one."""
+    """What one leader lacks does not affect the others."""
     topic = apps.create_topic(apps.name("tiered"), partitions=2, records=3)
     slow, quick = TopicPartition(topic, 0), TopicPartition(topic, 1)
     with SlowStorage(bare_cluster) as connection:
@@ -176,8 +176,8 @@ class NoLeadersNow(Connection):
         raise ClusterUnreachable("the last broker is gone")
 
 
-def test_what_was_listed_stays_where_leaders_are_not_told_again(bare_cluster: Cluster) -> None:
-    """The silent broker is a problem then: nobody says that it leads nothing."""
+def test_a_listing_stays_if_leaders_cannot_be_asked_again(bare_cluster: Cluster) -> None:
+    """Then the silent broker is a problem: it may lead partitions."""
     silent = {UNREACHABLE: ClusterUnreachable("no connection")}
     with NoLeadersNow(bare_cluster) as connection:
         (problem,) = listing._hidden_by(connection, silent, {0: 1})
@@ -186,7 +186,7 @@ def test_what_was_listed_stays_where_leaders_are_not_told_again(bare_cluster: Cl
 
 
 def test_no_password_in_the_debug_log(secured: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever turns on DEBUG logging does not write the password into a notebook's output."""
+    """DEBUG logging does not write the password into a notebook's output."""
     with caplog.at_level(logging.DEBUG), Connection(secured.sasl) as connection:
         assert connection.broker_ids
 

@@ -54,7 +54,7 @@ def reading(path: Path, text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_means_what_it_means_in_java(name: str, tmp_path: Path) -> None:
-    """The client gets Java's values; or the file is refused, which is so wherever Java does."""
+    """The client gets the values that Java reads; files that Java rejects are rejected."""
     answer, other = JAVA["files"][name], OTHERWISE.get(name)
     path = tmp_path / "client.properties"
     if other and not other.refused:

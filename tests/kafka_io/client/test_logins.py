@@ -116,7 +116,7 @@ def test_client_credentials(
 def test_client_credentials_that_are_refused(
     secured: Secured, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The endpoint's error is told, once, and no broker is asked; the secret is not shown."""
+    """The error of the endpoint is reported once, no broker is asked, and no secret shown."""
     monkeypatch.setenv("OFFSETBOOK_TEST_SECRET", "wr0ng")
     settings = {"client_secret": "${env:OFFSETBOOK_TEST_SECRET}", "client_id": "me"}
     cluster = with_token(secured, token_endpoint_url=endpoint.url, **settings)
@@ -140,10 +140,10 @@ CUT_SHORT = b"Content-Length: 500\r\n\r\n{"
     ],
     ids=["cut short", "TLS alert", "port"],
 )
-def test_a_token_endpoint_without_an_answer(
+def test_a_token_endpoint_without_a_response(
     broken: bytes, url: str, words: str, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An answer that ends early or is none, and an address with a typing error, are told."""
+    """A response that ends early or is missing, and a mistyped address, are reported."""
     monkeypatch.setenv("OFFSETBOOK_TEST_SECRET", "right")
     endpoint.broken = broken
     settings = {
@@ -174,7 +174,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_token_command_that_fails(secured: Secured, how: str) -> None:
-    """What is wrong with the command is told with its setting."""
+    """The error names the setting of the command."""
     given, words = BROKEN[how]
     with pytest.raises(ClusterUnreachable) as caught:
         Connection(with_token(secured, token_command=given))

@@ -114,10 +114,10 @@ def test_the_socket_to_a_bootstrap_server_is_that_of_its_broker(
             assert len(opened) == sockets
 
 
-def test_a_connection_that_was_lost_is_not_used_again(
+def test_a_lost_connection_is_not_used_again(
     operator: Operator, connections: SharedConnections, opened: Opened
 ) -> None:
-    """It is closed once nobody uses it any more."""
+    """It is closed once no thread uses it any more."""
     with connections.in_use():
         with (
             pytest.raises(ClusterUnreachable),
@@ -172,7 +172,7 @@ def test_two_threads_share_one_connection(
 def test_a_session_plans_and_applies_over_one_connection(
     operator: Operator, group: str, opened: Opened
 ) -> None:
-    """And does not ask who coordinates the group: the broker that lists it does."""
+    """It does not look up the coordinator: the broker that lists a group coordinates it."""
     session = operator.session
     session.run_notices()
     change = session.reset([group], to=target("to-earliest"))

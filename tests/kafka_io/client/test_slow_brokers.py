@@ -88,7 +88,7 @@ def test_a_quota_is_waited_for(bare_cluster: Cluster, unique_name: Callable[[str
 
 
 def test_a_quota_is_named(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> None:
-    """What is throttled for longer than the timeout is not said to be down."""
+    """A broker that throttles for longer than the timeout is not reported as down."""
     with throttled(bare_cluster, unique_name("client")) as limited, Connection(limited) as found:
         (broker,) = found.broker_ids
         found.cluster = replace(limited, timeout_s=0.05)

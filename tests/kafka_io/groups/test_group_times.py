@@ -51,8 +51,8 @@ def test_commit_times(apps: Any) -> None:
     assert [commit.committed_at for commit in timed(apps.cluster, older)] == [None, None]
 
 
-def test_what_an_open_transaction_hides(exclusive_apps: Any) -> None:
-    """Behind an open transaction, commits outside it have their time, and groups their clock."""
+def test_commit_times_behind_an_open_transaction(exclusive_apps: Any) -> None:
+    """Commits outside it have their time, and groups the time they became Empty."""
     apps = exclusive_apps
     topic, group = commit_two(apps)
     partition = TopicPartition(topic, 0)
@@ -80,7 +80,7 @@ def first_commits(cluster: Cluster, *groups: str) -> list[Any]:
 
 
 def test_first_commit_of_an_open_transaction(exclusive_apps: Any) -> None:
-    """It is told, which no list of a group's commits does, and gone when the transaction ends."""
+    """It is reported, though no list of committed offsets has it, until the transaction ends."""
     apps = exclusive_apps
     topic, group = commit_two(apps)
     other = apps.name("clock-group")
@@ -161,7 +161,7 @@ def test_groups_without_a_clock(apps: Any) -> None:
 
 
 def test_both_readers_agree(apps: Any) -> None:
-    """Of groups that nobody uses, the topic says what it says when it is read for the fleet job."""
+    """On unused groups the reading of the topic agrees with that of the fleet job."""
     topic, by_admin = commit_two(apps)
     apps.commit(by_admin, {TopicPartition(topic, 2): 1}, "a note")
     left = {protocol: apps.name(protocol) for protocol in ("classic", "consumer")}

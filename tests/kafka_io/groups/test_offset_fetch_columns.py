@@ -72,7 +72,7 @@ def as_columns(topic: Any) -> list[Any]:
 
 
 @given(st.integers(0, 2**31 - 1), st.lists(GROUPS, max_size=3))
-def test_columns_are_what_the_client_decodes(throttle_ms: int, groups: list[Any]) -> None:
+def test_columns_equal_what_the_client_decodes(throttle_ms: int, groups: list[Any]) -> None:
     """Every field of every partition is the same, with and without metadata and errors."""
     answer = OffsetFetchResponse(version=8, throttle_time_ms=throttle_ms, groups=groups)
     data = answer.encode(version=8)

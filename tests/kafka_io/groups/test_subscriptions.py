@@ -84,8 +84,8 @@ def heartbeat(broker: RawConnection, group: str, pattern: str | None, *, epoch: 
 
 
 @pytest.mark.since("4.0")  # resolves patterns (KIP-848)
-def test_patterns_match_what_the_broker_matches(apps: Any) -> None:
-    """For each pattern of a member our topics are those that the broker resolved it to."""
+def test_patterns_match_the_same_topics_as_on_the_broker(apps: Any) -> None:
+    """For each pattern of a member the topics are those that the broker resolved."""
     prefix = apps.name(PREFIX)
     names = sorted(apps.create_topic(f"{prefix}.{name}") for name in TOPICS)
     apps.commit(apps.name("first"), {TopicPartition(names[0], 0): 0})  # now a coordinator is up
@@ -119,7 +119,7 @@ def test_pattern_that_python_reads_otherwise(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}", r"(?=a)", r"(a)\1", "[b-a]", r"\p{Nonsense}"])
 def test_invalid_pattern_is_unreadable(pattern: str) -> None:
-    """A pattern that RE2 does not know is said to be unreadable; names beside it stay known."""
+    """A pattern that RE2 rejects is unreadable; topic names beside it stay known."""
     subscription = from_names(["named"], pattern, lambda: ExistingTopics(frozenset({"a", "aa"})))
 
     assert subscription.topics == {"named"}
@@ -165,7 +165,7 @@ def test_malformed_classic_metadata_is_unreadable(data: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_never_raise(data: bytes) -> None:
-    """Whatever a member sent, it is read or said to be unreadable."""
+    """Whatever a member sent, it is parsed or reported as unreadable."""
     subscription = from_classic_metadata(data)
 
     assert not (subscription.unreadable and subscription.topics)
@@ -230,12 +230,12 @@ def test_holds_that_began_in_one_millisecond_are_two() -> None:
         json.dumps({"own_delay": 3000}),
     ],
 )
-def test_what_is_no_note_is_not_known(text: str | bytes | None) -> None:
-    """Anybody may write anything there: what is not as we write it is left out."""
+def test_text_that_is_no_note_is_ignored(text: str | bytes | None) -> None:
+    """Any client may write into that field: invalid entries are left out."""
     assert (HoldNote(), ()) == read_note(text)
 
 
-def test_of_a_note_what_can_be_read_is_kept() -> None:
+def test_the_readable_part_of_a_note_is_kept() -> None:
     """A long text is cut, half a character replaced, and one bad field costs that field."""
     long = HoldNote(reason="x" * 10_000)
     assert "x" * LONGEST_TEXT == read_note(write_note(long)).note.reason

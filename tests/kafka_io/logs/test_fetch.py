@@ -40,8 +40,8 @@ def test_a_response_without_room_for_all(
     assert len({*order[: len(places)]}) == len(places)
 
 
-def test_what_cannot_be_read_does_not_stop_the_others(apps: Applications) -> None:
-    """A partition that does not exist, and one that ends early, say why; the others are read."""
+def test_an_unreadable_partition_does_not_stop_the_others(apps: Applications) -> None:
+    """A missing partition, and one that ends early, have a reason; the others are read."""
     topic = apps.create_topic(apps.name("topic"), partitions=2)
     for number in range(2):
         apps.produce(topic, number, 10, key="key")

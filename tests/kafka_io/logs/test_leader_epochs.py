@@ -111,8 +111,8 @@ def test_older_epochs_stay_unknown_after_some_rounds(
     assert [3, 8] == [offset for offset in (3, 8, 9, 12) if leader_epoch_at(log, offset) is None]
 
 
-def test_what_cannot_be_asked_for(led_thrice: Any) -> None:
-    """A partition that does not exist keeps its row, without epochs, and a problem says why."""
+def test_a_missing_partition_keeps_its_row(led_thrice: Any) -> None:
+    """It has no epochs, and a problem with the reason."""
     there, gone = TopicPartition("t", 1), TopicPartition("no-such-topic", 0)
     logs = {there: LogOffsets(0, 0, 0), gone: LogOffsets(0, 9, 9)}
     with Connection(led_thrice.cluster) as connection:

@@ -116,7 +116,7 @@ def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any, now: da
     assert (even, 299) in times.unsettled  # the last record: it might be a marker
 
 
-def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
+def test_a_truncated_log(apps: Any, now: datetime) -> None:
     """A commit before the log start counts there; an empty log has nothing to look up."""
     topic = apps.create_topic(apps.name("cut"), partitions=2)
     cut, empty = (TopicPartition(topic, number) for number in range(2))
@@ -175,7 +175,7 @@ def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
 
 
 def test_times_that_the_broker_sets(apps: Any, now: datetime) -> None:
-    """Records of one batch that carry the time of their append are told as of that time."""
+    """Records of one batch with log append time all have that time."""
     partition = create(apps, message_timestamp_type="LogAppendTime")
     for _ in range(2):
         produce(apps.address, partition, [now - timedelta(days=300)] * 50, **{"linger.ms": 100})
@@ -217,7 +217,7 @@ def test_partitions_that_cannot_be_asked(lost_broker: Any, now: datetime) -> Non
 
 
 def test_rounds_are_bounded(apps: Any, now: datetime) -> None:
-    """Where few rounds are allowed, no more are made, and what is left open is said to be."""
+    """No more rounds are made than allowed, and what is left open is reported."""
     partition = new_partition(apps, *[now - timedelta(seconds=n**3) for n in range(99, 0, -1)])
     wanted = {partition: [20, 60, 90]}
     times, logs = read(apps.cluster, wanted, now=now, rounds=2)

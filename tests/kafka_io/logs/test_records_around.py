@@ -57,8 +57,8 @@ def test_records_before_and_after_an_offset(apps: Any, partition: TopicPartition
     assert (b"5", 1) == record.value
 
 
-def test_what_a_record_holds(apps: Any, partition: TopicPartition) -> None:
-    """Null is not empty, headers keep their order and repeat, and time is the record's."""
+def test_the_fields_of_a_record(apps: Any, partition: TopicPartition) -> None:
+    """Null is not empty, headers keep their order and repeat, and the time is the record's."""
     headers = [("a", b"1"), ("a", None), ("", b"\xff")]
     at_ms = int(NOON.timestamp() * 1000)
     record = eleventh(apps, partition, None, key=b"", timestamp=at_ms, headers=headers)
@@ -114,7 +114,7 @@ def test_markers_are_skipped_and_open_transactions_are_not(apps: Any) -> None:
 
 
 def test_ends_at_markers_that_end_the_log(apps: Any) -> None:
-    """Where only a marker follows, nobody waits for a record."""
+    """If only a marker follows, the reader does not wait for a record."""
     partition = TopicPartition(apps.create_topic(apps.name("committed")), 0)
     producer = apps.transaction(apps.name("ended-transaction"))
     producer.produce(partition.topic, b"done")
@@ -134,8 +134,10 @@ def test_a_cut_log_begins_where_it_begins(apps: Any, partition: TopicPartition) 
     assert found[lost] == found[first]
 
 
-def test_what_cannot_be_read_is_a_problem_of_its_own(apps: Any, partition: TopicPartition) -> None:
-    """An offset beyond the log end and a missing topic cost only themselves."""
+def test_unreadable_positions_are_problems_of_their_own(
+    apps: Any, partition: TopicPartition
+) -> None:
+    """An offset beyond the log end and a missing topic do not affect the others."""
     missing = TopicPartition("no-such-topic", 0)
     beyond = TopicPartition(partition.topic, 1)
     found = read_records_around(apps.cluster, {missing: 0, beyond: 11, partition: 9})
@@ -146,8 +148,8 @@ def test_what_cannot_be_read_is_a_problem_of_its_own(apps: Any, partition: Topic
     assert "offset 11 is past the log end offset 10" == why[beyond]
 
 
-def test_no_more_partitions_than_a_person_looks_at(apps: Any) -> None:
-    """Partitions beyond the limit are named and not read."""
+def test_partitions_beyond_the_limit(apps: Any) -> None:
+    """They are named and not read."""
     topic = apps.create_topic(apps.name("many"), partitions=MOST_POSITIONS + 3, records=1)
     wanted = {TopicPartition(topic, number): 0 for number in range(MOST_POSITIONS + 3)}
     found = read_records_around(apps.cluster, wanted)
@@ -157,7 +159,7 @@ def test_no_more_partitions_than_a_person_looks_at(apps: Any) -> None:
 
 
 def test_partition_without_a_leader(lost_broker: Any) -> None:
-    """Where nobody answers for a partition, the others have records and times all the same."""
+    """The other partitions have records and times all the same."""
     here, gone = lost_broker.here, lost_broker.gone
     found = read_records_around(lost_broker.cluster, {gone: 0, here: 0}, after=1)
 

@@ -21,8 +21,8 @@ class OneGone(Connection):
         return (GONE, *super().broker_ids)
 
 
-def test_what_any_broker_answers(bare_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member's requests to any broker, and settings that all have in common: the next answers."""
+def test_requests_to_any_broker(bare_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Member requests to any broker, and cluster-wide settings: the next broker responds."""
     monkeypatch.setattr(channel, "Connection", OneGone)
     monkeypatch.setattr(channel, "GIVE_UP_AFTER_S", 0)
     with GroupChannel(bare_cluster, "g") as talk, OneGone(bare_cluster) as connection:

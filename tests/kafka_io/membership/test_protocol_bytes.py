@@ -76,7 +76,7 @@ AS_OF = {
 
 @pytest.mark.parametrize("one", RECORDED, ids=lambda one: "-".join(one[:3]))
 def test_bytes_of_all_clients_are_read(one: Recorded) -> None:
-    """Topics always, what is owned and its generation where it is said; two partitions of four."""
+    """Topics always, owned partitions and generation where a client sends them."""
     found = read_subscription(one.subscription)
 
     assert frozenset({"orders"}) == found.topics == from_classic_metadata(one.subscription).topics
@@ -122,9 +122,9 @@ def test_every_protocol_that_we_lead_was_recorded() -> None:
         ("RoundRobinAssigner", "0000 00000001 0001 61 00000000", "0000 00000000 00000000"),
     ],
 )
-def test_our_own_bytes(protocol: str, subscription: str, nothing: str) -> None:
+def test_the_bytes_of_sentinels(protocol: str, subscription: str, nothing: str) -> None:
     """
-    What a member of ours subscribes with, and what a member that gets nothing is sent.
+    The subscription of a sentinel, and the assignment of a member without partitions.
 
     Eager ones subscribe by version 0: the version 1 that kafka-go leaders know is not the real one.
     """
@@ -148,8 +148,8 @@ def test_a_note_in_our_subscription_is_read_back(protocol: str, text: str) -> No
     assert b"" == note_in_subscription(data[:5])
 
 
-def test_a_claim_is_told_in_both_places() -> None:
-    """Java reads the generation in the message, librdkafka in the user data; it is the last one."""
+def test_a_claim_is_written_in_both_places() -> None:
+    """Java reads the generation in the message, librdkafka in the user data."""
     place = TopicPartition("a", 7)
     data = PROTOCOLS["cooperative-sticky"].claim(["a"], place)
     owned = "00000001 0001 61 00000001 00000007 7fffffff"
@@ -160,8 +160,8 @@ def test_a_claim_is_told_in_both_places() -> None:
     )
 
 
-def test_the_note_is_in_an_assignment_of_nothing() -> None:
-    """Whoever reads our member's assignment finds no partitions, and the note."""
+def test_the_note_is_in_an_assignment_without_partitions() -> None:
+    """A reader of the sentinel's assignment finds no partitions, and the note."""
     data = assignment_with_note('{"paused": {}}')
 
     assert () == assignment_from_bytes(data)
@@ -178,8 +178,8 @@ def test_other_protocols_are_refused_by_name(name: str) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\x00", b"\x00\x00\x00\x00\x00\x05", b"\0\0\xff\xff\xff\xff"]
 )
-def test_what_is_no_subscription_is_not_read(data: bytes) -> None:
-    """A member that says nothing readable is told apart from one that wants nothing."""
+def test_invalid_bytes_are_no_subscription(data: bytes) -> None:
+    """They are distinguished from an empty subscription."""
     assert read_subscription(data) is None
 
 

@@ -60,7 +60,7 @@ def assignments(draw: st.DrawFn) -> StreamsAssignment:
     return StreamsAssignment(3, version, version, tuple(pairs), TAIL)
 
 
-def test_what_kafka_streams_writes() -> None:
+def test_an_assignment_of_kafka_streams() -> None:
     """A recorded assignment is read, and written byte for byte as it was."""
     found = StreamsAssignment.read(ASSIGNMENT)
 
@@ -86,7 +86,7 @@ def test_every_cut(whole: StreamsAssignment, data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=80))
-def test_what_is_no_assignment(data: bytes) -> None:
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     """Whatever the bytes are, they are read or refused."""
     for read in (StreamsAssignment.read, read_streams_subscription):
         try:
@@ -105,8 +105,8 @@ def test_what_is_no_assignment(data: bytes) -> None:
         (ASSIGNMENT[:-1], "truncated"),
     ],
 )
-def test_what_cannot_be_cut(data: bytes, words: str) -> None:
-    """A version that is not known, and tasks that do not fit the partitions, are refused."""
+def test_assignments_that_cannot_be_shortened(data: bytes, words: str) -> None:
+    """An unknown version, and tasks that do not fit the partitions, are refused."""
     with pytest.raises(MalformedMessage, match=words):
         StreamsAssignment.read(data)
 
@@ -155,8 +155,8 @@ def test_kafka_streams_reads_it(version: int, streams_jvm: JavaGateway) -> None:
 
 
 @pytest.mark.parametrize("version", KNOWN_VERSIONS)
-def test_what_kafka_streams_says_when_it_joins(version: int, streams_jvm: JavaGateway) -> None:
-    """The request to end the application is found in a subscription of each version that has it."""
+def test_a_subscription_of_kafka_streams(version: int, streams_jvm: JavaGateway) -> None:
+    """The shutdown request is found in each version of the subscription that has it."""
     jvm = streams_jvm.jvm
     offsets = jvm.java.util.HashMap()
     name = ["of a part"] if version >= 10 else []

@@ -112,8 +112,8 @@ def test_hours_with_gaps_are_not_complete() -> None:
         assert [*dict(sorted(complete.items())).values()] == [True, False, False, True]
 
 
-def test_what_belongs_to_no_group_is_counted_for_none() -> None:
-    """Unknown types are counted apart, and keys without a group not as somebody's activity."""
+def test_records_without_a_group_are_counted_apart() -> None:
+    """Unknown types are counted apart, and keys without a group for no group."""
     keys = [b"", b"\0", b"\0\x63more", b"\0\2\0\x09short", b"\0\2\0\1\xff", KEY]
     chunk = chunk_with(log_of(*((key, b"\0\0") for key in keys), step_ms=0))
     activity = Activity()
@@ -124,8 +124,8 @@ def test_what_belongs_to_no_group_is_counted_for_none() -> None:
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [2], [1, 2, 3, 4]])
-def test_removal_tells_what_was_there(cuts: list[int]) -> None:
-    """A tombstone is told with the value before it and with what its group was by then."""
+def test_a_removal_has_the_value_before_it(cuts: list[int]) -> None:
+    """A tombstone comes with the value before it and the state of its group by then."""
     records = log_of(
         (group_key(2, "g"), classic_value(3, changed_ms=AT_MS - 9)),
         (KEY, committed(7, AT_MS - 5, AT_MS + 50)),
@@ -151,8 +151,8 @@ def test_removal_tells_what_was_there(cuts: list[int]) -> None:
     assert removals[1]["committed"] is None
 
 
-def test_removal_of_what_was_compacted_away() -> None:
-    """Without the value it tells when and of what; a group's damaged record takes no place."""
+def test_a_removal_after_compaction() -> None:
+    """Without the value it has its time and key; a damaged group record takes no place."""
     _, (row,) = activity_of(log_of((KEY, None)))
 
     assert (row["group"], row["topic"], row["partition"]) == ("g", "t", 1)
@@ -177,10 +177,10 @@ def test_removal_of_what_was_compacted_away() -> None:
     ],
 )
 @pytest.mark.parametrize("cut", [0, 1, 2])
-def test_removal_tells_of_the_group_at_that_time(
+def test_a_removal_has_the_group_at_that_time(
     before: Any, kind: Any, is_empty: Any, cut: int
 ) -> None:
-    """What the group was counts by the records before the tombstone, and not by those after it."""
+    """Its state by the records before the tombstone, not by those after it."""
     records = [(group_key(number, "g"), value) for number, value in before]
     later = (group_key(3, "g"), epoch_value(9))
     _, (row,) = activity_of(log_of(*records, (KEY, None), later), [cut])
@@ -193,7 +193,7 @@ def test_removal_tells_of_the_group_at_that_time(
     st.lists(st.tuples(st.sampled_from([KEY, OTHER, group_key(2, "g")]), st.integers(0, 3))),
     st.lists(st.integers(0, 30), max_size=4),
 )
-def test_any_cut_tells_the_same(parts: list[tuple[bytes, int]], cuts: list[int]) -> None:
+def test_any_split_of_a_log_gives_the_same(parts: list[tuple[bytes, int]], cuts: list[int]) -> None:
     """It does not matter in which parts a log is read."""
     values = {
         True: [None, classic_value(3, generation=1), classic_value(4, generation=2), b"\0\3"],

@@ -93,8 +93,8 @@ def test_commit_times_without_a_calendar(at_ms: int) -> None:
     assert (row["committed"], row["committed_at"], row["max_committed_at"]) == (4, None, None)
 
 
-def test_what_cannot_be_decoded_is_counted() -> None:
-    """Malformed keys and values are left out and counted by why; other records are passed over."""
+def test_undecodable_records_are_counted() -> None:
+    """Malformed keys and values are left out and counted by reason; others are skipped."""
     negative = commit_key(KEY._replace(partition=2))[:-4] + b"\xff" * 4
     rows, malformed = decoded(
         (NEWER, value(4)),

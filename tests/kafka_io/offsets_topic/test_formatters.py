@@ -100,9 +100,9 @@ def in_bulk(records: list[tuple[bytes, bytes | None]]) -> Any:
     return {row["record_offset"]: tuple(row[name] for name in names) for row in table.to_pylist()}
 
 
-def test_what_kafka_makes_of_damaged_records(apps: Any, tmp_path: Path) -> None:
+def test_damaged_records_decode_as_in_kafka(apps: Any, tmp_path: Path) -> None:
     """
-    Of 100,000 damaged records, what we decode Kafka decodes to the same values.
+    Of 100,000 damaged records, those that decode have the values that Kafka decodes.
 
     What we refuse and Kafka decodes is refused for a reason that has a name.
     """
@@ -172,9 +172,7 @@ def lively(exclusive_apps: Any, streams_app: Callable[..., Any]) -> Cluster:
 
 @pytest.mark.slow("every record, by Kafka's own tool")
 @pytest.mark.since("4.2")
-def test_real_records_are_what_kafka_prints(
-    lively: Cluster, streams_jvm: Any, tmp_path: Path
-) -> None:
+def test_real_records_decode_as_in_kafka(lively: Cluster, streams_jvm: Any, tmp_path: Path) -> None:
     """Every record of a real offsets topic is decoded to what Kafka's own classes print."""
     with Connection(lively) as connection:
         logs = offsets_partitions(connection).logs

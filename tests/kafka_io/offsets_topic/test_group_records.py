@@ -274,8 +274,8 @@ def test_streams_group(
     assert (row["subscribed"], row["unreadable"]) == (subscribed, unreadable)
 
 
-def test_what_makes_a_group() -> None:
-    """Members before the first epoch; not what is left of a deleted group, nor commits alone."""
+def test_records_that_make_a_group() -> None:
+    """Members before the first epoch do; remains of a deleted group, or commits alone, do not."""
     row = group_of((group_key(5, "g", "m"), member_value([])))
     gone, _ = groups_of((group_key(2, "g"), None), (group_key(3, "h"), None))
 
@@ -295,7 +295,7 @@ def test_group_that_became_another_type() -> None:
 
 
 def test_record_that_cannot_be_read_leaves_the_subscription_unknown() -> None:
-    """A damaged record of a member could have named any topic, which is said of its group."""
+    """A damaged member record could name any topic, so the group's subscription is unknown."""
     found, malformed = groups_of(*consumer_group([("m", b"\0\0\x7f", None)]))
 
     assert found["g"]["unreadable"] == DAMAGED

@@ -113,7 +113,7 @@ def pieces(records: Sequence[Record], cuts: Sequence[int]) -> list[Sequence[Reco
 
 
 @given(logs())
-def test_one_piece_as_record_by_record(records: list[Record]) -> None:
+def test_a_batch_gives_what_single_records_give(records: list[Record]) -> None:
     """Records condensed in one go give what somebody who looks at each would have kept."""
     assert rows(latest(records)) == told_one_by_one(records)
 
@@ -132,8 +132,8 @@ def test_any_cut_gives_the_same(records: list[Record], cuts: list[int]) -> None:
 
 
 @given(logs(), st.integers(0, 90), st.integers(0, 90))
-def test_what_is_read_twice_counts_once(records: list[Record], first: int, second: int) -> None:
-    """A read that begins before the last one ended, or is repeated, changes nothing."""
+def test_records_read_twice_count_once(records: list[Record], first: int, second: int) -> None:
+    """A reading that starts before the last one ended, or is repeated, changes nothing."""
     begin, end = sorted((first, second))
     old, new = latest(records[:end]), latest(records[begin:])
     merged = merge_latest(old, new)

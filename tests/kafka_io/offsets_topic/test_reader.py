@@ -70,7 +70,7 @@ def test_topic_and_coordinator_agree(apps: Any) -> None:
 
 
 def test_open_transaction_hides_only_its_own(apps: Any) -> None:
-    """While a transaction is open, commits outside it are read and what it commits is told."""
+    """During a transaction, commits outside it are read, and its pending ones are reported."""
     group, places = idle_group(apps, 1, 1, 1)
     producer = apps.pending(group, 8, *places[:2])
     try:
@@ -86,8 +86,8 @@ def test_open_transaction_hides_only_its_own(apps: Any) -> None:
     ]
 
 
-def test_what_is_written_while_it_is_looked_at_is_not_held_back(apps: Any) -> None:
-    """Both ends of a log cannot be asked for at once; only a transaction holds its end back."""
+def test_commits_written_during_the_reading_are_not_pending(apps: Any) -> None:
+    """Only a transaction holds back the last stable offset."""
     group, (partition,) = idle_group(apps, 1)
     with (
         Connection(apps.cluster) as connection,
@@ -133,7 +133,7 @@ def test_reading_on_gives_the_same_as_reading_all(apps: Any) -> None:
 
 
 def test_transactions_that_ended_behind_an_open_one(apps: Any) -> None:
-    """Their markers tell which commits count, though nobody who reads committed sees them yet."""
+    """Their markers show which commits count, before read_committed readers see them."""
     topic = apps.create_topic(apps.name("behind"), partitions=3, records=27)
     group = apps.name("behind-group")
     places = [TopicPartition(topic, number) for number in range(3)]

@@ -232,7 +232,7 @@ def test_doubts_about_groups_committed_together(
 def test_an_error_beside_a_partition_that_is_refused(
     code: int, bare_cluster: Cluster, apps: Any, group: str
 ) -> None:
-    """What the coordinator is to be asked again is asked, whatever else brokers refuse before."""
+    """Retriable errors are retried, whatever else brokers refuse."""
     place, gone = TopicPartition(apps.create_topic(apps.name("orders")), 0), TopicPartition("no", 0)
     positions = {gone: Position(1), place: Position(1)}
     with Doubtful(bare_cluster, CommitOfIdleGroup, code, AS_IT_IS) as connection:
@@ -314,7 +314,7 @@ def by_client(group_id: str, positions: dict[TopicPartition, Position]) -> bytes
 
 
 @given(TEXTS, st.dictionaries(PLACES, POSITIONS, max_size=150))
-def test_request_is_what_the_client_writes(
+def test_a_request_equals_that_of_the_client(
     group_id: str, positions: dict[TopicPartition, Position]
 ) -> None:
     """Every byte is the same, header and length included."""
@@ -326,8 +326,8 @@ def test_request_is_what_the_client_writes(
 
 
 @given(st.lists(TOPICS, max_size=3, unique_by=lambda topic: topic.name))
-def test_answer_is_what_the_client_reads(topics: list[Any]) -> None:
-    """Every error code of every partition is the same, and how long the client is to wait."""
+def test_a_response_is_read_as_by_the_client(topics: list[Any]) -> None:
+    """Every error code of every partition, and the throttle time."""
     data = OffsetCommitResponse(version=9, throttle_time_ms=5, topics=topics).encode(version=9)
     found = OffsetCommitColumns.decode(io.BytesIO(data))
 

@@ -107,7 +107,7 @@ def test_only_the_group_meant_is_touched(exclusive_apps: Any) -> None:
 
 
 def test_group_with_a_member_is_left_alone(apps: Any) -> None:
-    """A group that has a member again is not joined: nobody in it has to rebalance."""
+    """A group that has a member again is not joined: no member has to rebalance."""
     topic, group = create_left(apps)
     before = read(apps.cluster, group)
     member = apps.join(group, [topic])

@@ -30,8 +30,8 @@ def unread(about: Snapshot, what: Unread, *subject: Any) -> Snapshot:
     return replace(about, problems=(Problem(what, "no answer", *subject),))
 
 
-def test_a_copy_is_exact_and_makes_the_group() -> None:
-    """Leader epoch and metadata go along, and that a group is made is said."""
+def test_a_copy_is_exact_and_creates_the_group() -> None:
+    """Leader epoch and metadata are copied, and the plan says that the group is created."""
     plan = plan_copy(facts(OLD), source="old", target="new")
 
     why = "committed offset of old"
@@ -107,13 +107,13 @@ PENDING = snapshot(OLD, NEW, commits=(replace(COMMITS[0], pending=True),), logs=
         (plan_rename, ORDERS_GONE, [("missing-partition", "block")], [AUDIT, AUDIT, ORDERS]),
     ],
 )
-def test_what_cannot_be_copied_or_renamed(
+def test_copies_and_renames_that_are_blocked(
     planner: Callable[..., Plan],
     about: Snapshot,
     found: list[tuple[str, str]],
     planned: list[TopicPartition],
 ) -> None:
-    """What could be lost or overwritten, or is not known, is not planned; a rename is whole."""
+    """Offsets that could be lost, or are unknown, block; a rename is all or nothing."""
     plan = planner(about, source="old", target="new")
 
     assert (found, planned) == (rules(plan), [change.partition for change in changes(plan)])

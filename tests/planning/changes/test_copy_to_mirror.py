@@ -174,7 +174,7 @@ COMMITTED_THERE = replace(mirror(0, 100, IDLE), commits=(Commit("g", *MIRRORED, 
     ],
     ids=["live on the mirror", "not mirrored", "missing", "nothing committed"],
 )
-def test_what_stands_in_the_way_is_said(
+def test_obstacles_on_the_mirror(
     here: Snapshot, there: Snapshot, pair: MirrorPair, found: list[tuple[str, str]]
 ) -> None:
     """A live group on the mirror, a topic that is not mirrored, and nothing to copy."""
@@ -183,8 +183,8 @@ def test_what_stands_in_the_way_is_said(
     assert (found, found[0][0] == "group-live") == (rules(plan), bool(plan.steps))
 
 
-def test_what_the_group_on_the_mirror_has_committed_is_not_lacking() -> None:
-    """Its consumer starts there; without it, auto.offset.reset decides, which is said."""
+def test_offsets_of_the_group_on_the_mirror_stay() -> None:
+    """Its consumer starts there; without one, auto.offset.reset decides, which is noted."""
     logs = {("orders", number): (0, 100) for number in (0, 1)}
     here, there = snapshot(IDLE, commits=source(40).commits, logs=logs), mirror(0, 100, IDLE)
     kept = replace(there, commits=(Commit("g", "eu.orders", 1, 5),))

@@ -158,8 +158,8 @@ def test_a_group_that_commits_while_it_is_read_is_not_old(
 
 
 @pytest.mark.parametrize("age", [None, timedelta(0)])
-def test_a_pattern_leaves_out_what_cannot_be_deleted(age: timedelta | None) -> None:
-    """Live and protected groups that only match are notes; the groups that are named block."""
+def test_a_pattern_leaves_out_groups_that_cannot_be_deleted(age: timedelta | None) -> None:
+    """Live and protected groups that only match are notes; named ones block."""
     audit = replace(EMPTY_FOR_41_DAYS, group_id="audit")
     facts = snapshot(EMPTY_FOR_41_DAYS, audit, live("l", member("orders")))
     asked = {"empty_for": age, "protected": ["aud*"]}

@@ -35,8 +35,8 @@ def unread(group: Group) -> Snapshot:
 READER = snapshot(live("g", member("orders")), commits=commits("orders", "payments"))
 
 
-def test_a_live_group_loses_what_nobody_subscribes_to() -> None:
-    """Without topics, a live group keeps what it reads and loses all else."""
+def test_a_live_group_loses_its_unsubscribed_offsets() -> None:
+    """Without topics it keeps the offsets of subscribed topics and loses all others."""
     plan = plan_delete_offsets(READER, groups=["g"])
 
     (step,) = plan.steps
@@ -46,8 +46,8 @@ def test_a_live_group_loses_what_nobody_subscribes_to() -> None:
     assert "delete offsets of g, topics not subscribed to" == plan.request
 
 
-def test_a_subscribed_topic_is_refused_with_its_readers() -> None:
-    """The plan names who subscribes, before the broker refuses it with error 86."""
+def test_a_subscribed_topic_is_blocked_with_its_members() -> None:
+    """The plan names the subscribers, before the broker refuses it with error 86."""
     other = replace(member("audit"), client_id="other")
     facts = snapshot(live("g", member("orders"), other), commits=commits("orders", "payments"))
     plan = plan_delete_offsets(facts, groups=["g"], topics=["orders", "payments"])
@@ -69,10 +69,8 @@ def test_a_subscribed_topic_is_refused_with_its_readers() -> None:
         ("gone:0,2", "no-such-partition: the partition does not exist: 2"),
     ],
 )
-def test_what_is_not_committed_is_a_note_and_what_does_not_exist_blocks(
-    topic: str, finding: str
-) -> None:
-    """Either is one finding about the topic, which names the partitions."""
+def test_partitions_without_a_commit_and_missing_ones(topic: str, finding: str) -> None:
+    """The first are a note, the second block; each is one finding that names the partitions."""
     logs = {(name, number): (0, 9) for name in ("orders", "other") for number in range(7)}
     missing = Problem(Unread.TOPIC, "the topic does not exist", topic="ordres")
     facts = snapshot(IDLE, commits=commits("orders", "gone"), logs=logs)
@@ -148,8 +146,8 @@ def test_a_group_has_to_be_named() -> None:
         plan_delete_offsets(snapshot(IDLE), groups=[], topics=["orders"])
 
 
-def test_all_leftovers_of_a_cluster_in_one_plan() -> None:
-    """Live groups lose what they do not read; where that cannot be said, it is noted."""
+def test_all_unsubscribed_offsets_of_a_cluster_in_one_plan() -> None:
+    """Groups whose subscription is unknown are noted."""
     facts = snapshot(
         live("a", member("orders")),
         live("b", member("audit")),
@@ -200,10 +198,10 @@ UNSEEN = ("age-unknown", *OF_H)
         ({"left_for": 13 * DAY, "in_runs": 4}, set(), [("too-young", *AUDIT), YOUNG, UNSEEN]),
     ],
 )
-def test_what_was_not_left_behind_for_so_long_stays_with_a_note(
+def test_offsets_unsubscribed_too_recently_stay(
     asked: dict[str, Any], gone: set[tuple[str, str]], notes: list[tuple[str, str, str]]
 ) -> None:
-    """Both conditions must be met, the limit itself is enough, and nothing blocks the others."""
+    """Both conditions must be met, the limit itself is enough, and the note blocks nothing."""
     plan = plan_delete_unsubscribed(LEFT, groups=["*"], sightings=SINCE, **asked)
 
     assert gone == {(group, topic) for group, topic, _ in deleted(plan)}
@@ -211,8 +209,8 @@ def test_what_was_not_left_behind_for_so_long_stays_with_a_note(
     assert {Severity.NOTE} >= {f.severity for f in plan.findings}
 
 
-def test_what_was_seen_is_told() -> None:
-    """The request, the reason of a change and the notes say what was asked and what was seen."""
+def test_sightings_are_in_the_plan() -> None:
+    """The request, the reason of a change and the notes have the condition and what was seen."""
     limits = {"left_for": 14 * DAY, "in_runs": 2}
     plan = plan_delete_unsubscribed(LEFT, groups=["*"], sightings=SINCE, **limits)
 
@@ -226,8 +224,8 @@ def test_what_was_seen_is_told() -> None:
     assert "no earlier run has observed this topic" in unseen
 
 
-def test_a_condition_does_not_hide_what_blocks() -> None:
-    """What could not be read, or is about to be committed, blocks at any age."""
+def test_a_condition_does_not_hide_blocks() -> None:
+    """Unreadable offsets, and pending commits, block at any age."""
     unread = Problem(Unread.COMMIT, "not authorised", "g", "audit", 5)
     pending = tuple(replace(commit, pending=True) for commit in LEFT.commits)
     facts = replace(LEFT, problems=(unread,), commits=pending)

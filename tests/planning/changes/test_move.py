@@ -44,8 +44,8 @@ def offsets(plan: Plan) -> list[int]:
     return [change.after.offset for _, change in plan.changes if change.after]
 
 
-def test_it_is_approved_as_what_was_asked_for() -> None:
-    """The group reads on while the plan is looked at; where it goes and how must be the same."""
+def test_a_move_is_approved_as_requested() -> None:
+    """The group reads on during the review; the target and the terms must stay the same."""
     plan = move(facts(FLOWING), ToOffset(5)).plan
     later = move(facts(FLOWING, committed=15, end=99), ToOffset(5)).plan
 
@@ -59,8 +59,8 @@ def test_it_is_approved_as_what_was_asked_for() -> None:
     assert plan.fingerprint not in {other.plan.fingerprint for other in others}
 
 
-def test_it_says_what_the_hold_costs_and_what_forbids_it() -> None:
-    """Whoever approves a move approves the hold that is part of it."""
+def test_a_move_has_the_costs_and_blocks_of_its_hold() -> None:
+    """An approval of a move includes its hold."""
     plan = move(facts(FLOWING), ToOffset(5)).plan
     assert [] == blocks(plan)
     assert {"stops", "repeats", "disturbs", "survives", "alternatives"} <= set(notes(plan))
@@ -70,8 +70,8 @@ def test_it_says_what_the_hold_costs_and_what_forbids_it() -> None:
     assert "custom-protocol" in blocks(move(facts(classic(assignor="ours")), ToOffset(5)).plan)
 
 
-def test_what_cannot_be_held_says_so() -> None:
-    """A group of the Streams protocol is moved by evicting its owners, which is told."""
+def test_a_group_that_cannot_be_held() -> None:
+    """A KIP-1071 group is moved by evicting its owners, which is noted."""
     streams = facts(group(type=GroupType.STREAMS))
     planned = move(streams, ToOffset(5))
     plan, exact = planned.plan, planned.exact(streams)
@@ -80,14 +80,14 @@ def test_what_cannot_be_held_says_so() -> None:
     assert ([], [5]) == (blocks(exact), offsets(exact))
 
 
-def test_what_is_paused_already_is_only_moved() -> None:
-    """It needs no hold of its own, so there is nothing to be said about one."""
+def test_paused_partitions_are_only_moved() -> None:
+    """They need no hold of the move, so there is no note about one."""
     plan = move(facts(HELD), ToOffset(5)).plan
     assert ([], [1], "stops" in notes(plan)) == (blocks(plan), numbers(plan), False)
 
 
-def test_where_nothing_is_chosen_no_member_is_made_up() -> None:
-    """What blocks is about what was chosen; no finding says who holds what, or to use a move."""
+def test_a_move_of_nothing_invents_no_member() -> None:
+    """Blocks are about the selection; no finding names a holder, or suggests a move."""
     plan = move(facts(FLOWING), ToOffset(5), "bills").plan
 
     assert ((), ["unreadable"]) == (plan.steps, blocks(plan))
@@ -106,7 +106,7 @@ def test_the_exact_plan_has_the_numbers_of_a_standstill(committed: int, shift: i
 
 
 def test_a_time_is_looked_up_again() -> None:
-    """The facts for the exact plan are to say where the logs stood then; without, it blocks."""
+    """The facts of the exact plan must have the offsets of that time; without them it blocks."""
     at_time = dict.fromkeys(PARTITIONS, TimedOffset(7, NOON))
     about = replace(facts(FLOWING), at=NOON, at_time=at_time)
     planned = move(about, ToDatetime(NOON, PastEnd.KEEP, "to-datetime noon"))

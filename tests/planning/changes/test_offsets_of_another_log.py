@@ -79,10 +79,10 @@ EARLIER = replace(HERE, commits=(replace(COMMIT, topic_id="old"),))
         lambda here: plan_restore(here, saved_offsets(here, ["g"]), into="h"),
     ],
 )
-def test_what_was_committed_for_an_earlier_topic_is_not_taken_over(
+def test_commits_for_an_earlier_topic_are_not_used(
     plan: Callable[[Snapshot], Plan],
 ) -> None:
-    """A group whose coordinator was down when its topic was deleted still has such commits."""
+    """A group whose coordinator was down when its topic was deleted still has them."""
     made = plan(EARLIER)
     sound = plan(replace(EARLIER, commits=(replace(COMMIT, topic_id="new"),)))
 

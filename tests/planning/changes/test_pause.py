@@ -65,7 +65,7 @@ def resume(about: Group, *topics: str, by: tuple[str, str] | None = None) -> Pla
 
 
 def test_a_pause_is_one_step_that_names_partitions_and_terms() -> None:
-    """Changes say who reads and how far behind; offsets stay; the terms are part of the plan."""
+    """Changes have the reader and the lag; offsets stay; the terms are part of the plan."""
     plan = pause(group(), "orders:1-2", terms=HoldTerms(CaptureMode.FAST, timedelta(minutes=90)))
 
     (step,) = plan.steps
@@ -77,8 +77,8 @@ def test_a_pause_is_one_step_that_names_partitions_and_terms() -> None:
     assert "pause g orders:1-2 for 1 h 30 min" == plan.request
 
 
-def test_what_a_plan_is_approved_for() -> None:
-    """For its terms and no others; a live group goes on committing, and the approval stays good."""
+def test_an_approval_covers_the_terms() -> None:
+    """A live group keeps committing, and the approval stays valid."""
     terms = (HoldTerms(), HoldTerms(CaptureMode.FAST), HoldTerms(pause_for=DAY))
     assert 3 == len({pause(group(), terms=of).fingerprint for of in terms})
     one, other = pause(facts(group())), pause(facts(group(), committed=15, end=90))
@@ -109,8 +109,8 @@ def test_terms_that_are_none(prefer: str, pause_for: str) -> None:
         HoldTerms.read(prefer, pause_for)
 
 
-def test_what_is_paused_already_is_no_change() -> None:
-    """It is said, by whom and since when, and what is left is planned."""
+def test_paused_partitions_are_no_change() -> None:
+    """A note has who paused them and since when, and the rest is planned."""
     held = group(reader("a", 0), reader("b", 2, 3), holder(1), state=GroupState.RECONCILING)
 
     more = pause(held, "orders:0-1")
@@ -158,16 +158,16 @@ KNOWN = ("range", "roundrobin", "sticky", "cooperative-sticky", "RoundRobinAssig
         (PARTLY_HELD, "orders:1", [], [1]),
     ],
 )
-def test_what_blocks_a_pause(
+def test_blocks_of_a_pause(
     about: Snapshot | Group, topic: str, rules: list[str], planned: list[int]
 ) -> None:
-    """A rule blocks what is not there or cannot be held, and nothing else."""
+    """A rule blocks partitions that do not exist or cannot be held, and no others."""
     plan = pause(about, topic)
     assert (rules, planned) == (blocks(plan), numbers(plan))
 
 
-def test_a_partition_that_nobody_reads_beside_one_that_is_read() -> None:
-    """It is kept from members that join, and that is noted."""
+def test_an_unread_partition_beside_a_read_one() -> None:
+    """It is withheld from members that join, and that is noted."""
     plan = pause(UNREAD_ORDERS_1, "orders:0-1")
     assert ([], [0, 1], True) == (blocks(plan), numbers(plan), "not-assigned" in notes(plan))
 
@@ -206,7 +206,7 @@ def test_an_unreadable_group_is_not_held() -> None:
     ],
 )
 def test_partitions_without_a_committed_offset(about: Group, prefer: CaptureMode) -> None:
-    """Who gets one again starts by auto.offset.reset there, unless a position is committed."""
+    """Their next owner starts by auto.offset.reset, unless a position is committed."""
     never, terms = without_commits(facts(about), 0), HoldTerms(prefer)
     plan = pause(never, terms=terms)
     assert "no-committed-offset" in blocks(plan)
@@ -222,8 +222,8 @@ def test_partitions_without_a_committed_offset(about: Group, prefer: CaptureMode
         assert ([], True) == (blocks(lifted), lifted.fingerprint != plan.fingerprint)
 
 
-def test_old_commits_are_told_where_they_cost() -> None:
-    """An hour of records would come twice; not where nothing is unread, or nobody is evicted."""
+def test_old_commits_are_noted_if_records_would_repeat() -> None:
+    """An hour of records would be redelivered; not if all is read, or no owner is evicted."""
     hour = facts(group(), age_s=3600)
     why = "last commit was 1 h ago; records read since then would be redelivered"
     assert f"{why}; {why}" == reason(pause(hour, terms=QUIET), "old-commit")
@@ -231,8 +231,8 @@ def test_old_commits_are_told_where_they_cost() -> None:
     assert "old-commit" not in notes(pause(facts(group(), age_s=3600, end=10), terms=QUIET))
 
 
-def test_a_member_that_may_be_busy_with_one_record_is_told_where_it_is_waited_for() -> None:
-    """It has lag and no commit for long; not where it has read all, commits, or is evicted."""
+def test_a_busy_member_is_noted_if_it_is_waited_for() -> None:
+    """It has lag and no recent commit; not if it has read all, or is evicted."""
     busy = facts(group(), age_s=120)
     why = reason(pause(busy), "slow-member")
 
@@ -277,7 +277,7 @@ def test_limits(
 
 
 def test_another_hold() -> None:
-    """Holds stand side by side, but for those of a Streams application; all hear who holds what."""
+    """Holds coexist, except for a Streams application; each plan names what others hold."""
     members = (reader("a", 0, 1), reader("b", 2), holder(3))
     streams = classic(*members, assignor="stream")
     assert ["another-hold"] == blocks(pause(streams, by=BOB))
@@ -298,10 +298,8 @@ def test_another_hold() -> None:
         ("cooperative-sticky", ["no other partition"]),
     ],
 )
-def test_what_is_added_to_a_held_classic_group_evicts_nobody(
-    assignor: str, stops: list[str]
-) -> None:
-    """One of ours leads already, so it is one rebalance; cooperative members go on in it."""
+def test_adding_to_a_held_classic_group_evicts_nobody(assignor: str, stops: list[str]) -> None:
+    """A sentinel leads already, so it takes one rebalance; cooperative members read on."""
     held = classic(reader("a", 0, 1), reader("b", 2), holder(3), assignor=assignor)
     plan = pause(held, "orders:0", by=BOB)
     assert "no redelivered records, provided consumers commit on revoke" == reason(plan, "repeats")
@@ -319,10 +317,10 @@ def test_what_is_added_to_a_held_classic_group_evicts_nobody(
         (DAY, 2 * DAY, True),
     ],
 )
-def test_what_is_added_to_a_hold_ends_with_it(
+def test_added_partitions_end_with_the_hold(
     *, ends_in: timedelta | None, pause_for: timedelta | None, blocked: bool
 ) -> None:
-    """So it is refused unless that is what was asked for; a hold of others has its own rule."""
+    """So another end is blocked; a hold of another operator has its own rule."""
     note = HoldNote("alice", "desk", NOON, None if ends_in is None else NOON + ends_in)
     held = group(reader("a", 0, 1), reader("b", 2), holder(3, note=note))
 
@@ -343,7 +341,7 @@ STREAMS_HELD = group(
 
 
 def test_a_resume_is_one_step() -> None:
-    """It names what is given back and who holds it; without a topic it is all that is paused."""
+    """It names the partitions and their holder; without a topic it is everything paused."""
     plan = resume(group(*HELD), "orders:1", by=ALICE)
 
     (step,) = plan.steps
@@ -355,8 +353,8 @@ def test_a_resume_is_one_step() -> None:
     assert [1, 3] == numbers(resume(group(*HELD)))
 
 
-def test_what_is_not_paused_needs_no_resume() -> None:
-    """It is said, and success."""
+def test_partitions_that_are_not_paused_need_no_resume() -> None:
+    """That is noted, and is success."""
     part = resume(group(*HELD), "orders:0-1")
     assert ([1], []) == (numbers(part), blocks(part))
     assert "orders:0 is not paused" == reason(part, "not-paused")
@@ -364,8 +362,8 @@ def test_what_is_not_paused_needs_no_resume() -> None:
     assert ((), [], ["not-paused"]) == (nothing.steps, blocks(nothing), notes(nothing))
 
 
-def test_a_resume_of_what_is_not_there() -> None:
-    """Unknown groups and partitions block; a partition that is held though it is gone does not."""
+def test_a_resume_of_missing_groups_and_partitions() -> None:
+    """They block; a partition that is held though its topic is deleted does not."""
     assert ["no-such-group"] == blocks(plan_resume(facts(group()), group="x"))
     assert ["no-such-partition"] == blocks(resume(group(*HELD), "orders:9"))
     gone = TopicPartition("bills", 0)
@@ -387,11 +385,11 @@ FOREIGN, MORE = "foreign-hold", "releases-more"
         pytest.param(STREAMS_HELD, ["orders:1"], ALICE, [MORE], [1], id="part of Streams"),
     ],
 )
-def test_what_a_resume_needs_to_override(
+def test_overrides_of_a_resume(
     about: Group, topics: list[str], by: tuple[str, str], rules: list[str], planned: list[int]
 ) -> None:
     """
-    A foreign hold is resumed by force only, and a hold of one member as a whole.
+    A hold of another operator needs one, and a hold of one member is resumed as a whole.
 
     One member holds all of a classic group; of a Streams application no part can be resumed.
     """
@@ -417,8 +415,8 @@ def test_pause_and_resume_are_each_others_other(
 @pytest.mark.parametrize(
     ("topics", "told"), [("orders:1", "orders:2 of the same hold"), ("orders:1,2", "")]
 )
-def test_what_a_dead_keeper_held_besides_stays_paused(topics: str, told: str) -> None:
-    """The keeper that takes over goes on with the whole hold, also where a part is named."""
+def test_other_partitions_of_a_dead_keeper_stay_paused(topics: str, told: str) -> None:
+    """The keeper that takes over continues the whole hold, even if a part is named."""
     known = facts(group(reader("a", 0, 3), holder(1, 2)))
 
     plan = pause(known, topics, orphaned=frozenset(PARTITIONS[1:3]), by=ALICE)

@@ -25,8 +25,8 @@ SAME = Position(10, 3, "mine")
         (GroupType.CLASSIC, Action.REJOIN),
     ],
 )
-def test_each_type_has_its_own_clock(group_type: GroupType, action: Action) -> None:
-    """The same position is committed again, or a member of ours joins and leaves."""
+def test_each_group_type_has_its_own_retention_timer(group_type: GroupType, action: Action) -> None:
+    """The same position is committed again, or a sentinel joins and leaves."""
     facts = snapshot(idle(kind=group_type), commits=(COMMIT,))
     plan = plan_rescue(facts, groups=["g"], retention_s=604_800)
 
@@ -86,10 +86,10 @@ UNREADABLE, NO_COMMIT = [("unreadable", "block")], [("no-commit", "note")]
         (committed(SIMPLE), "h", [("no-such-group", "block")], ""),
     ],
 )
-def test_what_there_is_nothing_to_rescue_of(
+def test_groups_without_anything_to_rescue(
     facts: Snapshot, name: str, found: list[tuple[str, str]], says: str
 ) -> None:
-    """No step is planned, and why is said; a group of unknown type or that is missing blocks."""
+    """No step is planned, with the reason; a group of unknown type or that is missing blocks."""
     plan = plan_rescue(facts, groups=[name])
 
     assert (found, ()) == (rules(plan), plan.steps)

@@ -257,15 +257,15 @@ BLOCKED = {
 
 
 @pytest.mark.parametrize(("about", "rule", "planned"), BLOCKED.values(), ids=BLOCKED)
-def test_what_blocks_a_reset(about: Snapshot, rule: str, planned: int) -> None:
-    """One finding blocks, and the change is planned all the same where its start is known."""
+def test_blocks_of_a_reset(about: Snapshot, rule: str, planned: int) -> None:
+    """One finding blocks, and the change is still in the plan if its start is known."""
     plan = plan_reset(about, ToLatest(), groups=["g"])
 
     assert ([(rule, "block")], planned) == (rules(plan), len(changes(plan)))
 
 
-def test_what_an_open_transaction_is_about_to_change_in_the_source_is_not_taken_over() -> None:
-    """The offset of the other group is one moment from being another; the rest can be planned."""
+def test_pending_offsets_of_the_source_group_are_not_used() -> None:
+    """They may change at any moment; the rest can be planned."""
     here = facts(
         AT_50,
         replace(AT_50, partition=1),
@@ -286,7 +286,7 @@ def test_what_an_open_transaction_is_about_to_change_in_the_source_is_not_taken_
 
 
 def test_a_reset_of_paused_partitions_moves_them_while_the_group_lives() -> None:
-    """Nobody reads them, so nobody writes over the change; one that is read keeps it back."""
+    """Nobody reads them, so nobody overwrites the change; a partition that is read blocks."""
     free = TopicPartition("orders", 1)
 
     paused = live("g", member("orders", owns=(free,)), holder(0))
@@ -322,7 +322,7 @@ def test_an_incomplete_list_of_groups_is_not_taken_for_whole() -> None:
 
 
 def test_new_topics_are_allowed_by_the_plan() -> None:
-    """A plan with new topics says so, for whoever checks it later."""
+    """The plan says so for later checks."""
     made = facts(Commit("g", "audit", 0, 5))
     asked = [
         plan_reset(made, ToEarliest(), groups=["g"], topics=["orders"], new_topics=n)
@@ -388,8 +388,8 @@ def test_a_reset_to_a_time(
     assert (findings, offsets) == (rules(plan), goes_to)
 
 
-def test_a_reset_to_a_time_says_what_was_found() -> None:
-    """The change names the time asked for and that of the record; a failed look-up its reason."""
+def test_a_reset_to_a_time_has_the_found_time() -> None:
+    """The change has the requested time and that of the record; a failed lookup its reason."""
     (change,) = changes(plan_reset(at_time(FOUND_30), KEEP, groups=["g"]))
     unread = plan_reset(UNREAD, KEEP, groups=["g"])
 
@@ -412,8 +412,8 @@ def test_a_groups_own_row_comes_first() -> None:
     assert [0, 1, 1] == [change.after.offset for change in changes(plan) if change.after]
 
 
-def test_rows_that_are_left_out_and_what_has_none_are_said() -> None:
-    """Rows of other groups and partitions are counted; what was asked for and has none blocks."""
+def test_rows_left_out_and_partitions_without_a_row() -> None:
+    """Rows of other groups and partitions are counted; requested partitions without a row block."""
     audit = TopicPartition("audit", 0)
     rows = {("x", ORDERS): 1, ("x", audit): 2, ("y", ORDERS): 3}
     plan = plan_reset(facts(AT_50), from_offsets(rows, source="f"), groups=["g"])
@@ -487,7 +487,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
 
 
 @given(made=clusters(), target=targets, new_topics=st.booleans())
-def test_what_is_planned_exists(made: Snapshot, target: Target, *, new_topics: bool) -> None:
+def test_planned_offsets_exist(made: Snapshot, target: Target, *, new_topics: bool) -> None:
     """Whatever the log, the commit and the mode, every planned offset is inside the log."""
     plan = plan_reset(made, target, groups=["*"], topics=["orders"], new_topics=new_topics)
     for change in changes(plan):

@@ -33,7 +33,7 @@ def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
 
 
 def test_a_name_in_quotes_is_found() -> None:
-    """The empty name, which cannot be told from no name, is written in quotes here as well."""
+    """The empty name is written in quotes here as well."""
     saved = replace(SAVED, commits=(Commit("", *ORDERS, 10), Commit("g", *ORDERS, 10)))
     plan = plan_restore(facts(), saved, groups=['""'])
 
@@ -51,8 +51,8 @@ def test_a_restore_is_exact() -> None:
     assert ((), "restore all of 2026-03-01 12:00 UTC") == (plan.findings, plan.request)
 
 
-def test_a_missing_group_is_made() -> None:
-    """It comes back with its commits, or under another name, and the plan says that it is made."""
+def test_a_missing_group_is_created() -> None:
+    """It is restored with its commits, or under another name, and the plan says so."""
     plan, renamed = plan_restore(facts(), SAVED), plan_restore(facts(IDLE), SAVED, into="h")
 
     assert [("g", True)] == [(step.group_id, step.creates) for step in plan.steps]
@@ -120,8 +120,8 @@ def test_partitions_outside_the_topics_asked_for_stay() -> None:
     assert () == plan_restore(facts(IDLE, commits=more), SAVED, topics=["other"]).steps
 
 
-def test_a_topic_that_was_made_anew_blocks() -> None:
-    """Its records are others; an override of the rule lets the changes through, which are there."""
+def test_a_recreated_topic_blocks() -> None:
+    """Its records are others; an override lets the planned changes through."""
     saved = replace(SAVED, topic_ids={"orders": "id1", "audit": "id2"})
     now = replace(facts(IDLE), topic_ids={"orders": "id1", "audit": "id3"})
     plan = plan_restore(now, saved, into="h")
@@ -159,10 +159,10 @@ ELSEWHERE = replace(SAVED, cluster="us", cluster_id="other", topic_ids={"orders"
         "elsewhere",
     ],
 )
-def test_what_is_said_and_planned(
+def test_a_restore_removes_nothing(
     now: Snapshot, saved: SavedOffsets, found: tuple[str, str], planned: list[TopicPartition]
 ) -> None:
-    """Nothing is removed; what cannot be put back is told."""
+    """Offsets that cannot be restored are named."""
     plan = plan_restore(now, saved)
 
     assert ([found], planned) == (rules(plan), [change.partition for change in changes(plan)])

@@ -82,9 +82,9 @@ def draw_steps(draw: st.DrawFn, name: str, held: dict[TopicPartition, Position])
 
 
 @given(held_and_plan(), st.data())
-def test_what_was_done_of_a_plan_is_undone(case: tuple[Held, Plan], data: st.DataObject) -> None:
+def test_the_applied_part_of_a_plan_is_undone(case: tuple[Held, Plan], data: st.DataObject) -> None:
     """
-    Offsets, leader epochs and metadata come back, made groups go, and so it is the other way.
+    Offsets, epochs and metadata are restored, created groups deleted, and the other way.
 
     A run that was cut off is undone from whichever of its changes were made.
     """
@@ -106,8 +106,8 @@ def test_what_was_done_of_a_plan_is_undone(case: tuple[Held, Plan], data: st.Dat
         assert applied == apply_to(held, again)
 
 
-def test_an_offset_that_moved_on_is_left_and_said() -> None:
-    """What somebody committed since blocks, so that nobody's progress is undone by accident."""
+def test_an_offset_that_has_advanced_blocks() -> None:
+    """So that nobody's progress is undone by accident."""
     reset = plan(step(Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, AT_10, AT_20)))
     undo = plan_undo(reset, facts_of({"g": {ORDERS: AT_30, PAYMENTS: AT_20}}))
 
@@ -138,8 +138,8 @@ def test_an_offset_that_moved_on_goes_back_where_that_is_wanted(
     assert (AT_30, before, ()) == (change.before, change.after, undo.findings)
 
 
-def test_a_deleted_group_comes_back_as_a_simple_one() -> None:
-    """All its commits make it again, and that its offsets expire by another clock is said."""
+def test_a_deleted_group_is_restored_as_a_simple_group() -> None:
+    """Its commits create it, and a note says that its offsets expire by another timer."""
     gone = Change(ORDERS, AT_10, None), Change(PAYMENTS, AT_20, None)
     deletion = plan(step(*gone, action=Action.DELETE_GROUP), intent=Intent.DELETE_GROUPS)
     undo = plan_undo(deletion, facts_of({}))
@@ -219,14 +219,14 @@ UNDONE = {
 
 
 @pytest.mark.parametrize(("done", "now", "found", "says", "steps"), UNDONE.values(), ids=UNDONE)
-def test_what_an_undo_plans(
+def test_the_plan_of_an_undo(
     done: Plan,
     now: Snapshot,
     found: list[tuple[str, str]],
     says: str,
     steps: list[tuple[Action, TopicPartition]],
 ) -> None:
-    """A step puts back what can be put back, and a finding says what cannot, or need not."""
+    """A step restores what can be restored, and a finding names the rest."""
     undo = plan_undo(done, now)
 
     assert found == rules(undo)
@@ -293,8 +293,8 @@ def test_a_group_that_is_not_of_the_run_is_an_error() -> None:
     assert "it changed a b c" == caught.value.hint
 
 
-def test_what_blocks_an_undo_can_be_left_out() -> None:
-    """It is said how, and the other groups are undone then."""
+def test_groups_that_block_an_undo_can_be_left_out() -> None:
+    """The hint says how, and then the other groups are undone."""
     now = facts_of({name: {ORDERS: AT_30 if name == "b" else AT_20} for name in "abc"})
     undo, others = plan_undo(SEVERAL, now), plan_undo(of_groups(SEVERAL, ["a", "c"]), now)
 
@@ -319,8 +319,8 @@ def test_an_undo_is_for_the_cluster_of_its_plan() -> None:
     assert ["comes-back-simple"] == [finding.rule for finding in undo.findings]
 
 
-def test_an_offset_that_is_outside_the_log_comes_back_and_says_so() -> None:
-    """An undo restores exactly, also what retention has overtaken."""
+def test_an_offset_outside_the_log_is_restored_with_a_note() -> None:
+    """An undo is exact, even if retention has overtaken the offset."""
     undo = plan_undo(DELETED, snapshot(logs={ORDERS: (15, 40)}))
 
     why = "as it was before; offset 10 is out of range: log start offset 15, log end offset 40"
@@ -328,7 +328,7 @@ def test_an_offset_that_is_outside_the_log_comes_back_and_says_so() -> None:
 
 
 def test_offsets_of_a_topic_that_was_recreated_block() -> None:
-    """They are told once for each topic and stay in the plan, which is on the topic of now."""
+    """One finding for each topic; the offsets stay in the plan."""
     gone = [Change(TopicPartition("orders", n), AT_10, None) for n in range(2)]
     gone.append(Change(PAYMENTS, AT_20, None))
     deleted = plan(step(*gone, action=Action.DELETE_OFFSETS))
@@ -365,10 +365,10 @@ def test_a_rename_is_undone_in_order_where_a_topic_was_recreated() -> None:
 @pytest.mark.parametrize(
     ("by", "found"), [(ALICE, []), (("bob", "desk"), [("foreign-hold", "block")])]
 )
-def test_the_undo_of_a_pause_does_not_resume_what_somebody_else_holds(
+def test_the_undo_of_a_pause_does_not_resume_other_holds(
     by: tuple[str, str], found: list[tuple[str, str]]
 ) -> None:
-    """The pause that is undone may have ended, and another one begun."""
+    """The pause may have ended, and another one begun."""
     done = plan_pause(paused_groups.facts(group()), group="g", topics=["orders:0"])
     now = paused_groups.facts(group(reader("a", 1), reader("b", 2, 3), holder(0)))
     undo = plan_undo(done, now, by=by)
@@ -377,8 +377,8 @@ def test_the_undo_of_a_pause_does_not_resume_what_somebody_else_holds(
     assert [Action.RELEASE] == [one.action for one in undo.steps]
 
 
-def test_what_was_committed_before_a_pause_is_deleted_once_the_group_has_stopped() -> None:
-    """While it is live brokers delete no offset of what it subscribes to, and that is said."""
+def test_first_commits_of_a_pause_are_deleted_once_the_group_has_stopped() -> None:
+    """A live group's offsets of subscribed topics cannot be deleted, which is noted."""
     never = without_commits(paused_groups.facts(group()), 0)
     terms = HoldTerms(commit_missing="latest")
     done = plan_pause(never, group="g", topics=["orders:0"], terms=terms)

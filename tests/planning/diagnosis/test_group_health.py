@@ -164,10 +164,10 @@ REBALANCING = Problem(Unread.HELD_PARTITIONS, "the group is rebalancing", "payme
     ],
     ids=["open transaction", "hidden hold"],
 )
-def test_what_keeps_a_group_from_progress_is_named(
+def test_the_reason_for_no_progress_is_named(
     facts: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    """A group that has read up to a transaction is behind because of it; a hidden hold is none."""
+    """A group at an open transaction is behind because of it; a hidden hold is not."""
     assert expected == word(*(replace(look({P0: 50}, after_s=s), **facts) for s in (0, 2)))
 
 
@@ -202,7 +202,7 @@ def test_a_group_has_the_word_of_its_worst_partition() -> None:
         (Problem(Unread.HIDDEN_COMMITS, "no ACL"), "that you may not describe are hidden"),
     ],
 )
-def test_what_could_not_be_read_is_not_ok(problem: Problem, said: str) -> None:
+def test_an_unread_group_is_not_ok(problem: Problem, said: str) -> None:
     """A read error in the second sample makes a caught-up group unknown."""
     second = replace(look({P0: 100}, after_s=2), problems=(problem,))
     health, why = word(look({P0: 100}), second)
@@ -210,8 +210,8 @@ def test_what_could_not_be_read_is_not_ok(problem: Problem, said: str) -> None:
     assert ("unknown", True) == (health, said in why), why
 
 
-def test_what_the_first_sample_lacks_is_not_called_a_commit() -> None:
-    """Without the group's offsets in the first sample nothing is known about progress."""
+def test_offsets_missing_in_the_first_sample_are_no_commits() -> None:
+    """Without them nothing is known about progress."""
     problem = Problem(Unread.COMMITS, "timed out", "payments")
     second = look({P0: 50}, after_s=2)
     for lacking, why in (

@@ -58,8 +58,8 @@ LATER = NOON + timedelta(seconds=10)
 UNREAD = Problem(Unread.COMMITS, "no answer within 3 s", "payments")
 
 
-def test_unread_is_no_evidence() -> None:
-    """What one of the samples lacks is told, and is no missing offset, no progress and no halt."""
+def test_a_failed_reading_is_no_evidence() -> None:
+    """What one sample lacks is reported, and is no missing offset, no progress and no halt."""
     first, second = look({P0: 10}), replace(look({P0: 10}), taken_at=LATER)
     held = Problem(Unread.HELD_PARTITIONS, "it rebalances", "payments")
     nothing = replace(second, commits=())
@@ -76,8 +76,8 @@ def test_unread_is_no_evidence() -> None:
     assert (UNREAD, held) == both.problems
 
 
-def test_the_one_that_stands_still_is_stuck() -> None:
-    """The partition whose commit stays while records wait is stuck, and the others are not."""
+def test_a_partition_without_progress_is_stuck() -> None:
+    """Its commit stays while records wait; the others are not stuck."""
     frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, after_s=10))
 
     found = frame[["verdict", "partition", "committed_delta"]].to_numpy().tolist()
@@ -125,8 +125,8 @@ def test_without_all_of_the_evidence_it_is_stuck_perhaps(
     assert ("possibly stuck", True) == (found, says in why), why
 
 
-def test_looks_that_lie_far_apart_need_no_commit_times() -> None:
-    """Where the offsets topic may not be read, two looks with stuck_after between them tell."""
+def test_distant_samples_need_no_commit_times() -> None:
+    """Without READ on the offsets topic, two samples stuck_after apart suffice."""
     looks = [look({P0: 50}, after_s=after_s, committed_at=None) for after_s in (0, 120)]
 
     for first_unread in (LONG_WAITS, {}):
@@ -155,17 +155,17 @@ UNREADABLE = live("payments", member(unreadable="odd bytes"))
         (PENDING, Verdict.TRANSACTION),
     ],
 )
-def test_other_reasons_to_stand_still_have_their_own_word(
+def test_other_reasons_for_no_progress_have_their_own_word(
     second: Snapshot, expected: Verdict
 ) -> None:
-    """What stands still for a known reason is not called stuck; what cannot be said is not said."""
+    """A partition without progress for a known reason is not stuck."""
     first = look({P0: 100 if expected is Verdict.CAUGHT_UP else 50})
 
     assert str(expected) == verdict(first, replace(second, taken_at=LATER))[0]
 
 
-def test_owned_without_a_commit_is_not_known() -> None:
-    """A partition that a member owns and nobody committed has a row without a number."""
+def test_an_owned_partition_without_a_commit_is_unknown() -> None:
+    """It has a row without a number."""
     (found, why) = verdict(look({}), look({}, after_s=10, logs={P0: (0, 100)}))
 
     assert ("unknown", True) == (found, "no committed offset" in why)

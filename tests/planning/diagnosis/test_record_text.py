@@ -62,21 +62,21 @@ HEX, TEXT = ByteFormat.HEX, ByteFormat.TEXT
         (b"\x00\xff\xfeorder?", HEX, "00 ff fe 6f 72 64 65 72 3f", "as text: ...order?"),
     ],
 )
-def test_bytes_are_what_they_are(field: bytes, form: ByteFormat, text: str, note: str) -> None:
-    """Objects and lists are JSON, other legible bytes text, and everything else is hex."""
+def test_the_format_of_bytes(field: bytes, form: ByteFormat, text: str, note: str) -> None:
+    """Objects and lists are JSON, other printable bytes text, and everything else is hex."""
     found = decode(whole(field))
 
     assert (form, text, len(field)) == (found.form, found.text, found.size_bytes)
     assert note in found.note
 
 
-def test_json_is_said_only_of_the_whole() -> None:
-    """Bytes that are JSON as far as they are known may go on as anything."""
+def test_a_cut_value_is_not_called_json() -> None:
+    """Bytes that are JSON so far may continue as anything."""
     assert ByteFormat.TEXT is decode(Excerpt(b"[1]", 4)).form
 
 
 def test_null_is_not_empty() -> None:
-    """Kafka's null and a field of no bytes are told apart."""
+    """Kafka's null and an empty field are distinguished."""
     null, empty = decode(None), decode(whole(b""))
 
     assert (ByteFormat.NULL, None) == (null.form, null.size_bytes)

@@ -17,8 +17,8 @@ def partitions_within(seconds: float, *rows: dict[str, Any]) -> tuple[list[int],
     return list(found.rows["partition"]), list(found.at_risk["partition"])
 
 
-def test_what_vanishes_is_soonest_first() -> None:
-    """Only what expires within the time is listed, also what is due; so is what is at risk."""
+def test_the_next_expiry_is_first() -> None:
+    """Only offsets that expire within the time are listed, including overdue ones."""
     rows = ({"committed_at": 30}, {"committed_at": 5}, {"committed_at": -60}, {"committed_at": 90})
     at_risk = [{**KIP848, **READS, "committed_at": s} for s in (20, 5, 10)]
 
@@ -42,8 +42,8 @@ def test_what_vanishes_is_soonest_first() -> None:
         pytest.param({"type": "unknown", "state": "Stable"}, False, id="unknown"),
     ],
 )
-def test_what_is_at_risk(row: dict[str, Any], is_at_risk: bool) -> None:  # noqa: FBT001
-    """At risk is what members alone keep though its clock is running."""
+def test_offsets_at_risk(row: dict[str, Any], is_at_risk: bool) -> None:  # noqa: FBT001
+    """Only members keep them, though their retention has passed."""
     assert is_at_risk == (partitions_within(30, row)[1] == [0])
 
 

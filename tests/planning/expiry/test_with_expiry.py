@@ -205,8 +205,8 @@ NO_STATE = "group state unknown, or the group no longer exists"
         ({"retention_s": 2**40}, f"{NO_MEMBERS}; the date is out of range"),
     ],
 )
-def test_what_is_not_known_has_no_time(row: dict[str, Any], why: str) -> None:
-    """Where a fact is missing there is no number, no confidence, and the reason."""
+def test_unknown_expiry_has_no_time(row: dict[str, Any], why: str) -> None:
+    """If a fact is missing there is no number, no confidence, and the reason."""
     found = look(row)
 
     assert (None, None) == tuple(seconds(found[name]) for name in ("expires_at", "expires_by"))
@@ -255,8 +255,8 @@ def test_how_certain_a_time_is(
     assert (expires_s, confidence) == (seconds(found["expires_at"]), found["expiry_confidence"])
 
 
-def test_what_is_due_goes_at_the_next_look() -> None:
-    """An offset that is overdue is gone a check interval from now, not in the past."""
+def test_overdue_offsets_expire_at_the_next_check() -> None:
+    """One check interval from now, not in the past."""
     found = look({}, now_s=200)
 
     assert (60, 201) == (seconds(found["expires_at"]), seconds(found["expires_by"]))
@@ -397,8 +397,8 @@ def test_all_rows_at_once_equal_each_row_by_the_table(
 
 
 @given(facts, st.integers(0, 400))
-def test_what_always_holds(row: dict[str, Any], now_s: int) -> None:
-    """No time without confidence, nothing goes at once that would go later, always a reason."""
+def test_invariants(row: dict[str, Any], now_s: int) -> None:
+    """No time without confidence, no early expiry, always a reason."""
     found = look(row, now_s=now_s)
     expires, confidence = seconds(found["expires_at"]), found["expiry_confidence"]
     at_once = found["expires_immediately_if_stopped"]

@@ -75,7 +75,7 @@ def test_a_row_for_each_change(name: str, expected: list[object]) -> None:
 
 
 def test_the_distance_in_time_is_that_of_the_records() -> None:
-    """Where both records have a time, the distance is theirs; a log end has no record."""
+    """If both records have a time, it is the difference; a log end has no record."""
     times = {
         (BACK.partition, 90): NOON,
         (BACK.partition, 10): NOON - timedelta(minutes=80),
@@ -88,8 +88,8 @@ def test_the_distance_in_time_is_that_of_the_records() -> None:
 
 
 @pytest.mark.parametrize("made", [MIXED, plan()])
-def test_columns_and_types_do_not_depend_on_what_is_planned(made: Plan) -> None:
-    """An empty plan has the same columns of the same types as any other."""
+def test_columns_and_types_do_not_depend_on_the_plan(made: Plan) -> None:
+    """An empty plan has the same columns of the same types."""
     frame = review_frame(made)
 
     assert list(REVIEW_COLUMNS) == list(frame.columns)
@@ -138,8 +138,8 @@ def test_findings_as_rows() -> None:
 
 
 @pytest.mark.parametrize("intent", [*Intent])
-def test_people_see_what_becomes_of_metadata(intent: Intent) -> None:
-    """Where an offset is committed or removed, so is its metadata, perhaps that alone."""
+def test_metadata_changes_are_shown(intent: Intent) -> None:
+    """If an offset is committed or removed, its metadata is as well, perhaps only that."""
     holds = intent in {Intent.PAUSE, Intent.RESUME}
     assert holds != ("metadata" in review_columns(intent))
 
@@ -212,7 +212,7 @@ def test_slices_give_the_columns_of_all_rows_at_once(
 
 
 def test_an_owned_partition_without_a_commit_has_a_row() -> None:
-    """It has its owner and no offset; a share group, which keeps none, is not said to lack one."""
+    """It has its owner and no offset; a share group, which has no offsets, lacks none."""
     owner = member("orders", owns=(TopicPartition("orders", 1),))
     facts = snapshot(live("g", owner), commits=(Commit("g", "orders", 0, 7),))
 
@@ -221,8 +221,8 @@ def test_an_owned_partition_without_a_commit_has_a_row() -> None:
     assert offsets_frame(snapshot(live("g", owner, type=GroupType.SHARE))).empty
 
 
-def test_the_owner_of_a_paused_partition_is_who_has_paused_it() -> None:
-    """So its lag is not taken for that of a consumer; rows for tables say the same."""
+def test_the_owner_of_a_paused_partition_is_its_holder() -> None:
+    """So its lag is not that of a consumer; rows for tables have the same."""
     unsaid = held.holder(2, note=None, name="!other")
     facts = held.facts(held.group(held.reader("a", 0), held.holder(1), unsaid))
     names = ["a @ /10.0.0.1", "paused by alice @ desk", f"paused by {unsaid.display_name}", ""]
@@ -233,7 +233,7 @@ def test_the_owner_of_a_paused_partition_is_who_has_paused_it() -> None:
 
 
 def test_a_large_offset_stays_exact_beside_a_missing_one() -> None:
-    """An offset beyond the reach of a float is not rounded because another one is unknown."""
+    """An offset beyond the precision of a float is not rounded because another is unknown."""
     facts = snapshot(
         live("g"),
         commits=(Commit("g", "orders", 0, 2**60 + 1), Commit("g", "orders", 1, 7)),
@@ -260,8 +260,8 @@ def test_members_of_an_undescribed_group_are_unknown_not_none() -> None:
     assert [True, False] == list(rows["members"].isna())
 
 
-def test_a_problem_keeps_what_it_is_about() -> None:
-    """A problem's row names the subject as far as there is one."""
+def test_a_problem_keeps_its_subject() -> None:
+    """Its row names the subject as far as there is one."""
     frame = problems_frame([Problem(Unread.LOG_OFFSETS, "no leader", None, "t", 3)], cluster="eu")
 
     assert [("eu", None, "t", 3)] == rows(frame[["cluster", "group", "topic", "partition"]])

@@ -123,8 +123,8 @@ def test_a_share_group_is_refused_by_name(action: Action, state: GroupState) -> 
 
 
 @pytest.mark.parametrize("action", sorted(set(Action) - {Action.COMMIT}))
-def test_only_a_commit_can_make_a_group(action: Action) -> None:
-    """A rejoin would make one as well, which nobody asked for."""
+def test_only_a_commit_may_create_a_group(action: Action) -> None:
+    """A rejoin would create one as well, which nobody requested."""
     allows = frozenset({NEW_GROUP})
     about = case(plan(step(action=action, state=None), allows=allows), facts(commits=()))
 
@@ -160,18 +160,16 @@ OFFLINE = Problem(Unread.LOG_OFFSETS, "it has no leader", None, *ORDERS)
         (Problem(Unread.COMMIT_TIMES, "denied"), []),
     ],
 )
-def test_what_could_not_be_read_blocks_where_it_is_changed(
-    problem: Problem, about: list[tuple[Any, ...]]
-) -> None:
-    """Its reason is told, for the group, partition or topic that it is about."""
+def test_unread_facts_block_a_change(problem: Problem, about: list[tuple[Any, ...]]) -> None:
+    """With the reason, for the group, partition or topic."""
     why = f"{problem.what} could not be read: {problem.why}"
     expected = [Finding("unreadable", Severity.BLOCK, why, *subject) for subject in about]
 
     assert (*expected,) == check(case(now=facts(problems=(problem,))))
 
 
-def test_an_undescribed_group_is_unreadable_and_told_once() -> None:
-    """Also where no problem says why it was not described."""
+def test_an_undescribed_group_is_unreadable_once() -> None:
+    """Even if no problem says why it was not described."""
     problem = Problem(Unread.MEMBERS, "timed out", "g")
 
     unread = "members could not be read: timed out"
@@ -181,7 +179,7 @@ def test_an_undescribed_group_is_unreadable_and_told_once() -> None:
 
 
 def test_one_group_that_cannot_be_judged_does_not_hide_the_others() -> None:
-    """Whoever overrides a rule has seen what else it objects to."""
+    """An override of a rule is made with all its objections known."""
     young, busy = step(change(), group_id="a", last_commit_at=NOON), step(change())
     commits = (commit(group="a", age=0), commit(age=1))
     now = facts(replace(IDLE, group_id="a"), IDLE, commits=commits)
@@ -242,8 +240,8 @@ def test_a_marker_alone_is_no_record(first: int | None, after: int, says: list[s
     assert not any(note.blocks for note in notes)
 
 
-def test_what_a_plan_skips_is_looked_up_before_an_open_transaction() -> None:
-    """Before the last stable offset it is settled which records are committed."""
+def test_skipped_records_are_counted_before_an_open_transaction() -> None:
+    """Up to the last stable offset it is settled which records are committed."""
     made = plan(step(change(after=12)), step(change(after=13, at=OTHERS)))
     now = facts(logs=dict.fromkeys((ORDERS, OTHERS), LogOffsets(0, 20, 12)))
 
@@ -294,10 +292,10 @@ LATELY = {"last_commit_at": NOON - 30 * SECOND}
         (watched(seconds=0, group=live("g", state=GroupState.PREPARING_REBALANCE)), False),
     ],
 )
-def test_an_idle_group_that_committed_lately_is_looked_at_twice(
+def test_an_empty_group_with_recent_commits_is_sampled_twice(
     about: CheckContext, *, blocked: bool
 ) -> None:
-    """Two looks six seconds apart, or a minute without a commit, and none since the plan."""
+    """Two samples six seconds apart, or a minute without a commit, and none since the plan."""
     assert blocked == bool(found("keeps-committing", about))
 
 
@@ -310,7 +308,7 @@ def test_only_a_reset_is_held_to_the_topics_of_its_group(intent: Intent) -> None
     assert [] == found("topic-never-used", case(replace(made, allows=frozenset({NEW_TOPICS}))))
 
 
-def test_what_differs_at_the_same_offset_is_told() -> None:
+def test_a_difference_at_the_same_offset_is_named() -> None:
     """Another operator has cleared the metadata, or the partition has a new leader."""
     now = facts(commits=(replace(commit(), leader_epoch=2, metadata="x" * 99),))
     told = f"10 (leader epoch 2, metadata '{'x' * 40}')"
@@ -322,8 +320,8 @@ def test_what_differs_at_the_same_offset_is_told() -> None:
 BOTH_COMMITTED = facts(commits=(commit(), commit(at=BILLS)))
 
 
-def test_what_was_committed_since_keeps_a_group_from_being_deleted() -> None:
-    """Somebody uses it; that holds also while a deletion is finished."""
+def test_a_commit_since_the_plan_blocks_the_deletion_of_a_group() -> None:
+    """A client uses it; also while an interrupted deletion is finished."""
     others = facts(commits=(commit(), commit(at=BILLS, group="h")))
     why = "new committed offset since the plan was made"
 
@@ -334,8 +332,8 @@ def test_what_was_committed_since_keeps_a_group_from_being_deleted() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"finishing": True}, {"applying": False}])
-def test_what_an_earlier_run_did_is_not_taken_for_a_move(fields: dict[str, object]) -> None:
-    """A run that was cut off is finished: what is where the plan sends it has been done."""
+def test_changes_of_the_interrupted_run_are_no_moved_facts(fields: dict[str, object]) -> None:
+    """When it is finished, offsets at the target of the plan are done."""
     both = plan(step(change(), change(after=7, at=OTHERS)))
     half, moved = (facts(commits=(commit(at, ORDERS), commit(10, OTHERS))) for at in (5, 6))
     gone = facts(live("h"), commits=())
@@ -346,8 +344,8 @@ def test_what_an_earlier_run_did_is_not_taken_for_a_move(fields: dict[str, objec
     assert ["facts-moved"] == rules(case(RESET, facts(live("h"), commits=()), **fields))
 
 
-def test_finishing_needs_no_fresh_plan_and_no_second_look() -> None:
-    """The run that was cut off had both, and its own commits are young."""
+def test_finishing_needs_no_fresh_plan_and_no_second_sample() -> None:
+    """The interrupted run had both, and its own commits are recent."""
     made = plan(step(change(), last_commit_at=NOON - 9000 * SECOND), made_at=NOON - 9000 * SECOND)
     about = case(made, facts(commits=(commit(5, age=1),)), finishing=True)
 
@@ -448,8 +446,8 @@ def moving(*changes: Change, intent: Intent = Intent.RESET) -> Plan:
     return plan(step(*changes, action=Action.MOVE), intent=intent)
 
 
-def test_what_is_paused_is_moved_while_the_group_lives() -> None:
-    """As long as all of it is; what is not is named."""
+def test_paused_partitions_of_a_live_group_can_be_changed() -> None:
+    """If all of them are paused; others are named."""
     both = moving(change(), change(at=OTHERS))
     about = facts(HELD_GROUP, commits=(commit(), commit(at=OTHERS)))
 

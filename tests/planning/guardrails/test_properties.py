@@ -139,8 +139,8 @@ def test_records_are_counted_as_one_by_one(about: CheckContext) -> None:
 
 
 @given(cases_with_logs())
-def test_a_target_outside_its_log_is_told(about: CheckContext) -> None:
-    """Exactly those positions that are aimed at and that no record and no log end has."""
+def test_a_target_outside_its_log_is_named(about: CheckContext) -> None:
+    """Exactly the positions that no record and no log end has."""
     expected = [
         (step.group_id, *change.partition)
         for step, change in about.plan.changes

@@ -101,7 +101,7 @@ def test_an_override_of_a_final_rule_is_an_error(rule: str) -> None:
 PAST_END = Finding("past-end", Severity.BLOCK, "too late", "g", "bills", 0)
 
 
-def test_what_blocks_comes_first_and_findings_of_planning_pass_through() -> None:
+def test_the_order_of_findings() -> None:
     """Rules before planning, blocks before notes, each in its order."""
     note = Finding("no-commit", Severity.NOTE, "nothing here", "g", "bills", 3)
     made = plan(step(change(after=11)), findings=(note, PAST_END))
@@ -111,8 +111,8 @@ def test_what_blocks_comes_first_and_findings_of_planning_pass_through() -> None
     assert (PAST_END, note) == findings[2:]
 
 
-def test_what_a_rule_objects_to_is_not_said_again_as_a_note() -> None:
-    """The note of planning is dropped for the same rule, group, topic and partition only."""
+def test_an_objection_replaces_the_note_of_planning() -> None:
+    """For the same rule, group, topic and partition only."""
     here, there = (
         Finding("facts-moved", Severity.NOTE, "as planned", "g", *at) for at in (ORDERS, OTHERS)
     )
@@ -124,16 +124,16 @@ def test_what_a_rule_objects_to_is_not_said_again_as_a_note() -> None:
     assert [there, other] == kept
 
 
-def test_what_is_found_is_told_once_and_blocks_as_it_says() -> None:
-    """Two planners that ran into the same thing make one finding; a note never blocks."""
+def test_equal_findings_are_merged() -> None:
+    """Two planners with the same finding make one; a note never blocks."""
     assert (PAST_END,) == check(case(plan(findings=(PAST_END, PAST_END))))
     assert () == blocking([Finding("read-only", Severity.NOTE, "")], (), plan=case().plan)
     # Who planned on a host whose clock is ahead need not wait for it.
     assert [] == found("stale-plan", case(plan(made_at=NOON + timedelta(minutes=5))))
 
 
-def test_two_limits_that_are_passed_are_both_told() -> None:
-    """Whoever overrides a limit on records has seen both of them."""
+def test_two_exceeded_limits_are_both_named() -> None:
+    """An override of a limit on records is made with both known."""
     about = limited(max_records_skipped=4, max_records_repeated=3)
 
     assert [

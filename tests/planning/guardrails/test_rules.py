@@ -124,8 +124,8 @@ def planned(intent: Intent) -> set[str]:
 
 
 @pytest.mark.parametrize("intent", Intent)
-def test_what_planning_can_find_is_registered_for_the_intent(intent: Intent) -> None:
-    """An operator can override whatever a planner finds, if the rule allows it at all."""
+def test_findings_of_planning_are_registered_for_the_intent(intent: Intent) -> None:
+    """An operator can override each finding of a planner, if the rule allows it."""
     found = planned(intent)
 
     assert "unreadable" in found
@@ -141,7 +141,7 @@ def _as_planned(about: CheckContext) -> CheckContext:
 
 
 @given(any_cases)
-def test_what_a_rule_objects_to_is_registered_for_the_intent(about: CheckContext) -> None:
+def test_rules_are_registered_for_the_intent(about: CheckContext) -> None:
     """No rule blocks a plan with an intent that the registry does not name."""
     intent = about.plan.intent
 
@@ -170,8 +170,8 @@ def test_every_intent_of_a_rule_is_real(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in HOLD_RULES if rule.by])
-def test_a_move_is_blocked_by_what_its_hold_would_be_blocked_by(rule: str) -> None:
-    """A hold inside a move is judged when the move is planned, but not for when it ends."""
+def test_a_move_is_blocked_by_the_rules_of_its_hold(rule: str) -> None:
+    """Its hold is judged when the move is planned, but not its end."""
     bad = EXAMPLES[rule].bad
     prefer = CaptureMode.QUIET if rule == "no-committed-offset" else CaptureMode.LOSSLESS
     beside = bad.hold_facts.get("g", MoveRequest(ToOffset(5), "g").hold_facts)
@@ -267,8 +267,8 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("rule", EXAMPLES)
-def test_a_rule_needs_what_it_says(rule: str) -> None:
-    """Without a fact that it needs it blocks and says so; it judges without the others."""
+def test_a_rule_blocks_without_the_facts_it_needs(rule: str) -> None:
+    """Without such a fact it blocks with the reason; other facts it does without."""
     missing = {
         need
         for need, without in WITHOUT.items()
@@ -317,8 +317,8 @@ def test_no_rule_is_there_twice() -> None:
     assert not RULES.keys() & NOTES.keys()
 
 
-def test_every_rule_and_note_says_in_one_sentence_what_it_is_about() -> None:
-    """Help and documentation can show it."""
+def test_every_rule_and_note_has_a_sentence() -> None:
+    """Help and documentation show it."""
     for name, text in {**{n: r.judges for n, r in RULES.items()}, **NOTES}.items():
         assert text[0].isupper(), name
         assert text.endswith("."), name

@@ -44,10 +44,10 @@ def rejoined(members: Iterable[Subscriber], assignment: CutAssignment) -> list[S
 
 
 @given(members_, counts_, paused_)
-def test_each_partition_has_one_owner_who_subscribes(
+def test_each_partition_has_one_subscribed_owner(
     members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
 ) -> None:
-    """What is not paused has exactly one subscribed owner, what is paused or unwanted has none."""
+    """A paused partition, or one without subscribers, has none."""
     shares = assign(members, counts, paused=paused).shares
     wanted = frozenset().union(*(member.topics for member in members))
     owners = Counter(partition for share in shares.values() for partition in share)
@@ -59,7 +59,7 @@ def test_each_partition_has_one_owner_who_subscribes(
 
 
 @given(members_, counts_, paused_)
-def test_nobody_keeps_what_a_much_smaller_share_could_have(
+def test_shares_are_balanced(
     members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
 ) -> None:
     """No owner has two more than another subscriber of its topic; equals differ by one."""
@@ -75,10 +75,10 @@ def test_nobody_keeps_what_a_much_smaller_share_could_have(
 
 
 @given(members_, counts_, paused_)
-def test_as_little_as_possible_moves(
+def test_as_few_partitions_as_possible_move(
     members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
 ) -> None:
-    """Of members who subscribe to the same, as many keep what they had as balance lets."""
+    """Of equally subscribed members, as many keep their partitions as balance allows."""
     alike = [
         Subscriber(member.member_id, frozenset(TOPICS), member.owned, number)
         for number, member in enumerate(members)
@@ -128,10 +128,10 @@ def test_the_order_of_the_facts_does_not_matter(
 
 
 @given(members_, counts_, paused_)
-def test_cooperative_members_are_not_given_what_another_owns(
+def test_cooperative_members_are_not_assigned_owned_partitions(
     members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
 ) -> None:
-    """What a member still owns goes to nobody else; what is withheld is all that is missing."""
+    """A partition that a member still owns is withheld, and nothing else."""
     first = assign(members, counts, paused=paused, cooperative=True)
     final = assign(members, counts, paused=paused)
 
@@ -163,13 +163,13 @@ def test_cooperative_assignments_come_to_an_end(
 
 
 @given(members_, counts_, paused_, topics_)
-def test_where_all_subscribe_to_the_same_only_a_newcomer_gets_what_another_had(
+def test_only_a_new_member_gets_partitions_of_others(
     members: list[Subscriber],
     counts: dict[str, int],
     paused: frozenset[TopicPartition],
     topics: frozenset[str],
 ) -> None:
-    """A member that appears gives nobody anything; what a lost one had goes to those left."""
+    """A new member gives none away; those of a lost one go to the others."""
     alike = [Subscriber(member.member_id, topics, member.owned) for member in members]
     before = rejoined(alike, assign(alike, counts, paused=paused))
     joined = assign([*before, Subscriber("new", topics)], counts, paused=paused).shares
@@ -189,7 +189,7 @@ def places_of(topic: str, *numbers: int) -> frozenset[TopicPartition]:
 
 
 def test_the_newer_of_two_claims_counts() -> None:
-    """A partition that two members say they own stays with the one who says so later."""
+    """A partition that two members claim stays with the later generation."""
     place = places_of("a", 0)
     stale, owner = (
         Subscriber(name, frozenset("a"), place, generation)
@@ -208,8 +208,8 @@ def test_of_two_equal_claims_the_same_one_counts_always() -> None:
     assert assign(claims, {"a": 2}) == assign(reversed(claims), {"a": 2})
 
 
-def test_what_was_just_given_is_moved_before_what_was_owned() -> None:
-    """Where a member gets too much, it keeps what it had and passes on what is new to it."""
+def test_newly_assigned_partitions_move_first() -> None:
+    """A member with too many keeps its old ones and passes on the new ones."""
     three = [
         Subscriber("x", frozenset("au"), places_of("a", 0)),
         Subscriber("y", frozenset("a")),
@@ -235,7 +235,7 @@ def test_the_largest_share_gives_first() -> None:
 def test_shares_of_different_subscriptions_are_as_even_as_they_can_be(
     counts: dict[str, int], sizes: list[int]
 ) -> None:
-    """Who may read more takes what the other cannot, and no more than that where it has more."""
+    """A member with more topics takes what others cannot, and no more than that."""
     shares = assign([Subscriber("m1", BOTH), Subscriber("m2", frozenset("a"))], counts).shares
 
     assert sizes == [len(shares["m1"]), len(shares["m2"])]

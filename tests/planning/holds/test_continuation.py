@@ -72,8 +72,8 @@ def test_a_commit_that_was_missed_may_have_been_late() -> None:
     assert one.evidence is MoveEvidence.UNCLEAR
 
 
-def test_what_nobody_reads_that_fast_was_not_read() -> None:
-    """A commit that is farther than any client reads is of one that began elsewhere."""
+def test_a_commit_too_far_ahead_was_not_read() -> None:
+    """It is farther than any client reads, so the client began elsewhere."""
     far = MovedOffset(target=0, before=10 * int(MOST_PER_S), log_end=None)
     one = Continuation(far)
     one.add(far.before, assigned_s=LATER, released_s=5)
@@ -89,7 +89,7 @@ def test_what_nobody_reads_that_fast_was_not_read() -> None:
 def test_a_late_commit_never_passes_for_a_continuation(
     target: int, back: int, in_hands: int, steps: list[int]
 ) -> None:
-    """Whoever continues from a late commit is never said to continue from the moved offset."""
+    """A client that continues from a late commit is never reported as moved."""
     before = target + back
     late = before + in_hands + 1
     one = Continuation(MovedOffset(target, before, log_end=late), readable_to=late + sum(steps))
@@ -106,10 +106,10 @@ def test_a_late_commit_never_passes_for_a_continuation(
     st.integers(1, 300),
     st.lists(st.integers(1, 5), min_size=8, max_size=8),
 )
-def test_who_continues_is_never_said_to_be_overwritten(
+def test_a_client_that_continues_is_never_reported_as_overwriting(
     target: int, back: int, waiting: tuple[int, int], at_once: int, produced: list[int]
 ) -> None:
-    """Who commits every so many records, and what comes in at the end, is not moved again."""
+    """Whether it commits every few records, or at the end, it is not moved again."""
     before = target + back
     log_end = before + waiting[0]
     readable_to = log_end + waiting[1]
@@ -123,8 +123,8 @@ def test_who_continues_is_never_said_to_be_overwritten(
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.lists(st.integers(0, 30)))
-def test_what_is_settled_stays_so_while_commits_advance(steps: list[int], more: list[int]) -> None:
-    """Nobody waits for commits that change nothing."""
+def test_a_settled_result_stays_while_commits_advance(steps: list[int], more: list[int]) -> None:
+    """Later commits that change nothing are not waited for."""
     offsets = [*accumulate([*steps, *more], initial=101)][1:]
     before, after = continued(BACK, *offsets[: len(steps)]), continued(BACK, *offsets)
     assert not before.is_settled or before.evidence is after.evidence

@@ -50,8 +50,8 @@ def pause(
 
 
 @pytest.mark.parametrize("about", [group(), classic(), classic(assignor="cooperative-sticky")])
-def test_every_cost_is_told(about: Group) -> None:
-    """A note for each cost, whatever the recipe; of classic groups, that none can be upgraded."""
+def test_every_cost_has_a_note(about: Group) -> None:
+    """Whatever the recipe; for classic groups, that none can be upgraded during it."""
     costs = [*COSTS, *(["no-upgrade"] if about.type is GroupType.CLASSIC else [])]
     assert costs == notes(pause(about))[-len(costs) :]
 
@@ -120,8 +120,8 @@ EXPECTED = [
     EXPECTED,
     ids=[f"{rule}: {says}" for *_, rule, says in EXPECTED],
 )
-def test_what_a_pause_costs(about: Group, options: dict[str, Any], rule: str, says: str) -> None:
-    """What stops, comes twice and is disturbed, by the group's kind, its rates and the mode."""
+def test_the_costs_of_a_pause(about: Group, options: dict[str, Any], rule: str, says: str) -> None:
+    """What stops, is redelivered and disturbed, by group type, rates and mode."""
     assert re.search(says, reason(pause(about, **options), rule))
 
 
@@ -129,10 +129,10 @@ def test_what_a_pause_costs(about: Group, options: dict[str, Any], rule: str, sa
     ("readers", "seconds"),
     [(([0, 1], [2, 3]), "6 s"), (([0, 1], [2], [3]), "16 s"), (([0], [3]), "6 s")],
 )
-def test_the_heartbeats_of_several_owners_are_waited_for_where_there_are_others(
+def test_a_capture_may_wait_for_the_heartbeats_of_owners(
     readers: Sequence[Sequence[int]], seconds: str
 ) -> None:
-    """All owners of a KIP-848 group have theirs an interval after the first of them, at most."""
+    """Those of all owners of a KIP-848 group are within an interval of the first."""
     now = facts(group(*(reader(name, *has) for name, has in zip("abc", readers, strict=False))))
     plan = plan_pause(now, group="g", topics=["orders:1,2"], terms=LOSSLESS, hold_facts=HoldFacts())
 
@@ -140,8 +140,8 @@ def test_the_heartbeats_of_several_owners_are_waited_for_where_there_are_others(
     assert re.search(words, reason(plan, "stops"))
 
 
-def test_what_a_pause_does_not_cost() -> None:
-    """A member that may be evicted is not said to stay; the mode itself is no alternative."""
+def test_costs_that_a_pause_does_not_have() -> None:
+    """A member that may be evicted is not reported as staying."""
     assert "no member is evicted" not in reason(pause(MODERN, **SLOW), "disturbs")
     assert "prefer lossless" not in reason(pause(MODERN), "alternatives")
 

@@ -58,10 +58,10 @@ def as_kafka_python_does(
 
 @pytest.mark.parametrize("name", sorted(KAFKA_PYTHON))
 @given(members_, counts_, paused_)
-def test_a_hold_assigns_what_the_client_library_does_and_cuts_what_is_paused(
+def test_a_hold_assigns_as_the_client_library_does(
     name: str, members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
 ) -> None:
-    """So nothing but the paused partitions has another owner than without the hold."""
+    """Without the paused partitions; no other partition changes its owner."""
     if name == "roundrobin":  # with different subscriptions kafka-python 3.0.12 raises a KeyError
         members = [replace(member, topics=frozenset(TOPICS)) for member in members]
     whole = as_kafka_python_does(name, members, counts)
@@ -89,7 +89,7 @@ def test_topics_that_are_read_together_stay_together(
                 assert owner[pair[0]] == owner[pair[1]]
 
 
-def test_who_comes_back_under_another_id_keeps_its_place() -> None:
+def test_a_member_with_a_new_id_keeps_its_rank() -> None:
     """A member that was removed by the capture reads the same as before."""
     members = [Subscriber(f"m{n}", frozenset("a")) for n in range(3)]
     before = assign(members, {"a": 6}, assignor="range").whole
@@ -102,7 +102,7 @@ def test_who_comes_back_under_another_id_keeps_its_place() -> None:
 def test_a_pause_of_a_sticky_group_moves_nothing(
     members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
 ) -> None:
-    """What is paused counts for who had it, so the others keep what they have."""
+    """Paused partitions count for their former owner, so the others keep theirs."""
     before = assign(members, counts, assignor="sticky").whole
     back = [
         Subscriber(m.member_id, m.topics, before[m.member_id], paused=before[m.member_id] & paused)
@@ -122,10 +122,10 @@ def test_a_pause_of_a_sticky_group_moves_nothing(
         (("orders", "bills"), ((0, 2), (1, 3)), "block"),
     ],
 )
-def test_an_assignor_that_differs_from_kafkas_is_told(
+def test_an_assignor_that_differs_from_kafkas_is_noted(
     topics: tuple[str, ...], assignment: tuple[tuple[int, ...], ...], found: str
 ) -> None:
-    """Where topics may be read together by partition number it blocks."""
+    """If topics may be read together by partition number, it blocks."""
     readers = (reader(n, *own, topics=topics) for n, own in zip("ab", assignment, strict=True))
     plan = plan_pause(facts(classic(*readers)), group="g", topics=["orders:0"])
 

@@ -52,15 +52,15 @@ def test_one_row_for_each_paused_partition() -> None:
         (None, {"g"}, ["foreign"] * 3),
     ],
 )
-def test_how_it_is_held(by: tuple[str, str] | None, kept: set[str], how: list[str]) -> None:
-    """Ours is held while a process keeps it up, and orphaned without; others' are foreign."""
+def test_the_state_of_a_hold(by: tuple[str, str] | None, kept: set[str], how: list[str]) -> None:
+    """One's own is held with a keeper and orphaned without; others' are foreign."""
     frame = frame_of(paused_rows(ABOUT, by=by, groups_with_keeper=kept))
 
     assert how == frame["hold_status"].tolist()
 
 
 def test_a_hold_without_a_note_is_shown_by_its_host() -> None:
-    """Nobody knows whose it is, and it is shown all the same."""
+    """Its operator is unknown, and it is shown all the same."""
     unsigned = facts(group(reader("a", 0), holder(1, note=None)))
     frame = frame_of(paused_rows(unsigned, by=ALICE, groups_with_keeper={"g"}))
     found = frame.loc[0, ["paused_by", "host", "hold_status"]].tolist()
@@ -128,8 +128,8 @@ def test_nothing_flows_for_certain_where_members_are_unread() -> None:
     assert ["paused", "unknown", "unknown"] == [*frame["state"]]
 
 
-def test_a_commit_that_stands_still_lags() -> None:
-    """A few records that wait at two looks at the same commit are not on their way."""
+def test_a_partition_without_progress_lags() -> None:
+    """A few records that wait in two samples at one commit are not in flight."""
     first = tiles_frame(offsets([2, 2, 0, None]), NO_HOLDS)
     later = tiles_frame(offsets([3, 3, 1, None]), NO_HOLDS, earlier=first)
     moved = tiles_frame(offsets([3, 3, 1, None], committed=9), NO_HOLDS, earlier=first)

@@ -153,8 +153,8 @@ def test_a_group_has_the_sum_of_its_partitions() -> None:
     assert [[70, -20, 6.0], [90, 10, 0.0]] == changes(partition_rows, now, before)
 
 
-def test_what_one_reading_lacks_is_not_known() -> None:
-    """There is no change in the first reading, nor of a partition committed for the first time."""
+def test_a_change_needs_two_readings() -> None:
+    """None in the first reading, nor for a partition committed for the first time."""
     before, now = reading({P0: 10}), reading({P0: 12, P1: 50}, after_s=2)
 
     assert [[88, -2, 1.0], [50, None, None]] == changes(partition_rows, now, before)

@@ -148,8 +148,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_behaviour_has_its_word(name: str) -> None:
-    """Every behaviour gets its word, or none where it cannot be said; and always a reason."""
+def test_each_behaviour_has_its_status(name: str) -> None:
+    """Or none if it cannot be decided; always with a reason."""
     facts, expected = CASES[name]
     row = judge(**facts)
 
@@ -250,13 +250,13 @@ LEFT = {**commits((900, 10)), **WAITS, **EMPTY, "empty_since": ago(30)}
         ({"log_end": 5, "pending": True}, "open transaction"),
     ],
 )
-def test_reasons_carry_their_numbers(facts: dict[str, Any], why: str) -> None:
-    """Who is told a word is told how much, for how long, and what is in the way."""
+def test_reasons_have_numbers(facts: dict[str, Any], why: str) -> None:
+    """How much, for how long, and what is in the way."""
     assert why in judge(**facts)["status_why"]
 
 
-def test_nobody_is_silent_only_because_reading_took_long() -> None:
-    """Silence ends where commits were read: what was committed after that is not known."""
+def test_a_long_reading_makes_no_group_silent() -> None:
+    """Silence ends when commits were read: later commits are unknown."""
     rows = frame(
         [
             {**steps(**STANDS, last_s=100), "log_end": 5000, "time_lag_s": 95.0},
@@ -289,8 +289,8 @@ def test_rules_can_be_chosen() -> None:
         assert expected == with_status(table, now=NOW, rules=rules)["status"].iloc[0], rules
 
 
-def test_a_frame_keeps_what_it_had() -> None:
-    """Other columns, the index and the order of the rows stay, whatever they are."""
+def test_a_frame_keeps_its_columns() -> None:
+    """Other columns, the index and the order of the rows stay."""
     rows = frame([{**steps(every_s=5), "log_end": 1000}, {}]).assign(more=[7, 8])
     rows.index = pd.Index([9, 9])
     result = with_status(rows, now=NOW)

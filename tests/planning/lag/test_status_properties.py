@@ -123,10 +123,10 @@ def test_nothing_in_nothing_out(rows: list[dict[str, Any]]) -> None:
 
 @EXAMPLES
 @given(MANY, st.none() | AGES, st.none() | OFFSETS)
-def test_what_is_learnt_of_the_past_mends_no_commit(
+def test_earlier_log_ends_mend_no_commit(
     rows: list[dict[str, Any]], earlier_s: float | None, earlier_end: int | None
 ) -> None:
-    """An ERR stays one, whatever is known of where the log ended earlier; a REWIND may be stuck."""
+    """An ERR stays one, whatever is known of earlier log ends; a REWIND may be stuck."""
     earlier_at = None if earlier_s is None else ago(earlier_s)
     known = [{**row, "earlier_at": earlier_at, "earlier_end": earlier_end} for row in rows]
     before, after = judged(rows)["status"], judged(known)["status"]
@@ -188,7 +188,7 @@ READERS = st.lists(steady_reader(), min_size=1, max_size=20)
 def test_lag_that_grows_is_never_ok(
     readers: list[dict[str, Any]], arrived: float, backlog: int
 ) -> None:
-    """Who steadily reads less than arrives is never OK once a record has waited past patience."""
+    """A group that reads less than arrives is not OK once a record has waited past patience."""
     result = with_status(with_log_ends(readers, arrived, backlog), now=NOW)
 
     assert ["WARN"] == list(result["status"].unique())
@@ -198,10 +198,10 @@ def test_lag_that_grows_is_never_ok(
 
 @EXAMPLES
 @given(READERS, st.floats(0, 0.8), st.integers(1, 10**9))
-def test_what_is_left_drains_at_the_pace_that_is_told(
+def test_lag_drains_at_the_reported_rate(
     readers: list[dict[str, Any]], arrived: float, backlog: int
 ) -> None:
-    """Who reads more than arrives catches up, and is done when the pace says so."""
+    """A group that reads more than arrives catches up when the rate says so."""
     result = with_status(with_log_ends(readers, arrived, backlog), now=NOW)
     gained_per_s = result["consumed_per_s"] * (1 - arrived)
 

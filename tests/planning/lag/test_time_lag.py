@@ -186,8 +186,8 @@ def test_the_points_around_an_offset_tell_as_much_as_all(log: Log, data: st.Data
 
 
 @given(st.lists(st.integers(0, 40 * DAY_MS), min_size=30, max_size=200), st.data())
-def test_unsettled_is_all_that_is_not_precise(ages: list[int], data: st.DataObject) -> None:
-    """What is not said to be unsettled is known within twice what was asked for."""
+def test_imprecise_lags_are_unsettled(ages: list[int], data: st.DataObject) -> None:
+    """Any other is known within twice the requested precision."""
     log = dense(NOW_MS - age for age in sorted(ages, reverse=True))
     committed = data.draw(st.lists(st.integers(0, log.end - 1), min_size=1, unique=True))
     found, _ = search(log, committed)
@@ -231,8 +231,8 @@ def test_groups_share_the_questions() -> None:
 
 
 @pytest.mark.parametrize("later_h", [0, 5, 1000])
-def test_an_idle_topic_waits_on_only_where_something_is_left(later_h: int) -> None:
-    """With time, what is left waits longer; who has read everything never falls behind."""
+def test_time_lag_grows_on_an_idle_topic_only_with_unread_records(later_h: int) -> None:
+    """A caught-up group never falls behind."""
     log = dense(NOW_MS - DAY_MS + 60_000 * n for n in range(10))
     found, _ = search(log, [4, 10])
     rows = frame(log, [4, 10], points=[points(found.results)] * 2)
@@ -263,7 +263,7 @@ def test_clocks_may_be_a_little_apart(ahead_s: int, expected: int | None) -> Non
 
 
 def test_only_a_marker_follows() -> None:
-    """Where no record is as young as that, nothing is said until the record there was read."""
+    """If no record is that recent, there is no result until the record there was read."""
     log = Log([Record(n, NOW_MS - DAY_MS + n) for n in range(10)], 0, 11)
     rows = frame(
         *(log, [10] * 4),
@@ -279,8 +279,8 @@ def test_only_a_marker_follows() -> None:
     assert (None, NO_TIMESTAMP) == undated[-2:]
 
 
-def test_a_marker_is_not_what_waits() -> None:
-    """A commit at a marker waits for the record after it; the bound holds what it may be."""
+def test_a_marker_is_no_unread_record() -> None:
+    """A commit at a marker waits for the record after it."""
     before = [Record(n, NOW_MS - 2 * DAY_MS) for n in range(5)]
     after = [Record(n, NOW_MS - 3_600_000) for n in range(6, 40)]
     log = Log([*before, Record(5, NOW_MS - DAY_MS, is_marker=True), *after], 0, 40)

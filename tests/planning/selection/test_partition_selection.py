@@ -59,8 +59,8 @@ def test_a_topic_and_its_partitions(text: str, expected: TopicScope) -> None:
         ("orders:0-99999,100000-199999", "more than 100,000"),
     ],
 )
-def test_what_is_no_topic_is_refused(text: str, says: str) -> None:
-    """The message quotes what was given and says what is wrong with it."""
+def test_invalid_scopes_are_refused(text: str, says: str) -> None:
+    """The message quotes the input and says what is wrong with it."""
     with pytest.raises(UsageError) as refused:
         parse_topics(["orders", text])
 
@@ -120,7 +120,7 @@ def rules(chosen: ChosenPartitions) -> list[tuple[str, str, str | None, int | No
 
 
 def test_a_group_without_commits_is_a_note() -> None:
-    """Nothing committed means nothing is meant, which is said."""
+    """Without committed offsets nothing is selected, which is noted."""
     chosen = choose_partitions(SnapshotIndex(FACTS), "other")
 
     assert [("no-commit", Severity.NOTE)] == [(f.rule, f.severity) for f in chosen.findings]
@@ -168,10 +168,10 @@ ALL_OF_BOTH = ["audit:0", *(f"orders:{number}" for number in range(4))]
         (FACTS, "nope:0 --new-topics", [], [("unreadable", "block", "nope", 0)], ""),
     ],
 )
-def test_what_is_chosen_and_what_is_said(
+def test_selected_partitions_and_notes(
     facts: Snapshot, asked: str, chosen: list[str], found: list[tuple[object, ...]], says: str
 ) -> None:
-    """Partitions with a commit, or named, are chosen; the rest is told by topic or partition."""
+    """Partitions with a commit, or named, are selected; notes name the rest."""
     topics, new_topics, _ = asked.partition("--new-topics")
     actual = choose(facts, *topics.split(), new_topics=bool(new_topics))
 

@@ -16,7 +16,7 @@ def request(*topics: str) -> PeekRequest:
 
 
 def test_by_default_the_first_five_are_read() -> None:
-    """How many more there are is said; what is named is read whole, by default or not."""
+    """A note has how many more there are; named partitions are all read."""
     chosen, named = request().choose("g"), request("orders:1,7").choose("g")
 
     assert ([0, 2, 3, 4, 5], 2) == ([*chosen.positions.values()], chosen.left_out)

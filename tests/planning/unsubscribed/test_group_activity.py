@@ -72,7 +72,7 @@ def removals(*rows: dict[str, Any]) -> pd.DataFrame:
     ],
 )
 def test_why_an_offset_was_removed(row: dict[str, Any], kind: str) -> None:
-    """Each row of the decision table has its clock; before it is due somebody deleted it."""
+    """Each row of the decision table has its timer; before it is due the offset was deleted."""
     (result,) = with_removal_kinds(
         removals({"committed": 7, **row}), retention_s=R_S, check_interval_s=I_S
     ).itertuples()
@@ -82,8 +82,8 @@ def test_why_an_offset_was_removed(row: dict[str, Any], kind: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["retention_s", "check_interval_s"])
-def test_without_a_setting_less_can_be_told(setting: str) -> None:
-    """Without the retention nothing is told; without the interval only what came too early."""
+def test_without_a_setting_less_is_known(setting: str) -> None:
+    """Without the retention nothing; without the interval only removals that came too early."""
     rows = removals(
         {"committed": 7, "committed_at": 0, "removed_at": 20},
         {"committed": 7, "committed_at": 0, "removed_at": 61},
@@ -179,7 +179,7 @@ def test_a_young_group_has_its_rate_since_its_first_record(
 
 
 def test_removals_are_counted_by_kind() -> None:
-    """Expirations, deletions and what cannot be told stand apart; older ones do not count."""
+    """Expirations, deletions and undecided ones are counted apart; older ones do not count."""
     kinds = [EXPIRED, EXPIRED, DELETED, REMOVED, DELETED]
     rows = [{"removed_at": 7200}] * 4 + [{"removed_at": 3599}]
     gone = removals(*rows).assign(kind=kinds)
@@ -266,6 +266,6 @@ def test_a_coordinator_knows_the_state_and_the_log_the_subscription() -> None:
 
 @pytest.mark.parametrize(("complete", "state"), [(True, "Dead"), (False, "Unknown")])
 def test_a_group_that_is_not_listed(*, complete: bool, state: str) -> None:
-    """It is gone where all groups could be listed; where not, nothing is said of it."""
+    """It is gone if all groups could be listed; otherwise its state is unknown."""
     for listed in ([], [("other", "classic", "Stable", "consumer")]):
         assert state == facts(listed, complete=complete)["state"]

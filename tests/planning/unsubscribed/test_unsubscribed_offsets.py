@@ -24,15 +24,15 @@ def commits(group: str, *topics: str) -> tuple[Commit, ...]:
 
 
 def test_ownership_is_no_subscription() -> None:
-    """What counts is what members ask to read, whoever owns its partitions (KIP-496)."""
+    """The subscriptions of members count, whatever they own (KIP-496)."""
     owner = member("orders", owns=(TopicPartition("payments", 0),))
     facts = snapshot(live("g", owner), commits=commits("g", "orders", "payments"))
 
     assert ["payments"] == list(find_unsubscribed(facts).rows["topic"])
 
 
-def test_share_of_the_lag_and_who_else_reads_the_topic() -> None:
-    """A row tells how much of the group's lag it is, and which live groups need the topic."""
+def test_the_share_of_the_lag_and_other_readers() -> None:
+    """A row has its share of the group's lag, and the live groups that read the topic."""
     facts = snapshot(
         live("g", member("orders")),
         live("other", member("payments")),
@@ -60,8 +60,8 @@ def test_a_share_is_not_made_from_a_part_of_the_lag() -> None:
     assert [[True, True]] == unread.rows[["lag", "group_lag_share"]].isna().to_numpy().tolist()
 
 
-def test_choosing_groups_does_not_hide_who_else_reads_the_topic() -> None:
-    """Rows can be limited to some groups; the other readers of their topics stay known."""
+def test_a_selection_of_groups_keeps_the_other_readers() -> None:
+    """Rows are limited to some groups; the other readers of their topics stay known."""
     facts = snapshot(
         live("billing", member("orders")),
         live("shop", member("payments"), member("audit")),
@@ -88,8 +88,8 @@ SIMPLE = live("g", type=GroupType.SIMPLE, state=GroupState.EMPTY, protocol_type=
         (live("g", member(), type=GroupType.UNKNOWN), "not supported by this version"),
     ],
 )
-def test_what_cannot_be_said_is_left_out_with_its_reason(group: Group, word: str) -> None:
-    """A group about which the question has no answer has no rows, and a reason."""
+def test_undecided_groups_are_left_out_with_a_reason(group: Group, word: str) -> None:
+    """They have no rows."""
     facts = snapshot(group, commits=commits("g", "payments", "audit"))
     found = find_unsubscribed(facts)
 
@@ -98,8 +98,8 @@ def test_what_cannot_be_said_is_left_out_with_its_reason(group: Group, word: str
     assert (["g", 2], True) == (about, word in why)
 
 
-def test_by_group_tells_real_lag_from_left_over() -> None:
-    """The sum for a group keeps the lag of what it reads apart from the rest."""
+def test_by_group_separates_real_lag() -> None:
+    """The sum of a group has the lag of subscribed topics apart from the rest."""
     facts = snapshot(
         live("g", member("orders")),
         commits=commits("g", "orders", "payments", "audit"),
@@ -124,10 +124,10 @@ def test_an_empty_cluster_gives_empty_tables_with_their_columns() -> None:
     subscribed=st.lists(st.sets(st.sampled_from(TOPICS)), min_size=1, max_size=3),
     committed=st.sets(st.sampled_from(TOPICS)),
 )
-def test_rows_are_exactly_what_no_member_subscribes_to(
+def test_rows_are_exactly_the_unsubscribed_topics(
     subscribed: list[set[str]], committed: set[str]
 ) -> None:
-    """For any members and commits: committed topics less the union of subscriptions."""
+    """For any members and commits: committed topics minus the union of subscriptions."""
     group = live("g", *(member(*topics) for topics in subscribed))
     facts = snapshot(group, commits=commits("g", *sorted(committed)))
     found = find_unsubscribed(facts)
@@ -144,7 +144,7 @@ def test_rows_are_exactly_what_no_member_subscribes_to(
     ],
 )
 def test_a_reading_with_a_gap_is_no_evidence(problem: Problem) -> None:
-    """A group that leaves nothing behind is said to; one that was not wholly read is not there."""
+    """A group without unsubscribed offsets is reported as such, unless it was not fully read."""
     facts = snapshot(
         live("a", member("orders")),
         live("b", member("orders")),

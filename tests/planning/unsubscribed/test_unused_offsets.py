@@ -67,8 +67,8 @@ LIVE = {**CLASSIC, "state": "Stable", "members": 2}
         ({**LIVE, "committed_at": 90, "subscribed": True}, None),
     ],
 )
-def test_groups_that_nobody_uses(row: dict[str, Any], expected: tuple[float, str] | None) -> None:
-    """A group is left over when somebody knows that it was not used for long, and says who."""
+def test_unused_groups(row: dict[str, Any], expected: tuple[float, str] | None) -> None:
+    """A group counts as unused if it is known for how long, and from which source."""
     table = found(row)
 
     about = [(one.kind, one.since, one.source, one.topic) for one in table.itertuples()]
@@ -96,7 +96,7 @@ def test_one_row_for_each_group_with_all_its_lag() -> None:
 
 
 def test_the_last_commit_of_a_group_with_members_is_only_a_bound() -> None:
-    """Its members may have stayed for long after they last committed, and that is said."""
+    """Its members may have stayed for long after it, and the row says so."""
     modern, simple = found({**MODERN, "committed_at": 90}, {"group": "simple", "committed_at": 90})[
         "why"
     ]
@@ -105,8 +105,8 @@ def test_the_last_commit_of_a_group_with_members_is_only_a_bound() -> None:
     assert modern != simple
 
 
-def test_offsets_of_topics_that_are_gone() -> None:
-    """Each is a row, of another problem none; where nobody subscribes, it is listed under both."""
+def test_offsets_of_deleted_topics() -> None:
+    """Each is a row; without subscription, it is listed under both."""
     table = found(
         {**LIVE, "subscribed": True, "log_problem": NO_TOPIC, "lag": None},
         {**LIVE, "subscribed": True, "log_problem": "it has no leader", "lag": None},
@@ -133,8 +133,8 @@ def test_offsets_of_topics_that_are_gone() -> None:
         {"protocol_type": None},
     ],
 )
-def test_unsubscribed_only_where_it_is_known(row: dict[str, Any]) -> None:
-    """Where it is not known for certain that nobody subscribes, nothing is said."""
+def test_unsubscribed_only_if_it_is_certain(row: dict[str, Any]) -> None:
+    """If a subscription may exist, no row is listed."""
     assert [UNSUBSCRIBED] == found(LIVE)["kind"].tolist()
     assert found({**LIVE, **row}).empty
 

@@ -1,4 +1,4 @@
-"""The figures of the reports, of what is chosen."""
+"""The figures of the reports, for a selection."""
 
 from __future__ import annotations
 

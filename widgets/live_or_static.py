@@ -50,7 +50,7 @@ def table(
     """Return rows as a table, as the reports have it; the rows of a live one stay in order."""
     columns = table_columns(rows) if isinstance(rows, pd.DataFrame) else rows
     html = table_bundle(columns, caption_text=caption, empty_text=empty)["text/html"]
-    # The page would sort what is painted, where a widget sorts all there is.
+    # The page would sort the painted rows, where a widget sorts all.
     return html.replace("<table ", '<table data-sortable="no" ') if is_live else html
 
 
@@ -183,7 +183,7 @@ class LiveOrStatic(HasTraits):
             data = self.stored()
             return {**data, "text/html": letter_by_letter(data["text/html"])}
         self._put_stored()
-        # Not in the widget: where that is gone, what is stored needs the looks.
+        # Not in the widget: without it, the saved output still needs the style.
         looks = {"text/html": sheet() + OWN_KEYS + copy_script(), "text/plain": ""}
         display_output(looks, role=OutputRole.LIVE_ONLY)
         return {**(self.view._repr_mimebundle_() or {}), "text/plain": ""}, LIVE_ONLY

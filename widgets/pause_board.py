@@ -38,7 +38,7 @@ NEXT = "Next: run the cells below, or press Continue, to see the cost and approv
 
 
 class BoardSelection(NamedTuple):
-    """What was chosen: to pause or resume which partitions, as in `topic:0-2,5`."""
+    """A selection: which partitions to pause or resume, as in `topic:0-2,5`."""
 
     action: str
     topics: list[str]
@@ -172,7 +172,7 @@ class PauseBoard(LiveOrStatic):
         self.auto_refresh.value = False
 
     def render(self) -> None:
-        """Show what the last look saw; what is chosen stays chosen."""
+        """Show the last reading; the selection stays."""
         shown = self.frame.head(MOST)
         rows = dict(zip(_partitions(shown), shown.itertuples(index=False), strict=True))
         if list(rows) != list(self.tiles):

@@ -98,7 +98,7 @@ class Picker(LiveOrStatic):
         return box
 
     list_box = cached_property(lambda _: ipywidgets.VBox(layout={"overflow": "visible"}))
-    message = cached_property(lambda _: ipywidgets.HTML())  # how many match, and what is chosen
+    message = cached_property(lambda _: ipywidgets.HTML())  # how many match, and the selection
     run_below = cached_property(lambda _: RunBelow())
 
     @property
@@ -107,7 +107,7 @@ class Picker(LiveOrStatic):
         return self._lists[-1]
 
     def render(self) -> None:
-        """Show the first of the rows that match; what is chosen stays chosen."""
+        """Show the first of the matching rows; the selection stays."""
         found = self.matches()
         rows = found.head(MOST)
         names = [*self.names[rows.index]]
@@ -134,7 +134,7 @@ class Picker(LiveOrStatic):
         return listing
 
     def _take_selection(self, listing: Any, names: Sequence[str]) -> None:
-        """Take over what was chosen in a list; what it does not show stays as it was."""
+        """Take over the selection in a list; rows that it does not show stay as they were."""
         index = listing.index
         places = index if isinstance(index, tuple) else () if index is None else (index,)
         there = frozenset(names)
@@ -142,7 +142,7 @@ class Picker(LiveOrStatic):
         self.choose((*others, *(names[n] for n in places)), render=listing is not self.listing)
 
     def choose(self, names: Iterable[str], *, render: bool = True) -> None:
-        """Choose exactly these; what was planned for others before is out of date."""
+        """Select exactly these; a plan for others is out of date."""
         before = {*self.chosen}
         self.set_trait("chosen", tuple(names))
         if not self.on_pick and before != {*self.chosen}:

@@ -122,7 +122,7 @@ class PlanReview(LiveOrStatic):
 
     @property
     def expected_confirmation(self) -> str:
-        """What has to be typed: the name of the group, or the number of groups."""
+        """The text to type: the name of the group, or the number of groups."""
         groups = self.plan.group_ids
         return shown_name(groups[0]) if len(groups) == 1 else str(len(groups))
 

@@ -12,7 +12,7 @@ from widgets.live_or_static import LiveOrStatic, NoticeTone, notice, sheet
 
 
 class RecordSaver(LiveOrStatic):
-    """A file name and a button; `save` writes the records and returns what was saved."""
+    """A file name and a button; `save` writes the records and returns a description."""
 
     def __init__(self, save: Callable[[Path], str], *, name: str, command: str) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ import ipywidgets
 from toolkit.report.display import page_script
 from toolkit.report.plan_inputs import last_cell_ended_s
 
-AT_ONCE_S = 0.3  # nobody clicks as soon after a cell has ended, or twice on purpose
+AT_ONCE_S = 0.3  # a click so soon after a cell has ended, or a second one, is not intended
 # JupyterLab runs a command of its own for a click on what bears its name; only a notebook that is
 # open does.
 RUN_BELOW = """

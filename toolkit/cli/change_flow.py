@@ -98,7 +98,7 @@ def _write_planned(
 ) -> None:
     is_approved = bool(decision.parameters.approve)
     if planned.tool and command.output == "table":
-        # The tool's table of what is blocked would look like one of what was done.
+        # The tool's table of a blocked plan would look like one of an applied plan.
         if not is_approved or (is_last and not decision.blocked_by):
             planned.tool.write_table(None)
     # One frame on stdout for programs: the outcome where there may be one, else the plan.
@@ -251,7 +251,7 @@ def _approved(decision: Decision, command: CommandScope, tool: ToolForm | None) 
 
 
 def _ask_for_name(plan: Plan, command: CommandScope, flag: str) -> None:
-    """Have what is about to be changed typed, as no `flag` approves it; raises Blocked."""
+    """Ask to type the names of what changes, as no `flag` approves it; raises Blocked."""
     if not _may_ask(command):
         hint = f"add {flag} --reason TEXT, or --dry-run to only look"
         raise Blocked("not approved: nothing was changed", hint=hint)

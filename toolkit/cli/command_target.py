@@ -25,7 +25,7 @@ class ToolForm:
     """How the drop-in for Kafka's own tool shows a change."""
 
     write_table: Callable[[Outcome | None], None]  # what is planned (None), or what was done
-    is_only_shown: bool  # neither --execute nor --dry-run was given, and nobody is asked
+    is_only_shown: bool  # neither --execute nor --dry-run was given, and there is no question
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def command(output_dir: Path) -> None:
 
 def _demonstrate(output_dir: Path) -> tuple[pd.DataFrame, list[RunResult]]:
     """
-    Start a fresh sandbox, run notebooks 20 and 10 against it, stop and remove what was started.
+    Start a fresh sandbox, run notebooks 20 and 10 against it, stop and remove the sandbox.
 
     Return the unsubscribed offsets of all clusters, and one result a run. Raises ToolkitError where
     a step cannot be taken; a notebook that fails is in its result.

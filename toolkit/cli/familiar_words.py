@@ -1,4 +1,4 @@
-"""Words of other tools that are no commands here, and the commands that do what they mean."""
+"""Words of other tools that are no commands here, and the matching commands."""
 
 from __future__ import annotations
 

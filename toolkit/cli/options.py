@@ -64,7 +64,7 @@ class Duration(click.ParamType[str]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return what was written; a usage error names what is no duration."""
+        """Return the text; a usage error names an invalid duration."""
         try:
             parse_duration(value)
         except UsageError as exc:

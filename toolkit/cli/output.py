@@ -45,7 +45,7 @@ MOST_NAMED = 5
 PIECE = 1000  # rows of JSON or CSV
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
-# What is quoted in a message is one word: of a command that is copied a shell would run a part.
+# A quoted text in a message is one word: a shell would run a part of a copied command.
 _WORD = re.compile(r"(?:(?<!\w)'[^']*'|\S)+")
 _COMMAND = "offsetbook "  # a line that begins with it is a command alone
 

@@ -1,4 +1,4 @@
-"""One line on a terminal that shows what is being done, and for how long already."""
+"""One line on a terminal that shows the current step, and for how long it has run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ProgressLine:
             self.show(_in_words(progress))
 
     def show(self, text: str) -> None:
-        """Show what is being done; the time it takes is shown until `clear`."""
+        """Show the current step, and the time it takes, until `clear`."""
         if not self.visible:
             return
         self._doing = text

@@ -31,7 +31,7 @@ Report = TypeVar("Report", bound=ClusterReport)
 
 @dataclass(frozen=True)
 class FleetReading(Generic[Report]):
-    """What was found on some clusters, and which could not be read."""
+    """The results of some clusters, and which could not be read."""
 
     reports: list[Report] = field(default_factory=list)
     errors: list[ToolkitError] = field(default_factory=list)  # one for each cluster not read

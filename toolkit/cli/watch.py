@@ -98,7 +98,7 @@ class RedrawnTable:
 
     def show(self, reading: WatchedReading) -> None:
         """Draw a reading; where nothing could be read the table before it stays, and its time."""
-        if self._last is None:  # what is on the screen goes to where one scrolls back to
+        if self._last is None:  # the screen moves to the scrollback
             click.echo("\n" * Screen.current().height, nl=False)
         failed, last = reading.table is None, self._last
         self._failed_at = reading.taken_at if failed else None
@@ -154,7 +154,7 @@ class AppendedReadings:
             click.echo(printable(note), err=True)
 
     def resize(self) -> None:
-        """Keep what was written."""
+        """Keep the text."""
 
     def _write(self, taken_at: datetime, table: Rows) -> None:
         if self._output == "table":

@@ -114,7 +114,7 @@ def _read_source(access: ClusterAccess, group: str, *others: str) -> Snapshot:
 
 def _to_mirror(access: ClusterAccess, mirror: ClusterAccess, request: CopyRequest) -> PlannedChange:
     pair = MirrorPair(request.source, request.target, request.topic_prefix)
-    # The source first: what it commits in between only makes the mirror's group start earlier.
+    # The source first: later commits there only make the mirror's group start earlier.
     here = _read_source(access, pair.source)
     mirrored = {pair.mirrored(partition).topic for partition in here.logs}
     there = read_topics(mirror, [ExactName(pair.target)], topics=mirrored)

@@ -1,5 +1,5 @@
 """
-The groups of a cluster to choose from, with their lag: all of them, or those that can be deleted.
+The groups of a cluster for a selection, with their lag: all, or those that can be deleted.
 
 Of the latter, when they expire by themselves; of the others, why they stay.
 """

@@ -1,4 +1,4 @@
-"""What is paused in groups, and what a board of a group's partitions shows."""
+"""Paused partitions of groups, and the facts of a board of a group's partitions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PauseBoardSource:
         self.access.tell_changed = read_again
 
     def selected(self, _selection: object) -> None:
-        """Declare out of date what was planned before other partitions were selected."""
+        """Mark a plan as out of date when other partitions are selected."""
         end_plans(SELECTED)
 
     def not_read(self) -> list[str]:

@@ -113,7 +113,7 @@ def reset(
 def committed_in_scope(
     change: CheckedPlan, to: RequestedTarget, topics: Sequence[str]
 ) -> dict[tuple[str, TopicPartition], int]:
-    """Return what is committed on the partitions that a reset is about, also where it stays."""
+    """Return the committed offsets in the scope of a reset, also those that stay."""
     scopes, where = parse_topics(topics), to.target
     groups = {group.group_id for group in change.facts.groups}
     found = {}

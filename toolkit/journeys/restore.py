@@ -40,9 +40,9 @@ def restore(
     into: str | None = None,
 ) -> PlannedChange:
     """
-    Plan to put back saved offsets; missing groups are made.
+    Plan to restore saved offsets; missing groups are created.
 
-    `groups` (names and shell patterns) and `topics` (scopes) narrow down what was saved. `into`
+    `groups` (names and shell patterns) and `topics` (scopes) select saved offsets. `into`
     restores a single group under another name. Raises UsageError and ClusterUnreachable.
     """
     found = saved if isinstance(saved, SavedOffsets) else read_offsets(saved)

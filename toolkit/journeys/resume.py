@@ -33,7 +33,7 @@ def resume(access: ClusterAccess, group: str, topics: Sequence[str] = ()) -> Pla
 
 
 def resume_paused(pause: CheckedPlan) -> PlannedChange:
-    """Plan to resume what was paused; another operator may have paused it again since."""
+    """Plan to resume paused partitions, which another operator may have paused again since."""
     (group,) = pause.plan.group_ids
     scopes = scopes_of(change.partition for _, change in pause.plan.changes)
     return resume(pause.access, group, [str(scope) for scope in scopes])

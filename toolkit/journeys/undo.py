@@ -29,7 +29,7 @@ def undo(
     access: ClusterAccess, run: str, *, groups: Sequence[str] = (), even_if_moved: bool = False
 ) -> PlannedChange:
     """
-    Plan to put back every offset and group that a run changed, from its undo record.
+    Plan to restore every offset and group that a run changed, from its undo record.
 
     What was refused, or not tried, was not changed by the run, whoever has changed it since.
     Offsets of a group that is live now are moved back while it is live, however far it has read on

@@ -1,4 +1,4 @@
-"""Everything that a plan is made from: a snapshot, and what only plans need to know."""
+"""The facts of a plan: a snapshot, and what only plans need."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ MODULES = {
     f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule": _TOKEN,
     _KERBEROS: _TICKET,
 }
-# Options that say what is done anyhow; the ticket is that of the ticket cache.
+# Options that ask for the default; the ticket is that of the ticket cache.
 JAAS_AS_IT_IS = {
     "tokenauth": {"false"},
     "useKeyTab": {"false"},

@@ -65,7 +65,7 @@ class CommitColumns(Sequence[Commit]):
             self.expires[place] = commit.expires_at
 
     def set_time(self, place: int, committed_at: datetime | None, topic_id: str | None) -> None:
-        """Set what is known of when a commit was made, and for which topic."""
+        """Set the time of a commit, and its topic id, as far as they are known."""
         if committed_at:
             self.set_time_us(place, (committed_at - EPOCH) // MICROSECOND)
         if topic_id:

@@ -43,14 +43,14 @@ def is_pattern(name: str) -> bool:
 
 
 def typed_name(name: str) -> str:
-    """Return the text that chooses exactly this group; what is no `ExactName` is one already."""
+    """Return the text that selects exactly this group; any text but an `ExactName` does already."""
     if not isinstance(name, ExactName):
         return name
     return json.dumps(name, ensure_ascii=False) if is_pattern(str(name)) else shown_name(name)
 
 
 def named(text: str) -> str:
-    """Return the name that is written: the text, or what a text in double quotes stands for."""
+    """Return the name in a text: the text itself, or the content of double quotes."""
     if text[:1] == '"' and not isinstance(text, ExactName):
         with suppress(ValueError):
             if isinstance(name := json.loads(text), str):

@@ -47,7 +47,7 @@ class FirstRecord(NamedTuple):
 
 
 class RecordsAround(NamedTuple):
-    """The records that were found, in order of partition and offset, and what was not read."""
+    """The records, in order of partition and offset, and what could not be read."""
 
     records: tuple[Record, ...]
     problems: tuple[Problem, ...]

@@ -1,4 +1,4 @@
-"""Plain rows for what is only shown or written: no frame, and no more in memory than needed."""
+"""Plain rows for display and files: no frame, and no more memory than needed."""
 
 from __future__ import annotations
 

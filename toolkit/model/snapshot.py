@@ -13,7 +13,7 @@ from toolkit.model.names import did_you_mean, shown_name
 from toolkit.model.offsets import Commit, LogOffsets, TimedOffset, TopicPartition
 
 NOT_MATCHED = "no group matches this name"
-FEW_MISSING = 5  # names for which it is worth to look what was meant
+FEW_MISSING = 5  # names for which suggestions are worth their cost
 # `Problem.why` of a log that is not there; unless it was requested by name, that is no error.
 NO_TOPIC = "the topic does not exist"
 NO_PARTITION = "the partition does not exist"
@@ -109,7 +109,7 @@ class Snapshot:
         """
         Return the error that no group has a name or, if not all were listed, that this is unknown.
 
-        `so` says what was not done.
+        `so` names what was not done.
         """
         about = f"group {shown_name(name)} in cluster {self.cluster}"
         if unlisted := self.listing_problem:

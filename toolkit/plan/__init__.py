@@ -280,7 +280,7 @@ class Outcome:
     @property
     def counts(self) -> Counter[ChangeStatus]:
         """
-        How many changes ended in which way; a group without changes of its own is one.
+        The number of changes by status; a group without changes of its own counts as one.
 
         That a live move paused and resumed what it moved is counted where it failed.
         """

@@ -18,7 +18,7 @@ from toolkit.report.display import running_cell
 
 _FOLDER = Path(__file__).parent / "template"
 PLOTLY_CARTESIAN = Path(__file__).parent / "plotly_js" / "plotly-cartesian-4.1.1.min.js.gz"
-# What that build draws, of what has two axes.
+# The chart types with two axes of that build.
 _WITH_AXES = {"bar", "box", "contour", "heatmap", "histogram", "histogram2d", "scatter", "violin"}
 # Cells have no class where the table names their column: that would be a third of a long table.
 STYLED_COLUMNS = 24

@@ -252,7 +252,7 @@ def change_text(plan: Plan, findings: Sequence[Finding], review: pd.DataFrame) -
 
 
 def show_notices(notices: Iterable[tuple[str, str]]) -> None:
-    """Show what is to be known of earlier runs: a sentence each, and the command that undoes it."""
+    """Show notices about earlier runs: a sentence each, and the command that undoes it."""
     for words, command in notices:
         line = "To undo it:" if command else ""
         show_notice(sentence(words), [line], command=command, tone=NoticeTone.WARN)
@@ -334,7 +334,7 @@ def show_undo(run_id: str, command: str, *, has_changed: bool) -> None:
 
 
 def show_resume(lasts: str, command: str) -> None:
-    """Show how a pause is ended; `lasts` says how long it would last by itself."""
+    """Show how to end a pause; `lasts` is its duration."""
     line = (
         f"The pause continues in the background {lasts}. Dry run of the resume; its report "
         "contains the command that applies it:"

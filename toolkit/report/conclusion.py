@@ -42,7 +42,7 @@ def conclude(
 def unapplied_conclusion(
     plan: Plan, said: str, *, findings: int, ending: ConclusionStatus, wants_approval: bool
 ) -> Conclusion:
-    """Return why a plan was not applied, as was `said`, and what an approval of it would name."""
+    """Return why a plan was not applied, which `said` has, and what an approval would need."""
     words = f"{sentence(said)}. {_request(plan)}."
     if wants_approval:
         words += f" Fingerprint: {plan.fingerprint}"

@@ -1,4 +1,4 @@
-"""What is known of the cells of an executed notebook."""
+"""The state of the cells of an executed notebook."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def template() -> dict[str, Any]:
 
 
 def describe(figure: dict[str, Any]) -> str:
-    """Return what a figure shows as text, for readers who cannot see it."""
+    """Describe a figure as text, for readers who cannot see it."""
     title = figure.get("layout", {}).get("title") or {}
     text = title.get("text", "") if isinstance(title, dict) else str(title)
     kinds = ", ".join(sorted(kinds_of_traces(figure)))

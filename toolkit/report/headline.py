@@ -1,4 +1,4 @@
-"""What comes first in a report: the worst of what was found, and what to do next."""
+"""The beginning of a report: the worst findings, and what to do next."""
 
 from __future__ import annotations
 

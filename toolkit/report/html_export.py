@@ -180,7 +180,7 @@ def _run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "status": status,
         "tone": "warn" if is_found else "",
-        # What was found matters more than that looking for it went well.
+        # Findings matter more than a successful reading.
         "status_text": counted(findings, "finding") if is_found else _status_text(result),
         "summary": visible(result.get("summary", "")),
         "error": error and {"where": visible(where), "reason": visible(error["reason"])},

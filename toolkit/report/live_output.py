@@ -14,7 +14,7 @@ SORT = '<script type="module">window.offsetbookSortTables?.("");</script>'
 
 
 class LiveOutputs:
-    """What was shown of something that may still change, each in its place."""
+    """Displays of something that may still change, each in its place."""
 
     def __init__(self) -> None:
         self._shown: dict[str, Callable[[], object]] = {}  # by the name of the output

@@ -44,7 +44,7 @@ class ShownStep:
         object.__setattr__(self, "parameters", texts)  # it is frozen
 
 
-# Shows steps and returns the buttons that take them, or None where nobody can click.
+# Shows steps and returns their buttons, or None in a headless run.
 OpenSteps = Callable[[Sequence[ShownStep]], object]
 
 

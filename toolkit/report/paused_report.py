@@ -1,4 +1,4 @@
-"""What is paused in groups: by whom, since when, until when and why."""
+"""The paused partitions of groups: by whom, since when, until when and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
-    """Return what is paused in the groups of a snapshot, see `paused_rows`."""
+    """Return the paused partitions in a snapshot, see `paused_rows`."""
     return frame_of(_rows(snapshot, state))
 
 
@@ -45,7 +45,7 @@ def show_paused(rows: pd.DataFrame, *, when: str = ", as the brokers report them
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PausedReport:
-    """What is paused in groups, and what was not read."""
+    """The paused partitions of groups, and what was not read."""
 
     facts: Snapshot
     state: Path

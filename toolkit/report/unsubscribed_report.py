@@ -104,7 +104,7 @@ class FleetUnsubscribed:
 
     @property
     def steps(self) -> list[ShownStep]:
-        """The deletion of what was found, one step for each cluster, largest lag first."""
+        """The deletion of the found offsets, one step for each cluster, largest lag first."""
         found = [report for report in self.reports if len(report.rows)]
         found.sort(key=lambda report: -report.rows["lag"].sum())
         return [self._step(report) for report in found]

@@ -72,7 +72,7 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> RunEnd:
                 parameters=dict(job.parameters),
                 progress_bar=False,
                 autosave_cell_every=_AUTOSAVE_S,
-                # Widget state would keep what was typed into a password field, in clear text.
+                # Widget state would keep the content of a password field, in clear text.
                 store_widget_state=False,
                 kernel_manager_class=interruption.kernel_class(job.environment),
                 on_cell_start=progress.before_cell,

@@ -155,6 +155,6 @@ class Interruption:
         """Send a signal to the kernel, unless the cell that began then has ended meanwhile."""
         kernel = self._kernel.provisioner if self._kernel else None
         if isinstance(kernel, LocalProvisioner) and kernel.process and self._cell_began == began:
-            # The kernel alone and not its process group: what it started is its own to stop.
+            # The kernel alone, not its process group: it stops what it has started.
             # A kernel that has just died gets none, and that is no error.
             kernel.process.send_signal(number)

@@ -65,7 +65,7 @@ def _stored_result(notebook: Path) -> dict[str, Any] | None:
         result = read_result(notebook.parent)
     except InvalidResultFile:
         return None
-    # Whoever runs its cells once more and saves it has another result.
+    # After a rerun of its cells by hand the result is another.
     return result if result.get("notebook_digest") == digest_of(notebook) else None
 
 

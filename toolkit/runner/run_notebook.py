@@ -97,7 +97,7 @@ def run_notebook(
 def _checked(
     declared: Sequence[Parameter], given: Mapping[str, object], *, notebook: str
 ) -> tuple[dict[str, object], list[str]]:
-    """Return the values to run with, and what is to be noted of them."""
+    """Return the values to run with, and notes about them."""
     check_parameters(declared, given, notebook=notebook)
     unapproved = saved_approval(declared, given)
     notes = [f"saved in the notebook and not used: {', '.join(unapproved)}"] if unapproved else []

@@ -218,7 +218,7 @@ def _ending_all(part: Callable[[], None], here: ApplicationContext) -> None:
 
 
 def play(group: SeededGroup, here: ApplicationContext) -> None:
-    """Do what the group's application did in former times, then what it does now."""
+    """Act as the group's application did before, then as it does now."""
     if group.left:
         leave_offsets(group, here)
     BEHAVIOURS[group.behaviour](group, here)

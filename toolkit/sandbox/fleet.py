@@ -157,7 +157,7 @@ class Sandbox:
         ]
 
     def down(self, only: Collection[str] = (), *, on_step: Step = lambda _: None) -> list[str]:
-        """End what was started here, or `only` some clusters, and return it; the data stays."""
+        """Stop the clusters started here, or `only` some, and return them; the data stays."""
         if not self.state_dir.exists():
             return []
         with exclusively(self.state_dir / "lock"):

@@ -48,7 +48,7 @@ JOIN_AGAIN = frozenset({MEMBER_ID_REQUIRED, UNKNOWN_MEMBER})
 
 _LEAVE = -1  # the epoch with which a member of the newer protocols leaves
 _UNSTABLE = 88  # the error where a transaction has an offset for the partition
-PROCESS = uuid.uuid4()  # what member ids that outlast an eviction are made from
+PROCESS = uuid.uuid4()  # parts of member ids that stay the same after an eviction
 
 
 class RawRequestRefused(Exception):  # reads as a sentence: the broker refused

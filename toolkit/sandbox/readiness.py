@@ -110,7 +110,7 @@ def _is_held_up(group: SeededGroup, seed_state: SeedState) -> bool:
     )
 
 
-# Groups that are not named here show what they are by their state and their commits alone.
+# Groups that are not named here are recognised by their state and their commits alone.
 SIGNS: dict[str, Callable[[SeededGroup, SeedState], bool]] = {
     "billing": _lags,
     "billing-v2": _lags,

@@ -40,7 +40,7 @@ class SeededTopic:
 
 @dataclass(frozen=True, slots=True)
 class SeededGroup:
-    """One group: what is wrong with it, and what makes it so."""
+    """One group: its problem, and what causes it."""
 
     group_id: str
     problem: str  # a few words, to find it by

@@ -72,7 +72,7 @@ def ask_groups(cluster: Cluster) -> ClusterGroups:
         with connected(cluster) as connection:
             settings = read_expiry_settings(connection)
             groups, problems = list_groups(connection)
-            # Offsets of topics that are hidden are in the offsets topic all the same.
+            # The offsets topic also has offsets of hidden topics.
             hidden = [
                 one for one in find_hidden(connection) if one.what is not Unread.HIDDEN_COMMITS
             ]
@@ -117,7 +117,7 @@ class HoldsRead(NamedTuple):
 
 def ask_holds(cluster: Cluster, groups: pd.DataFrame) -> HoldsRead:
     """
-    Ask coordinators what is paused in groups in which a member of offsetbook is: group, type.
+    Ask coordinators for the paused partitions of groups with an offsetbook member: group, type.
 
     A coordinator may not report it, as brokers before 4.0 do not while a group rebalances.
     """

@@ -20,7 +20,7 @@ from toolkit.errors import PrerequisiteMissing
 from toolkit.spark.java import find_java, java_version
 from toolkit.storage.formats.user_folders import cache_folder
 
-# The JVM says hundreds of times what it leaves out, and says it on stdout, where tables go.
+# The JVM reports hundreds of times on stdout, where tables go, what it leaves out.
 SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 
 

@@ -7,7 +7,7 @@ MEANING = {
     "group": "consumer group id",
     "topic": "topic of the committed offset",
     "partition": "partition of that topic",
-    # What is committed.
+    # The committed offset.
     "committed": "committed offset: the next offset the group reads",
     "leader_epoch": "leader epoch stored with the commit; null if the client sent none",
     "metadata": "commit metadata set by the client",

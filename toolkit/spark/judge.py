@@ -90,7 +90,7 @@ class EvaluationRules:
 def judged(
     reading: OffsetsReading, clusters: Mapping[str, Cluster], judging: EvaluationRules
 ) -> DataFrame:
-    """Judge what was read, `schemas.READ_BLOCKS`: return `schemas.JUDGED`."""
+    """Judge the read blocks, `schemas.READ_BLOCKS`: return `schemas.JUDGED`."""
     by_task = reading.blocks.repartitionById(reading.judging_tasks, F.col("judging_task"))
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -109,7 +109,7 @@ def judged(
 def judge_cluster(
     cluster: Cluster, blocks: Sequence[Row], judging: EvaluationRules
 ) -> Iterator[Row]:
-    """Yield what is found out about the blocks of a cluster: rows of `schemas.JUDGED`."""
+    """Yield the results for the blocks of a cluster: rows of `schemas.JUDGED`."""
     read = [block for block in blocks if not block["problem"]]
     problems = [block["problem"] for block in blocks if block["problem"]]
     if read:  # else the cluster did not answer a moment ago
@@ -310,7 +310,7 @@ def _groups(part: Slice, commits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _facts(part: Slice, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
-    """Add to commits what is known of their groups, logs and cluster: `schemas.FACTS`."""
+    """Add to commits the facts about their groups, logs and cluster: `schemas.FACTS`."""
     by_group = groups.set_index("group")
     logs = part.facts.logs.iloc[commits[LOG_ROW]].set_index(commits.index)
     facts = commits.join(logs).join(by_group[OF_THE_GROUP], on="group")

@@ -115,7 +115,7 @@ def _why_topic_is_other(point: ResumePoint, topic: OffsetsTopicNow) -> str:
 
 
 def _why_log_is_other(point: ResumePoint, log: LogOffsets, leader_epoch: int | None) -> str:
-    """Say what has happened to the log itself: it may only have grown at its end."""
+    """Return why a log is not the earlier one: it may only have grown at its end."""
     start, end = log.log_start or 0, log.last_stable or 0
     if point.log_start != start:
         return f"its log began at {point.log_start} and begins at {start}"
@@ -246,7 +246,7 @@ def load_state(history: History, clusters: Collection[str]) -> ReadState:
 
 def state_rows(blocks: Sequence[Row]) -> Iterator[pa.Table]:
     """
-    Yield what to keep of the blocks of a cluster, `schemas.READ_BLOCKS`: rows of `schemas.STATE`.
+    Yield the state to keep of a cluster's blocks, `schemas.READ_BLOCKS`: rows of `schemas.STATE`.
 
     Tombstones that are older than `delete.retention.ms` are left out: nothing that they deleted
     comes back, because what is read later is newer.

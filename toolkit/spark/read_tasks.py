@@ -204,7 +204,7 @@ def divided(cut: Iterable[Sequence[ReadTask]]) -> tuple[list[list[AssignedTask]]
 
 
 def tasks_of(cluster: Cluster, stored: StoredPartitions) -> Sequence[ReadTask]:
-    """Return what is to be read of each partition of a cluster's offsets topic; never nothing."""
+    """Return the reading tasks of each partition of a cluster's offsets topic; never none."""
     try:
         with Connection(cluster) as connection:
             try:

@@ -160,7 +160,7 @@ def following(session: SparkSession, doing: str, on_step: OnStep) -> Iterator[No
 
 
 def _check_user() -> None:
-    """Raise PrerequisiteMissing for a user without a name, as whom Hadoop does not log in."""
+    """Raise PrerequisiteMissing for a user without a name, which Hadoop does not accept."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError as exc:

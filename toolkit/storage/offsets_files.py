@@ -98,7 +98,7 @@ def _rows(path: Path, content: bytes) -> Iterator[tuple[int, list[str]]]:
 
 
 def _fault(cells: list[str], width: int, *, is_first: bool) -> str:
-    """Return what is wrong with a row; "" when nothing is."""
+    """Return the fault of a row; "" if there is none."""
     if not cells:
         return "is blank"
     if len(cells) != width:

@@ -49,7 +49,7 @@ def find_run(state: Path, run_id: str) -> str:
 
     Raises NotFound that names the runs that may be meant.
     """
-    # Of thousands of runs only the one is looked at where it is named in full.
+    # If a run is named in full, only its record is read, not thousands.
     check_readable(state)
     is_name = Path(run_id).name == run_id
     if is_name and (state / "runs" / run_id / FILE_NAME).is_file():

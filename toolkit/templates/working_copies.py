@@ -28,7 +28,7 @@ from toolkit.templates import NOTEBOOKS, RUNBOOKS, STARTERS
 
 KERNEL = "python3"
 
-# What was copied, by path: a file with another digest was edited since.
+# Digests of the copies, by path: a file with another one was edited since.
 COPIED = Path(".offsetbook") / "copied.json"
 LONGEST_PART = 24
 SEEN = 14  # letters of a name in JupyterLab's list of files, as wide as it is at first
@@ -97,7 +97,7 @@ class CopiedFile:
 
 def copy_templates(directory: Path, *, update: bool = False) -> list[CopiedFile]:
     """
-    Create what is missing in a directory, and return what became of each file.
+    Create missing files in a directory, and return the result for each file.
 
     `update` replaces copies of another version that were not edited. Raises UsageError if the
     directory is the one that is copied from, or cannot be written to.

@@ -149,7 +149,7 @@ def _print_background_pause(planned: CheckedPlan) -> int:
 
 
 def _resume(planned: CheckedPlan, command: CommandScope) -> int:
-    """Give back what was paused, as a change of its own that is recorded."""
+    """Resume what was paused, as a change of its own that is recorded."""
     from toolkit.journeys.resume import resume_paused
 
     back = resume_paused(planned)

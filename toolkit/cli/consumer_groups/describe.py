@@ -213,7 +213,7 @@ def _rows(report: LagReport, kind: str) -> Rows:
 
 
 def paused_partitions(given: dict[str, Any]) -> int:
-    """List what is paused in groups; 4 where one is missing or something could not be read."""
+    """List paused partitions of groups; exit code 4 if one is missing or could not be read."""
     from toolkit.journeys.paused import paused
 
     names = given["groups"]

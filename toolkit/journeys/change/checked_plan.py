@@ -49,7 +49,7 @@ class CheckedPlan:
     inputs: PlanInputs = field(init=False)
 
     def __post_init__(self) -> None:
-        """Note what this plan is made from."""
+        """Note the inputs of this plan."""
         inputs = PlanInputs(self.access.notebook_parameters, without=APPROVAL)
         object.__setattr__(self, "inputs", inputs)  # it is frozen
 

@@ -123,7 +123,7 @@ class Decision:
         """
         Apply the plan if it is approved, and return the outcome.
 
-        Waits for a change that was begun by hand. Holds continue in the background; `attached`
+        Waits for a change that was started by hand. Holds continue in the background; `attached`
         holds end with this process until the caller detaches them. Raises what `apply_plan` raises,
         again at each further call: what a failed run changed is in the error and in the audit log;
         and UsageError, with nothing changed, for a hold that would end with its container.

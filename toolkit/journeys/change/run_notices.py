@@ -35,7 +35,7 @@ class RunNotice:
 
 def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
     """
-    Compare interrupted runs and orphaned holds with the cluster, record the result, and return it.
+    Compare interrupted runs and orphaned holds with the cluster; record and return the result.
 
     What is recorded is returned only once. Raises ClusterUnreachable, and StateFileError for a
     damaged log. Who may not read the state folder may plan all the same, but apply nothing.

@@ -133,7 +133,7 @@ class Connection:
         for another one, and is the last to be tried the next time.
         """
         known = sorted(self.broker_ids, key=self._silent.__contains__)
-        # Without any broker, the client says itself what is wrong.
+        # Without a broker, the error of the client has the reason.
         places: list[int | None] = [to] if to is not None else [*known] or [None]
         give_up_at = time.monotonic() + self.cluster.timeout_s
         for left, place in zip(range(len(places), 0, -1), places, strict=True):

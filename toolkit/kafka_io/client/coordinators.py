@@ -81,7 +81,7 @@ def ask_coordinators(
             if isinstance(result, GroupEntry):
                 yield result
                 continue
-            # Whoever succeeds a silent coordinator was elected before the silence was noticed.
+            # The successor of a silent coordinator was elected before the silence was noticed.
             patience_s = 2 * RETRY_PAUSE_S if result.is_silence else RETRY_FOR_S
             if result.retry and now < give_up_at.setdefault(result.group_id, now + patience_s):
                 again.append(result.group_id)

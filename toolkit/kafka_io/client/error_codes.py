@@ -84,7 +84,7 @@ LEADER_MOVED = frozenset(
 
 # What a request needs to be allowed on a group, topic or cluster, as `kafka-acls.sh` calls it.
 Operation = Literal["Describe", "Read", "Delete", "DescribeConfigs", "AlterConfigs"]
-# Brokers say whom a code is for rather than what to do.
+# The texts of brokers name the recipient of a code rather than what to do.
 NOT_AUTHORIZED: dict[int, str] = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the ACL {} on the topic is missing",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "the ACL {} on the group is missing",

@@ -42,7 +42,7 @@ class LeaderReply(NamedTuple):
     entry: Any | str
 
 
-# What was described over a connection, by the names of topics, within `described_once`.
+# Descriptions over a connection, by the names of topics, within `described_once`.
 _DESCRIBED: ContextVar[dict[Connection, dict[str, Any]] | None] = ContextVar(
     "topics that were described", default=None
 )
@@ -82,7 +82,7 @@ def describe_topics(
 
 
 def keep_described(connection: Connection, topics: Iterable[Any]) -> None:
-    """Keep what a request of another kind has told of topics, within `described_once`."""
+    """Keep the topics in the response to another kind of request, within `described_once`."""
     _known(connection).update((topic.name, topic) for topic in topics if _is_settled(topic))
 
 

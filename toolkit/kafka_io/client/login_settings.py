@@ -197,7 +197,7 @@ def _token_expiry(token: str, lifetime_s: float) -> float:
 
 
 class KerberosFailed(KafkaConnectionError):  # type: ignore[misc]  # it ships no types
-    """The Kerberos library could not log in; the text is what it says."""
+    """The Kerberos library could not log in; the text is its message."""
 
 
 class _KerberosLogin(SaslMechanismGSSAPI):  # type: ignore[misc]  # as above

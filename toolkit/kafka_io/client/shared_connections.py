@@ -85,7 +85,7 @@ class SharedConnections:
 
         with self._lock:
             opening = self._opening.setdefault(key, threading.Lock())
-        with opening:  # nobody waits here for another cluster, which may not answer
+        with opening:  # do not wait for another cluster, which may not respond
             with self._lock:
                 if found := self._open.get(key):
                     found.take()

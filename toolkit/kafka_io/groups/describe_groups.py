@@ -142,7 +142,7 @@ def _describe(
 
 
 def _hides_a_hold(group: Group) -> bool:
-    """Whether what is held cannot be seen: brokers before 4.0 show it only when Stable."""
+    """Whether held partitions are hidden: brokers before 4.0 show them only when Stable."""
     hidden = any(member.is_holder and not member.holds for member in group.members)
     return hidden and group.type is GroupType.CLASSIC and group.state is not GroupState.STABLE
 
@@ -163,7 +163,7 @@ def _classic(group: Group, entry: Any, _topics: LookUpTopics) -> Group:
 
 
 def classic_member(described: DescribedClassicMember, protocol_type: str = CONSUMER) -> Member:
-    """Return a member of a classic group, with what it holds if it is offsetbook's."""
+    """Return a member of a classic group, with its held partitions if it is offsetbook's."""
     if protocol_type != CONSUMER:
         subscription = Subscription(
             unreadable=f"protocol type is {protocol_type!r}, not 'consumer'"
@@ -205,7 +205,7 @@ def _consumer_member(entry: Any, topics: LookUpTopics) -> Member:
 
 
 def consumer_holder(described: DescribedConsumerMember) -> Member:
-    """Return offsetbook's member of a KIP-848 group, with what it holds."""
+    """Return offsetbook's member of a KIP-848 group, with its held partitions."""
     return Member(
         member_id=described.member_id,
         client_id=described.client_id,

@@ -122,7 +122,7 @@ def read_group_times(
 def _newest(
     connection: Connection, topic: OffsetsTopic, groups: Mapping[int, Collection[str]]
 ) -> tuple[dict[int, NewestRecords], dict[int, ToolkitError]]:
-    """Return what is in the partitions of these groups, and which could not be read."""
+    """Return the records in the partitions of these groups, and which could not be read."""
     # Another thread that reads over the same connection meanwhile starts from the beginning.
     earlier = _READ.pop(connection, {})
     known, ends = {}, {}

@@ -27,7 +27,7 @@ class DecodedNote(NamedTuple):
 
 
 def write_note(note: HoldNote, paused: Iterable[TopicPartition] = ()) -> str:
-    """Write a note; `paused` only where the broker does not show otherwise what is held."""
+    """Write a note; `paused` only if the broker does not show the held partitions otherwise."""
     topics: dict[str, list[int]] = {}
     for topic, number in sorted(paused):
         topics.setdefault(topic, []).append(number)

@@ -206,7 +206,7 @@ class LogReading:
         )
 
     def _taken(self, response: Future[Any]) -> Iterator[Fetched | NotFetched]:
-        """Yield what a response has; it is known then where each partition goes on."""
+        """Yield the content of a response; then the next offset of each partition is known."""
         _, asked = self.pending.pop(response)
         try:
             answers = [
@@ -302,5 +302,5 @@ def corrupt_refused(cluster: Cluster, partition: TopicPartition) -> Iterator[Non
 
 
 def reading(cluster: Cluster, partition: TopicPartition) -> str:
-    """Say what is being done, for errors."""
+    """Describe the reading, for errors."""
     return f"reading {partition.topic} partition {partition.partition} of cluster {cluster.name}"

@@ -117,7 +117,7 @@ class _Window:
 def _window(
     partition: TopicPartition, log: LogOffsets, offset: int, before: int, after: int
 ) -> _Window:
-    """Return what is to be read around an offset, or why nothing can be."""
+    """Return the range to read around an offset, or why it cannot be read."""
     window = _Window(partition, range(0), offset, after, deque(maxlen=before))
     if log.log_start is None or log.log_end is None:
         window.why = "its log start and end offsets are unknown"

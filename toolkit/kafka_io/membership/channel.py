@@ -28,13 +28,13 @@ PAUSE_S = 0.2
 # Members may take as long as their rebalance timeout to join, 5 minutes by default in Java.
 LONGEST_WAIT_S = 600.0
 LOOK_EVERY_S = 2.0
-# Sessions and delays go on at the broker while this machine is suspended. On macOS both are one.
+# Sessions and delays continue at the broker while this machine is suspended. On macOS both are one.
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 REBALANCE_OVER = frozenset({"CompletingRebalance", "Stable"})
 
 
 def clock() -> float:
-    """Return a monotonic clock in seconds, which goes on while the machine is suspended."""
+    """Return a monotonic time in seconds that includes time in suspend."""
     return time.clock_gettime(CLOCK)
 
 
@@ -175,7 +175,7 @@ class GroupChannel:
             ]
             wait_for(pending, self._while_waiting(requests))
         except BaseException:
-            if waits:  # what was left waiting would keep the next one waiting
+            if waits:  # a request left waiting would block the next one
                 self.disconnect()
             raise
         return tuple(r.read(a.result()) for r, a in zip(requests, pending, strict=True))
@@ -183,7 +183,7 @@ class GroupChannel:
     def _while_waiting(
         self, requests: Sequence[MemberRequest[MemberResponse]]
     ) -> Callable[[], None]:
-        """Return what is called now and then while the answers to some requests are waited for."""
+        """Return what is called at intervals while responses are awaited."""
         if not any(isinstance(request, Join) for request in requests):
             return self.check
         unanswered = _UnansweredJoin(lambda: self._ask_once([DescribeClassic()])[0])
@@ -232,7 +232,7 @@ class _UnansweredJoin:
         self._was_over = False
 
     def look(self) -> None:
-        """Raise ClusterUnreachable if the join is to be sent again; what is unknown is not over."""
+        """Raise ClusterUnreachable if the join is to be sent again; unknown means not yet."""
         if time.monotonic() < self._look_at:
             return
         is_over = False

@@ -45,7 +45,7 @@ class Join(MemberRequest[JoinResult]):
     """Join, or join again; without a member id the answer is error 79 and an id to join with."""
 
     member_id: str
-    protocols: tuple[tuple[str, bytes], ...]  # name and subscription, what is liked best first
+    protocols: tuple[tuple[str, bytes], ...]  # name and subscription, the preferred one first
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocol_type: str = CONSUMER
@@ -144,7 +144,7 @@ class LeaveResult:
 
 @dataclass(frozen=True, slots=True)
 class Leave(MemberRequest[LeaveResult]):
-    """Leave, or remove other members: a coordinator does not check who sends it."""
+    """Leave, or remove other members: a coordinator accepts it from any client."""
 
     member_ids: tuple[str, ...]
     reason: str = REASON

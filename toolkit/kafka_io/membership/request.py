@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 
 class MemberResponse(Protocol):
-    """What was heard: `error` is the broker's code, 0 where all is well."""
+    """A response: `error` is the broker's code, 0 without an error."""
 
     @property
     def error(self) -> int:
@@ -33,7 +33,7 @@ class MemberRequest(Protocol[AnswerT_co]):
 
 @dataclass(frozen=True, slots=True)
 class ErrorCodeResult:
-    """A response that is an error code and nothing else, and what it means where that is used."""
+    """A response that is only an error code, and its meaning if that is used."""
 
     error: int
     why: str = ""

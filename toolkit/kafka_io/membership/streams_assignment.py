@@ -100,7 +100,7 @@ class StreamsAssignment:
 
     @property
     def is_final(self) -> bool:
-        """Whether the thread is not to join again by itself at some time."""
+        """Whether no later rebalance is planned for the thread."""
         return int.from_bytes(self.tail[-NEXT_BYTES:], "big") == NEVER
 
 

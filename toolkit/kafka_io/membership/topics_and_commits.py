@@ -81,7 +81,7 @@ class CommitsFound:
 
     @property
     def told(self) -> Mapping[TopicPartition, int]:
-        """The offsets; raises BrokerRefused where the coordinator did not tell them."""
+        """The offsets; raises BrokerRefused if the coordinator did not return them."""
         if self.error:
             raise BrokerRefused(f"committed offsets: {reason(self.error, 'Describe')}")
         return self.offsets

@@ -102,7 +102,7 @@ class Activity:
         return found.append_column("complete", complete).select(ACTIVITY.names).cast(ACTIVITY)
 
     def _note_gaps(self, offsets: Numbers, hours: Numbers) -> None:
-        """What is missing between two records may have been written in the hour of either."""
+        """Records missing between two others may have been written in the hour of either."""
         if self._last:
             offsets, hours = np.append(self._last[0], offsets), np.append(self._last[1], hours)
         before = np.flatnonzero(np.diff(offsets) != 1)
@@ -159,7 +159,7 @@ def _cells(chunk: Chunk, hours: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     first, width = int(hours.min()), int(np.ptp(hours)) + 1
     records, groups = len(hours), len(chunk.names) + 1
     if groups * width <= max(records, SMALL):
-        # The last row is for what has no group.
+        # The last row is for records without a group.
         row = np.where(chunk.key_groups == NO_GROUP, groups - 1, chunk.key_groups)
         cell = (row * width)[chunk.codes] + (hours - first)
         group = np.repeat(np.append(np.arange(groups - 1), NO_GROUP), width)

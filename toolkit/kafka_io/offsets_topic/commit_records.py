@@ -44,7 +44,7 @@ class CommitKey(NamedTuple):
 
 class CommitValue(NamedTuple):
     """
-    What was committed; `expire_time_ms` only if an old client set a retention.
+    A committed offset; `expire_time_ms` only if an old client set a retention.
 
     Brokers store a negative offset, and answer with it as for a partition without a commit.
     """

@@ -47,7 +47,7 @@ class CommitKeys(NamedTuple):
 
 
 class CommitScan(NamedTuple):
-    """What was committed and when, and of each row whether its value could be decoded."""
+    """Committed offsets and times, and whether the value of each row could be decoded."""
 
     offsets: Numbers
     times_ms: Numbers  # commitTimestamp as it is in the record

@@ -27,7 +27,7 @@ RECORDS_AT_ONCE = 300_000
 
 
 class OffsetsRead(NamedTuple):
-    """What was read of one partition of the offsets topic."""
+    """The records read of one partition of the offsets topic."""
 
     latest: pa.Table  # columns: latest_records.LATEST
     activity: pa.Table  # columns: activity.ACTIVITY

@@ -43,7 +43,7 @@ EMPTY_TEXT = 1  # the lengths of compact texts are one more, and that of null is
 
 
 class CommittedTopic(NamedTuple):
-    """What was answered about one topic, a column for each field."""
+    """The response about one topic, a column for each field."""
 
     name: str
     partitions: Sequence[int]

@@ -101,7 +101,7 @@ class GroupWriter:
         self, by_group: Mapping[str, Mapping[TopicPartition, Position]]
     ) -> dict[str, WriteResult | ToolkitError]:
         """
-        Commit offsets of many groups as `commit` does, and return what was answered.
+        Commit offsets of many groups as `commit` does, and return the responses.
 
         A group is left out if its coordinator was not looked up or nothing was sent to it, or if
         the request is to be repeated: use `commit` for it. After an error, the request may still

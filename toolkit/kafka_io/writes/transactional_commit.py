@@ -78,7 +78,7 @@ class OffsetsTransaction:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Abort what was not committed."""
+        """Abort the transaction if it was not committed."""
         if self._is_open:
             self._end(committed=False)
 

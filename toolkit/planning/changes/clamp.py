@@ -1,5 +1,5 @@
 """
-What is committed at an offset of a log: the leader epoch and the metadata that belong to it.
+The leader epoch and the metadata to commit with an offset.
 
 Commit metadata belongs to its offset, and stays only with it. Applications write there which
 records after the offset are done, or how far stream time has come: with another offset they would
@@ -16,7 +16,7 @@ METADATA_CLEARED = "commit metadata cleared"
 
 
 def moved_to(offset: int, committed: Position | None, log: LogOffsets) -> tuple[Position, str]:
-    """Return what to commit at another offset than `committed`, and what is cleared."""
+    """Return the position at another offset than `committed`, and what is cleared."""
     note = METADATA_CLEARED if committed and committed.metadata else ""
     return Position(offset, leader_epoch_at(log, offset)), note
 

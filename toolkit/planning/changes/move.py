@@ -135,7 +135,7 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
 
 def _times(target: ToDatetime, made_at: datetime) -> tuple[datetime, dict[str, str]]:
     """
-    Return when a plan is made, and its term for the time that it names.
+    Return the time of a plan, and its term for the time that it names.
 
     A duration counts back from when the plan is made, so that it needs no term: the same request
     has the same fingerprint a moment later.

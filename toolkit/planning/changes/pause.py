@@ -231,7 +231,7 @@ def already_paused(
     left: Collection[TopicPartition],
     orphaned: frozenset[TopicPartition],
 ) -> Iterator[Finding]:
-    """Yield what is paused already, but for what is `left` of a hold without a keeper."""
+    """Yield partitions that are paused already, except those `left` of a hold without a keeper."""
     if left and (also := orphaned.difference(left)):
         why = f"{in_short(also)} of the same hold stays paused as well, until that ends"
         yield note("already-paused", why, group.group_id)

@@ -26,7 +26,7 @@ def skipped_ranges(plan: Plan, facts: Snapshot) -> Iterator[tuple[TopicPartition
         is_earlier = (step.group_id, change.partition) in earlier
         start = unread_from(change.before, log, is_earlier=is_earlier)
         end = min(change.after.offset, log.log_end)
-        # Behind the last stable offset it is not settled yet what is committed.
+        # Past the last stable offset it is not settled which records are committed.
         if 0 < end - start <= SHORT and log.last_stable is not None and end <= log.last_stable:
             yield change.partition, start
 

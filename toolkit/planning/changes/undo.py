@@ -126,7 +126,7 @@ def plan_undo(
 
 
 def _undo_hold(done: Plan, snapshot: Snapshot, request: str, by: tuple[str, str] | None) -> Plan:
-    """Plan to resume what a run paused, or to pause what it resumed."""
+    """Plan to resume the partitions that a run paused, or to pause those that it resumed."""
     (group,) = done.group_ids
     firsts = [step for step in done.steps if step.action not in HOLD_ACTIONS]
     partitions = [

@@ -168,7 +168,7 @@ def worst_first(tables: Iterable[Iterable[Row]]) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What was found of one partition; without a partition, of a whole group."""
+    """The result of one partition; without a partition, of a whole group."""
 
     health: Health
     verdict: Verdict

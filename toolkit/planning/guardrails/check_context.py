@@ -22,7 +22,7 @@ from toolkit.planning.selection.plan_parts import out_of_range
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
-NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read
+NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # partitions without a commit were not read
 AIMED = NEW_OFFSETS | {Intent.COPY, Intent.RENAME, Intent.RESTORE}
 SHOWN_UNKNOWN = 3
 

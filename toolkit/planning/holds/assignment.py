@@ -44,7 +44,7 @@ class Subscriber:
     owned: frozenset[TopicPartition] = frozenset()
     generation: int = -1  # of its claim: the newer of two claims counts
     had: frozenset[TopicPartition] = frozenset()  # before it revoked all, or was removed
-    paused: frozenset[TopicPartition] = frozenset()  # what it would have of what is paused
+    paused: frozenset[TopicPartition] = frozenset()  # the paused partitions that it would own
     instance_id: str = ""  # of a static member
     former_id: str = ""  # under which it was known before it was removed and came back
 
@@ -156,7 +156,7 @@ def _order(member: Subscriber) -> tuple[bool, str, str]:
 def _sticky(
     members: list[Subscriber], counts: Mapping[str, int], paused: AbstractSet[TopicPartition]
 ) -> dict[str, set[TopicPartition]]:
-    """Let members keep what they have, give away the rest, and balance."""
+    """Let members keep their partitions, assign the rest, and balance."""
     ordered = sorted(members, key=lambda member: member.member_id)
     shares = _retained(ordered, counts, paused)
     _give_away(ordered, shares, _unowned(shares, counts, paused))

@@ -34,7 +34,7 @@ class MoveEvidence(StrEnum):
 @dataclass(frozen=True, slots=True)
 class MovedOffset:
     """
-    Where a partition was moved to.
+    The new offset of a partition.
 
     `before` is what was committed when it was held, `log_end` the log end after that; None where
     it is not known.
@@ -68,7 +68,7 @@ class Continuation:
     @property
     def is_settled(self) -> bool:
         """
-        Whether further commits are not expected to change what is known.
+        Whether further commits are not expected to change the result.
 
         Commits past `readable_to` show nothing about the distances, and a late commit is soon
         followed by a lower one of the new owner.
@@ -100,7 +100,7 @@ class Continuation:
             return MoveEvidence.OVERWRITTEN
         if offset == target:
             return self.evidence if assigned_s is None else MoveEvidence.CONTINUES
-        # What is skipped stays skipped, also if a late commit has put the offset beyond it.
+        # Skipped records stay skipped, also if a late commit is past them.
         if before is not None and before <= target:
             return MoveEvidence.CONTINUES
         if assigned_s is None:

@@ -104,7 +104,7 @@ def _lossless_s(case: HoldContext, slow_s: float) -> tuple[float, float]:
     if waits_for_heartbeats(owners, len(readers), beat):
         # Of several owners the last has its second heartbeat an interval after the first, at most.
         waits = min(owners, 2)
-    # Who had a partition may revoke it an interval before the member that gets it hears of it.
+    # An owner may revoke a partition an interval before its new owner learns of it.
     stops = 1 if waits == 1 or len(readers) == 1 else 2
     return (
         waits * beat + max(beat, slow_s) + ASSIGNING_S,
@@ -188,7 +188,7 @@ def _repeated(case: HoldContext, found: Costs) -> str:
 
 
 def _seldom_polled(case: HoldContext, found: Costs) -> str:
-    """Say what is redelivered to members that poll more rarely than the capture waits."""
+    """Describe redeliveries to members that poll more rarely than the capture waits."""
     text = f" and poll at least every {format_duration(WAITS_FOR)}"
     if not case.evicted:
         return text

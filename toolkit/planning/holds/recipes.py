@@ -13,7 +13,7 @@ COOPERATIVE = "cooperative-sticky"
 # `RoundRobinAssigner` is kafkajs's name for round robin.
 EAGER = frozenset({"range", "roundrobin", "sticky", "RoundRobinAssigner"})
 KNOWN = EAGER | {COOPERATIVE, STREAMS_PROTOCOL}
-# How long a capture waits for members that are busy with what they polled, while all others wait.
+# How long a capture waits for members that are busy with polled records, while all others wait.
 # Three times auto.commit.interval.ms: a member that has lag and commits less often may be busy.
 WAITS_FOR = timedelta(seconds=15)
 HEARTBEATS_OFTEN = timedelta(seconds=2)  # all members send theirs while a capture goes on
@@ -59,13 +59,13 @@ def waits_for_heartbeats(owners: int, readers: int, interval_s: float) -> bool:
     """
     Return whether a capture of a KIP-848 group begins just before the owners' heartbeats.
 
-    That leaves alone who owns none of the partitions, where there is anybody.
+    That leaves members alone that own none of the partitions, if there are any.
     """
     return 0 < owners < readers and interval_s > HEARTBEATS_OFTEN.total_seconds()
 
 
 def is_internal_topic(topic: str, application_id: str) -> bool:
-    """Return whether a topic that a Kafka Streams application reads was made by itself."""
+    """Return whether a topic of a Kafka Streams application is an internal one."""
     return topic.startswith(f"{application_id}-") and topic.endswith("-repartition")
 
 

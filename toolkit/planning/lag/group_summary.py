@@ -78,7 +78,7 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     lag = partitions["lag"].astype("Int64").to_numpy(dtype="int64", na_value=-1)
     topic = partitions["topic"].factorize(sort=True)[0]
     place = partitions["partition"].to_numpy(dtype="int64")
-    # What is unknown may be anything: a group is not called OK for its other partitions.
+    # An unknown status may be any: a group is not OK because of its other partitions.
     is_doubtful = (rank < 0) & _is_judged(partitions).to_numpy()
     severity = np.where(is_doubtful, WORDS.index(WARN) - 0.5, rank)
     ordered = np.lexsort((place, topic, -lag, -severity, number))

@@ -84,7 +84,7 @@ class StatusFacts:
         self.no_commit: Flags = ~known
         self.pending = _flags(partitions["pending"], answer=True)
         self.unsubscribed = _flags(partitions["subscribed"], answer=False)
-        self.hold = texts_in(partitions["hold"])  # who has paused it; "" for nobody
+        self.hold = texts_in(partitions["hold"])  # who has paused it; "" if it is not paused
         self.hold_unread = texts_in(partitions["hold_unread"])  # why unknown; "" if known
         _, start_known = whole(partitions["log_start"])
         self.log_end, end_known = whole(partitions["log_end"])
@@ -182,7 +182,7 @@ def _waited(
     ended_past = earlier.end > committed
     at_least = np.where(known & ended_past, earlier.age_s, np.nan)
     at_most = np.where(known & ~ended_past, earlier.age_s, np.nan)
-    # What is read again was there when the highest offset was committed.
+    # Records that are read again existed when the highest offset was committed.
     again = known & (highest > committed) & (highest <= log_end)
     at_least = np.where(again, np.fmax(at_least, highest_s), at_least)
     time_lag = _time_lag_s(partitions)

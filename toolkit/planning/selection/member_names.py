@@ -46,7 +46,7 @@ def holder_in_words(member: Member) -> str:
 
 
 def holder_of(member: Member) -> str:
-    """Return who has paused partitions, as `USER @ HOST`."""
+    """Return the holder of paused partitions, as `USER @ HOST`."""
     note = member.hold_note
     return f"{note.who} @ {note.host}" if note and note.who else name_members([member])
 

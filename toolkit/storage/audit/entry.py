@@ -321,7 +321,7 @@ def _step_counts(fields: JsonFields) -> StepCounts:
             for name, count in found.items()
         }
     except (TypeError, KeyError):
-        for change in fields.many("changes", CHANGE_FIELDS):  # to name what is wrong
+        for change in fields.many("changes", CHANGE_FIELDS):  # to name the fault
             _status(change)
         raise
     return StepCounts(fields.text("group"), _status(fields), counts)

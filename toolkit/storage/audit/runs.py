@@ -173,7 +173,7 @@ class RunIndex:
         return self._places(f"{query} ORDER BY line", json.dumps([*run_ids]))
 
     def _fits(self) -> bool:
-        """Return whether the log begins with what is here."""
+        """Return whether the log begins with the indexed lines."""
         (version,) = self._index.execute("PRAGMA user_version").fetchone()
         if version != FORMAT:
             return False

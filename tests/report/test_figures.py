@@ -39,13 +39,14 @@ def test_titles_keep_emphasis_and_lose_links(shown: Any) -> None:
 
 def test_a_long_name_leaves_room_for_the_bars(shown: Any) -> None:
     """Its tick has its begin and its end; the data, which the hover text shows, all of it."""
-    names = [f"{'g' * 300} · eu", "orders · us"]
+    names = [f"{'g' * 300} · eu", "orders · us", "&lt;" * 60, "&lt;" * 61]
 
-    show_figure(go.Figure(go.Bar(x=[1, 2], y=names, orientation="h")))
+    show_figure(go.Figure(go.Bar(x=[1, 2, 3, 4], y=names, orientation="h")))
 
     axis = shown.figure["layout"]["yaxis"]
     assert (names, names) == (shown.figure["data"][0]["y"], axis["tickvals"])
-    assert [f"{'g' * 44}…{'g' * 10} · eu", "orders · us"] == axis["ticktext"]
+    short = [f"{'g' * 44}…{'g' * 10} · eu", *names[1:3], f"{'&lt;' * 44}…{'&lt;' * 15}"]
+    assert short == axis["ticktext"]
     assert "xaxis" not in shown.figure["layout"]
 
 

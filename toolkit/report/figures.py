@@ -6,6 +6,7 @@ The colours of charts and of status words are here: each has one meaning over al
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -94,13 +95,15 @@ def _short_ticks(traces: Sequence[Mapping[str, Any]], axis: str) -> dict[str, ob
     """Return ticks with short texts where a name would take the room of what is shown, or none."""
     given = [trace[axis] for trace in traces if isinstance(trace.get(axis), list)]
     names = [*dict.fromkeys(name for names in given for name in names if isinstance(name, str))]
-    if all(len(name) <= LONGEST_TICK for name in names):
-        return {}
-    short = [
-        name if len(name) <= LONGEST_TICK else f"{name[: LONGEST_TICK - 16]}…{name[-15:]}"
-        for name in names
-    ]
-    return {"tickmode": "array", "tickvals": names, "ticktext": short}
+    ticks = [*map(_short_tick, names)]
+    return {} if ticks == names else {"tickmode": "array", "tickvals": names, "ticktext": ticks}
+
+
+def _short_tick(name: str) -> str:
+    text = html.unescape(name)  # a part of an entity would be shown as it is written
+    if len(text) <= LONGEST_TICK:
+        return name
+    return html.escape(f"{text[: LONGEST_TICK - 16]}…{text[-15:]}", quote=False)
 
 
 @cache

@@ -340,7 +340,7 @@ def test_partitions_added_for_an_absent_client_are_released(keeper: Keeper, wait
 
     asking = Thread(target=ask)
     asking.start()
-    keeper.control.serve(keeper.answer, keeper.take_back)
+    keeper.control.serve(keeper.answer, keeper.release_unheard)
     asking.join()
 
     is_heard = answers == [True]
@@ -391,6 +391,6 @@ def test_partitions_of_an_earlier_request_are_not_released(
     monkeypatch.setattr(keeper, "beat", fail)
     request = KeeperRequest("add", frozenset({FOUR}))
     assert not keeper.answer(request)["ok"]
-    keeper.take_back(request)
+    keeper.release_unheard(request)
 
     assert {ONE, TWO, THREE} == keeper.hold.held

@@ -28,6 +28,9 @@ from toolkit.planning.selection.findings import note
 from toolkit.planning.selection.member_names import in_short, name_members
 
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
+# Java's KIP-848 consumers take over partitions when they poll: "in the worst case, it takes a
+# consumer around 7,000 ms to reconcile an assignment change" (apache/kafka pull request 22154).
+RECONCILING_S = 2.0  # without the heartbeat interval of 5 s in that
 CLASSIC_WAIT = 1.1  # heartbeat intervals until a classic group has stopped
 LET_GO_S = 1.0  # how long members of an eager group have to commit and revoke
 STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
@@ -108,7 +111,7 @@ def _lossless_s(case: HoldContext, slow_s: float) -> tuple[float, float]:
     stops = 1 if waits == 1 or len(readers) == 1 else 2
     return (
         waits * beat + max(beat, slow_s) + ASSIGNING_S,
-        max(stops * beat, slow_s) + 2 * ASSIGNING_S,
+        max(stops * beat, slow_s) + 2 * ASSIGNING_S + RECONCILING_S,
     )
 
 

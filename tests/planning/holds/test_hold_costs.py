@@ -70,7 +70,8 @@ LAG_OF_SLOW = (
 FOR_HALF_AN_HOUR = {"terms": HoldTerms(pause_for=timedelta(minutes=30))}
 EXPECTED = [
     # Lossless: the topic's other partitions are handed over too; whom it evicts is named.
-    (MODERN, BUSY, "stops", "within about 11 s; .* 3 other partitions stop for up to about 9 s"),
+    (MODERN, BUSY, "stops", "within about 11 s; .* 3 other partitions stop for up to about 7 s"),
+    (MODERN, BUSY, "stops", "about 7 s; up to 10 s longer where a Java application waits long"),
     (MODERN, BUSY, "repeats", f"^{READ_AGAIN}, provided consumers commit"),
     (MODERN, BUSY, "disturbs", "^no member is evicted; partitions are revoked from a @"),
     (MODERN, SLOW, "disturbs", "evicted if they revoke nothing for 15 s: a @ /10.0.0.1"),
@@ -136,7 +137,7 @@ def test_a_capture_may_wait_for_the_heartbeats_of_owners(
     now = facts(group(*(reader(name, *has) for name, has in zip("abc", readers, strict=False))))
     plan = plan_pause(now, group="g", topics=["orders:1,2"], terms=LOSSLESS, hold_facts=HoldFacts())
 
-    words = f"paused within about {seconds}; .* 2 other partitions stop for up to about 14 s"
+    words = f"paused within about {seconds}; .* 2 other partitions stop for up to about 12 s"
     assert re.search(words, reason(plan, "stops"))
 
 

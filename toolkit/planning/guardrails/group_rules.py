@@ -335,6 +335,20 @@ def before_log_start(case: CheckContext) -> Iterator[Objection]:
     FactsMissing.where(case.moves.unknown)
 
 
+@Rule(
+    "The group whose single offsets the plan deletes has a name.",
+    override=NEVER,
+    instead="delete the group with all its offsets: offsetbook delete-groups, or notebook 61",
+    intents=OFFSETS_GO,
+)
+def empty_name(case: CheckContext) -> Iterator[Objection]:
+    """Block what brokers refuse with INVALID_GROUP_ID, from Kafka 3.9 to 4.4."""
+    for step in case.plan.steps:
+        if step.action is Action.DELETE_OFFSETS and not step.group_id:
+            why = "brokers delete no single offsets of the group with the empty name"
+            yield Objection(why, step.group_id)
+
+
 @Rule("The group keeps at least one committed offset.", intents=OFFSETS_GO)
 def last_offsets(case: CheckContext) -> Iterator[Objection]:
     gone: defaultdict[str, set[TopicPartition]] = defaultdict(set)

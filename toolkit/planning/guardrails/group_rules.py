@@ -24,6 +24,7 @@ from toolkit.plan import (
     Action,
     Finding,
     Intent,
+    Position,
     Severity,
     Step,
 )
@@ -39,7 +40,7 @@ from toolkit.planning.guardrails.rule import ANY, NEVER, OF_OFFSETS, Rule
 from toolkit.planning.selection.findings import unread
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_unread, why_live
 from toolkit.planning.selection.member_names import name_members
-from toolkit.planning.selection.plan_parts import PENDING, shown
+from toolkit.planning.selection.plan_parts import PENDING, moved_offsets, shown
 
 # A group whose last commit is younger is read twice; the broker's clock may be behind this one.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
@@ -215,20 +216,14 @@ def _group_difference(case: CheckContext, step: Step, group: Group | None) -> st
 
 
 def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
-    for change in step.changes:
-        expected = change.before
-        found = case.index.committed_position(step.group_id, change.partition)
-        is_made = _may_be_part_done(case) and found == change.after
-        if found != expected and not is_made:
+    committed = {p: Position.of(commit) for p, commit in case.committed(step.group_id).items()}
+    for partition, change in moved_offsets(step, committed, may_be_made=_may_be_part_done(case)):
+        why = "new committed offset since the plan was made"
+        if change:
+            found, expected = committed.get(partition), change.before
             now, then = shown(found, expected), shown(expected, found)
             why = f"committed offset is {now}, but the plan expects {then}"
-            yield Objection(why, step.group_id, *change.partition)
-    if step.action is Action.DELETE_GROUP:
-        planned = {change.partition for change in step.changes}
-        for partition in case.committed(step.group_id):
-            if partition not in planned:
-                why = "new committed offset since the plan was made"
-                yield Objection(why, step.group_id, *partition)
+        yield Objection(why, step.group_id, *partition)
 
 
 @Rule("Nobody commits for a group that has no members.", intents=OF_OFFSETS)

@@ -237,7 +237,7 @@ RULES = {
     "a reason is required": "lacks_reason",
     "what blocks a plan": "blocking",
     "a plan is approved": "check_approval",
-    "a committed offset is another one than in the plan": "why_moved",
+    "a committed offset is another one than in the plan": "moved_offsets",
     "a move was written over": "is_written_over",
     "which answers are worth another try": "is_worth_retrying",
     "a topic was re-created": "is_another_topic",

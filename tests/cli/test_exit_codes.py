@@ -23,6 +23,7 @@ from toolkit.planning.changes.targets import ToOffset
 HEALTH = ("health", "--sample-interval", "1s")
 DOWN = "127.0.0.1:1"
 FLEET_OF_ONE = f"clusters:\n  us:\n    bootstrap.servers: {DOWN}\n"
+FLEET_OF_TWO = f"{FLEET_OF_ONE}  eu:\n    bootstrap.servers: {DOWN}\n"
 
 
 def only_error(done: CompletedProcess[str]) -> str:
@@ -117,6 +118,11 @@ def test_missing_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
         (("lag", "--output", "xml"), FLEET_OF_ONE, "Error: "),
         (("groups", "list", "--state", "Bogus"), FLEET_OF_ONE, "Error: "),
         (("lag", "--cluster", "su"), FLEET_OF_ONE, "cluster 'su' is not in the fleet file"),
+        (
+            ("export", "--group", "g", "-"),
+            FLEET_OF_TWO,
+            "no cluster selected. Try: add --cluster with one of: us, eu",
+        ),
         (("lag",), FLEET_OF_ONE.replace(DOWN, "localhost"), "'localhost', which is not host:port"),
         (("clusters",), "clusters:\n  eu:\n    b: c\n", "fleet.yaml, line 3, column 5: unknown"),
     ],

@@ -266,6 +266,22 @@ def test_a_plan_file_of_a_pause(operator: CommandOperator, tmp_path: Path) -> No
     assert (0, [5]) == (done.returncode, operator.paused), done.stderr
 
 
+def test_a_plan_file_of_a_move(operator: CommandOperator, tmp_path: Path) -> None:
+    """It says where to; the offsets of now are computed when it is applied."""
+    path = tmp_path / "plan.json"
+    where = ("--group", operator.live.group, "--topic", operator.live.scope(2))
+    made = operator.call("plan", "move", *where, "--to-offset", "0", "--out", str(path))
+    assert 0 == made.returncode, made.stderr
+    fingerprint, begin = made.stderr.rpartition("--approve ")[2].split()[0], time.time()
+
+    done = operator.call("apply", str(path), "--approve", fingerprint, "--reason", "a test")
+
+    assert (0, []) == (done.returncode, operator.paused), done.stderr
+    (place,) = operator.live.places_of(2)
+    until = operator.live.applications.until
+    until(lambda all_: any(o.place == place and o.at > begin and not o.offset for o in all_))
+
+
 @pytest.mark.parametrize(("answer", "held"), [("resume", []), ("keep", [1])])
 def test_ctrl_c_in_the_foreground(operator: CommandOperator, answer: str, held: list[int]) -> None:
     """It asks whether to go on holding in the background or to resume, and does so."""

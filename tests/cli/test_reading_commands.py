@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -165,6 +166,17 @@ def test_lag_of_a_share_group(offsetbook_here: Command, fleet: Path) -> None:
 
     assert (0, []) == (done.returncode, rows_of(done))
     assert "share groups have no committed offsets: share-pickers" in done.stderr
+
+
+@pytest.mark.since("4.2")
+def test_export_of_a_share_group(offsetbook_here: Command, fleet: Path) -> None:
+    """It has nothing to save, which is said, with what shows its positions."""
+    words = ("--cluster", "eu", "--group", "share-pickers", "--group", "billing", "-")
+    done = offsetbook_here("export", *words, fleet=fleet)
+
+    assert 0 == done.returncode
+    assert re.search("saved [0-9]+ offsets of 1 group in stdout", done.stderr)
+    assert "share groups have no committed offsets: share-pickers. 'kafka-share-" in done.stderr
 
 
 def test_lag_of_a_group_without_offsets(

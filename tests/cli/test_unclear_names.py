@@ -11,6 +11,8 @@ from main_program import Command
 from operators import Operator
 from terminal import talk
 
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.model import TopicPartition
 from widgets.pickers import group_picker
 
@@ -97,6 +99,22 @@ def test_protected(operator: Operator, tmp_path: Path, offsetbook_main: Command)
         blocked.stderr
     )
     assert 0 == offsetbook_main(*reset, "-", fleet=fleet).returncode
+
+
+def test_single_offsets_of_the_empty_name_stay(
+    operator: Operator, place: TopicPartition, fleet: Path, offsetbook_main: Command
+) -> None:
+    """A broker refuses to delete them, which the plan says; the whole group it deletes."""
+    words = ("--cluster", "test", "--group", "", "--topic", place.topic, "--dry-run")
+    planned = offsetbook_main("delete-offsets", *words, fleet=fleet)
+
+    assert 3 == planned.returncode
+    assert 'empty-name: "": brokers delete no single offsets' in planned.stderr
+    assert "Try: delete the group with all its offsets" in planned.stderr
+    with Connection(operator.cluster) as connection:
+        refused = GroupWriter(connection).delete_offsets("", [place])
+    assert "INVALID_GROUP_ID" in refused.error
+    assert 7 == at(operator, "", place)
 
 
 @pytest.mark.usefixtures("place")

@@ -204,6 +204,12 @@ EXAMPLES = {
         case(plan(step(change(after=20)))),
         ("g", "orders", 0),
     ),
+    "empty-name": Example(
+        case(plan(replace(TOMBSTONE, group_id=""), intent=Intent.DELETE_OFFSETS)),
+        "brokers delete no single offsets of the group with the empty name",
+        case(plan(step(group_id="", action=Action.DELETE_GROUP), intent=Intent.DELETE_GROUPS)),
+        ("", None, None),
+    ),
     "last-offsets": Example(
         case(DELETION),
         "these are the group's last committed offsets; afterwards its consumers start according "

@@ -73,6 +73,11 @@ def test_a_second_change_of_a_cluster_is_refused(tmp_path: Path) -> None:
     with locked(tmp_path, "cluster-1", "ada"), locked(tmp_path, "cluster-2", "ada"):
         who = rf"being changed by ada since 20.* \(process {os.getpid()} on "
         check_refused(tmp_path, f"cluster cluster-1 is {who}")
+        with (
+            pytest.raises(Blocked, match="cluster eu is being changed by ada"),
+            locked(tmp_path, "cluster-1", "bob", name="eu"),
+        ):
+            pass
     with locked(tmp_path, "cluster-1", "bob"):
         pass
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from toolkit.plan import Outcome
 
 
+CLUSTER_NEEDED = "add --cluster with one of"
+
+
 @dataclass(frozen=True)
 class ToolForm:
     """How the drop-in for Kafka's own tool shows a change."""
@@ -49,7 +52,7 @@ def opened(command: CommandScope, cluster: Cluster | str | None = None) -> Itera
     from toolkit.journeys.cluster_access import ClusterAccess, find_cluster
 
     if cluster is None or isinstance(cluster, str):
-        cluster = find_cluster(cluster or command.cluster, command.fleet)
+        cluster = find_cluster(cluster or command.cluster, command.fleet, way_on=CLUSTER_NEEDED)
     with ProgressLine(cluster.name, visible=command.is_watched) as progress:
         yield ClusterAccess(cluster, fleet_file=command.fleet, on_progress=progress)
 

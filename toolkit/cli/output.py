@@ -195,6 +195,15 @@ def problem_lines(snapshots: Iterable[Snapshot]) -> Iterator[str]:
                 yield f"{text}, for the same reason"
 
 
+def share_group_lines(cluster: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield that share groups have no committed offsets, and what shows theirs, if any."""
+    if names:
+        yield (
+            f"cluster {cluster}: share groups have no committed offsets: {few_names(names)}. "
+            "'kafka-share-groups.sh --describe --offsets' shows their share-partition start offsets"
+        )
+
+
 def _subject(problem: Problem) -> Iterator[str]:
     if problem.group_id is not None:
         yield f"group {printable_name(problem.group_id)}"

@@ -107,4 +107,7 @@ class ProgressOfClusters(ProgressLine):
 
 
 def _in_words(progress: Progress) -> str:
-    return f"{progress.step} {100 * progress.done // max(progress.total, 1)} %"
+    """Return the step, with how much of it is done where that is known."""
+    if not progress.total:
+        return progress.step
+    return f"{progress.step} {100 * progress.done // progress.total} %"

@@ -178,12 +178,14 @@ def over_one_connection(
     return connected_journey
 
 
-def find_cluster(name: str, fleet_file: Path | None = None) -> Cluster:
-    """Return the one cluster that is meant; raises UsageError where that is not clear."""
+def find_cluster(
+    name: str, fleet_file: Path | None = None, *, way_on: str = "name one of"
+) -> Cluster:
+    """Return the one cluster that is meant; raises UsageError with a `way_on` if not clear."""
     found = find_clusters([name] if name else (), fleet_file)
     if len(found) > 1:
         names = ", ".join(cluster.name for cluster in found)
-        raise UsageError("no cluster selected", hint=f"name one of: {names}")
+        raise UsageError("no cluster selected", hint=f"{way_on}: {names}")
     return found[0]
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolkit.journeys.change.change_facts import read_facts
+from toolkit.journeys.change.change_facts import read_facts, sample_group
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.reset import RequestedTarget, reset_call, resolve_target
 from toolkit.model.names import ExactName
-from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.pause import check_position
 from toolkit.planning.changes.reset import plan_reset
@@ -45,7 +44,7 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     parse_topics(topics)  # before anything is read
     where = resolve_target(access, to)
     request = MoveRequest(where, name, tuple(topics), new_topics, terms.prefer)
-    hold_facts = sample_hold_facts(access.cluster, name, prefer=terms.prefer)
+    hold_facts = sample_group(access, name, prefer=terms.prefer)
     facts = read_facts(access, [ExactName(name)], topics=topics, target=where)
     live_parameters = {"live": terms.prefer, "commit_missing": commit_missing}
     call = reset_call([ExactName(name)], to, topics, new_topics=new_topics, **live_parameters)

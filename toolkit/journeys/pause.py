@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from toolkit.errors import UsageError
-from toolkit.journeys.change.change_facts import read_facts
+from toolkit.journeys.change.change_facts import read_facts, sample_group
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.group_choice import one_group
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.resume import resume
 from toolkit.model.names import ExactName, shown_name
-from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.operate.keeper_handle import follow
 from toolkit.operate.orphaned_holds import still_withheld
 from toolkit.plan import Intent, Plan
@@ -68,7 +67,7 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
         plan = Plan(Intent.PAUSE, words, *place, facts.taken_at, ())
         return PlannedChange(access=access, plan=plan, facts=facts, call=call)
     hold_facts = replace(
-        sample_hold_facts(access.cluster, group, prefer=terms.prefer),
+        sample_group(access, group, prefer=terms.prefer),
         orphaned=still_withheld(access.cluster, group, access.state),
     )
     facts = read_facts(access, [ExactName(group)], topics=topics)

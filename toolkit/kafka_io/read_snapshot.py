@@ -176,21 +176,42 @@ def _read_groups(
     chosen, missing = select_groups(listed, given)
     ignored = _ignored(connection.cluster.policy, chosen, given)
     chosen = [group for group in chosen if group.group_id not in ignored]
-    commits, refused = _commits(connection, chosen if offsets else (), on_progress)
-    described, undescribed = _describe(connection, chosen, on_progress)
+    found = read_listed(connection, chosen, on_progress, offsets=offsets)
+    missing += sorted(found.ended & {*given, *map(named, given)})
+    problems += [Problem(Unread.GROUP, NOT_MATCHED, group_id=name) for name in missing]
+    return _Groups(
+        found.described,
+        found.commits,
+        [*problems, *found.problems],
+        len(ignored),
+        frozenset(group.group_id for group in listed) - found.ended,
+    )
+
+
+class ListedGroups(NamedTuple):
+    """Members and commits of groups that were listed, the problems, and which groups have ended."""
+
+    described: list[Group]
+    commits: Sequence[Commit]
+    problems: list[Problem]
+    ended: frozenset[str]
+
+
+def read_listed(
+    connection: Connection,
+    listed: Sequence[Group],
+    on_progress: OnProgress = lambda _: None,
+    *,
+    offsets: bool = True,
+) -> ListedGroups:
+    """Read groups that were listed; one that has ended since has no commits and no problem."""
+    commits, refused = _commits(connection, listed if offsets else (), on_progress)
+    described, undescribed = _describe(connection, listed, on_progress)
     described, ended = without_ended(connection, described)
     if ended:
         commits = commits_without(commits, ended)
         refused = [problem for problem in refused if problem.group_id not in ended]
-        missing += sorted(ended & {*given, *map(named, given)})
-    problems += [Problem(Unread.GROUP, NOT_MATCHED, group_id=name) for name in missing]
-    return _Groups(
-        described,
-        commits,
-        [*problems, *refused, *undescribed],
-        len(ignored),
-        frozenset(group.group_id for group in listed) - ended,
-    )
+    return ListedGroups(described, commits, [*refused, *undescribed], frozenset(ended))
 
 
 def _commits(

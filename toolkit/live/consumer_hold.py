@@ -25,7 +25,7 @@ from toolkit.kafka_io.membership.topics_and_commits import FetchTopics
 from toolkit.live.consumer_captures import capture_fast, capture_lossless, capture_quiet
 from toolkit.live.former_owners import FormerOwners
 from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
-from toolkit.live.member_pool import Holder, MemberPool, leave, together
+from toolkit.live.member_pool import Holder, MemberPool, is_of_run, leave, together
 from toolkit.live.recipe_steps import AGAIN, RecipeChannel
 from toolkit.live.rival_captures import AnotherCapture
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
@@ -195,11 +195,9 @@ class ConsumerHold:
 
         Each of them owns a partition that nobody reads until its session expires.
         """
-        if not self.note.run_id:
-            return
         kept = {holder.member_id for holder in self._holders.values()}
         listed = {one.member_id for one in channel.ask(DescribeConsumer()).members}
-        together(channel, [leave(one) for one in listed - kept if self.note.run_id in one])
+        together(channel, [leave(one) for one in listed - kept if is_of_run(one, self.note.run_id)])
 
     def _leave_deleted_topics(self, channel: RecipeChannel) -> None:
         """

@@ -96,6 +96,11 @@ class Holder:
             self.epoch = answer.epoch
 
 
+def is_of_run(member_id: str, run_id: str) -> bool:
+    """Return whether a member of a KIP-848 group is a sentinel that a run has created."""
+    return bool(run_id) and f"-{run_id}-" in member_id
+
+
 @dataclass(slots=True)
 class MemberPool:
     """All sentinels of one capture, and the group settings that it has to restore."""
@@ -104,7 +109,7 @@ class MemberPool:
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[ChangeConfig] = field(default_factory=list)
     holders: Sequence[Holder] = ()  # they need heartbeats during a long capture
-    # Member ids contain its run id, by which sentinels of a killed keeper are recognised.
+    # Member ids contain its run id: while they capture, sentinels show no note.
     note: HoldNote = field(default_factory=HoldNote)
     gave_way: int = 0  # how often, to another capture or to a rebalance
     all_beat_at: float = 0  # time of the next heartbeat of all

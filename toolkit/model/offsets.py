@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+# Transactions that end at the same place write their markers in a row: so close to the log end,
+# all remaining offsets may be markers, and no record.
+MOST_MARKERS = 20
+
 
 class TopicPartition(NamedTuple):
     """One partition of one topic."""

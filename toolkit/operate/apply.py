@@ -114,7 +114,7 @@ def apply_plan(
     """
     check_approval(plan, approval, cluster.policy)
     operator = Operator.here()
-    with locked(state, plan.cluster_id, operator.who):
+    with locked(state, plan.cluster_id, operator.who, name=cluster.name):
         reconciled = reconcile_under_lock(cluster, plan.cluster_id, state)
         refuse_over_unseen_runs(plan, reconciled.unseen)
         runs = last_runs(plan, state)

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FrameType
 
-HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from toolkit.model.stop_signals import handled_stop_signals
 
 # Returns, outside the main thread, why to stop; "" if not requested.
 _stop_reason: ContextVar[Callable[[], str]] = ContextVar("stop_reason", default=str)
@@ -37,18 +36,7 @@ def defer_signals() -> Iterator[Callable[[], str]]:
     if threading.current_thread() is not threading.main_thread():
         yield _stop_reason.get()
         return
-    handlers = {number: signal.getsignal(number) for number in HELD_BACK}
-    # An ignored signal stays ignored (nohup); a non-Python handler cannot be restored.
-    before = {n: h for n, h in handlers.items() if h not in {signal.SIG_IGN, None}}
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        came.append(signal.Signals(number).name)
-        signal.signal(number, before[signal.Signals(number)])
-
-    try:
-        for number in before:
-            signal.signal(number, note)
+    with handled_stop_signals(
+        lambda number, _: came.append(signal.Signals(number).name), once=True
+    ):
         yield lambda: f"stopped by {came[0]}" if came else ""
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

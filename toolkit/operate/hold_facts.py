@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -29,9 +29,16 @@ READ_AGAIN_S = 0.5  # all facts of a plan
 MS = 1000
 
 
+Waiting = Callable[[], AbstractContextManager[object]]  # shows that a rebalance is waited for
+
+
 @described_once()
 def sample_hold_facts(
-    cluster: Cluster, group: str, *, prefer: str = CaptureMode.LOSSLESS
+    cluster: Cluster,
+    group: str,
+    *,
+    prefer: str = CaptureMode.LOSSLESS,
+    waiting: Waiting = nullcontext,
 ) -> HoldFacts:
     """
     Read the settings and an earlier sample of one group, before its snapshot is read.
@@ -39,7 +46,7 @@ def sample_hold_facts(
     A group that rebalances is waited for. If records may be redelivered, waits two seconds between
     the samples. Raises ClusterUnreachable.
     """
-    earlier = read_at_rest(partial(read_snapshot, cluster, groups=[group]), {group})
+    earlier = read_at_rest(partial(read_snapshot, cluster, groups=[group]), {group}, waiting)
     known = next((found for found in earlier.groups if found.group_id == group), None)
     with connected(cluster) as connection:
         facts = read_hold_facts(connection, group, known)
@@ -51,20 +58,28 @@ def sample_hold_facts(
     return replace(facts, earlier=earlier)
 
 
-def read_at_rest(read: Callable[[], Snapshot], group_ids: Collection[str]) -> Snapshot:
+def read_at_rest(
+    read: Callable[[], Snapshot], group_ids: Collection[str], waiting: Waiting = nullcontext
+) -> Snapshot:
     """
     Read until none of these groups rebalances, or for a while; return the last facts.
 
     A rebalance may be the beginning of another operator's pause, which shows only when it ends.
     """
     give_up_at = time.monotonic() + AT_REST_WITHIN_S
-    while True:
-        facts = read()
-        rebalancing = [group for group in facts.groups if group.state in REBALANCES]
-        restless = any(not_stable(group) for group in rebalancing if group.group_id in group_ids)
-        if not restless or time.monotonic() >= give_up_at:
-            return facts
-        time.sleep(READ_AGAIN_S)
+    facts = read()
+    if not _is_rebalancing(facts, group_ids):
+        return facts
+    with waiting():
+        while _is_rebalancing(facts, group_ids) and time.monotonic() < give_up_at:
+            time.sleep(READ_AGAIN_S)
+            facts = read()
+    return facts
+
+
+def _is_rebalancing(facts: Snapshot, group_ids: Collection[str]) -> bool:
+    rebalancing = (group for group in facts.groups if group.state in REBALANCES)
+    return any(not_stable(group) for group in rebalancing if group.group_id in group_ids)
 
 
 def read_hold_facts(connection: Connection, name: str, group: Group | None) -> HoldFacts:

@@ -25,6 +25,7 @@ from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS, ChangeCon
 from toolkit.kafka_io.membership.streams import StreamsHeartbeat
 from toolkit.live.application_hold import TOLD_WITHIN_S, until_resumed
 from toolkit.live.keeper_socket import ask_keeper
+from toolkit.live.member_pool import is_of_run
 from toolkit.model import (
     CaptureMode,
     Cluster,
@@ -220,11 +221,11 @@ class HoldExecutor:
         record = read_hold(path)
         if not record or has_live_keeper(path):
             return
-        # Members of another capture show no note yet. In KIP-848 groups member ids have the run id;
-        # in others a keeper that ended by itself has left, and its members are not its own.
+        # Members of another capture show no note yet. In KIP-848 groups their ids tell; in others
+        # a keeper that ended by itself has left, and its members are not its own.
         new = {member for member in self.holders(step.group_id) if member.member_id not in there}
         if step.type is GroupType.CONSUMER:
-            left = {m for m in new if record.note.run_id in m.member_id}
+            left = {m for m in new if is_of_run(m.member_id, record.note.run_id)}
         elif record.status is HoldStatus.ENDED:
             left = set()
         else:

@@ -9,6 +9,7 @@ from toolkit.kafka_io.writes.commit_and_delete import WriteResult
 from toolkit.model import TopicPartition
 from toolkit.model.commit_columns import NO_EPOCH, CommitColumns
 from toolkit.plan import Action, Change, ChangeStatus, Position, Result, Step, StepOutcome
+from toolkit.planning.selection.plan_parts import moved_offsets
 
 Committed = Mapping[TopicPartition, Position]  # the committed offsets of a group
 
@@ -56,19 +57,11 @@ def read_back(
 
 def why_moved(step: Step, committed: Committed, *, finishing: bool) -> str:
     """Return which offset differs from the plan; "" if none."""
-    for change in step.changes:
-        if committed.get(change.partition) == change.before:
-            continue
-        if not (finishing and is_made(change, committed)):
-            topic, number = change.partition
-            return (
-                f"the offset of {topic} partition {number} changed since the check; nothing was "
-                "changed"
-            )
-    if step.action is Action.DELETE_GROUP and committed.keys() - {
-        c.partition for c in step.changes
-    }:
-        return "the group committed more offsets since the check; nothing was changed"
+    for (topic, number), change in moved_offsets(step, committed, may_be_made=finishing):
+        what = "the group committed more offsets"
+        if change:
+            what = f"the offset of {topic} partition {number} changed"
+        return f"{what} since the check; nothing was changed"
     return ""
 
 

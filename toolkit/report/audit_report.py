@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.model.garbage_collection import no_garbage_collection
-from toolkit.model.groups import names_meant
+from toolkit.model.groups import all_meant
 from toolkit.model.plurals import counted
 from toolkit.model.rows import Kind, Rows
 from toolkit.plan import ChangeStatus, Position
@@ -185,7 +185,7 @@ class AuditReport:
 
     @cached_property
     def _meant(self) -> set[str]:
-        return {found for name in self.groups for found in names_meant(name, self.all_groups)}
+        return {*all_meant(self.groups, self.all_groups)[0]}
 
     @property
     def all_groups(self) -> frozenset[str]:

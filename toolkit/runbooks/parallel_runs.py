@@ -12,20 +12,20 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 from toolkit.errors import UsageError
+from toolkit.model.stop_signals import handled_stop_signals
 from toolkit.runbooks.run_process import RunOrder
 from toolkit.runner.result import message_of
 
 # What matters most to the operator on call comes first.
 _WORST_FIRST = (1, 2, 4, 3, 0)
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NEVER_BEGUN = "not started: the other runs were stopped"
 
 
@@ -85,7 +85,7 @@ def run_all(orders: Sequence[RunOrder], *, at_once: int, on_step: OnStep) -> lis
     `on_step` is called with the steps of each, from several threads.
     """
     children = _Children()
-    with children.stopped_by_signals(), ThreadPoolExecutor(at_once) as pool:
+    with handled_stop_signals(children.on_signal), ThreadPoolExecutor(at_once) as pool:
         futures = [pool.submit(children.carry_out, order, on_step) for order in orders]
         return [future.result() for future in futures]
 
@@ -127,21 +127,8 @@ class _Children:
                 self.running.discard(child)
         return _ended(clusters, child.returncode, last)
 
-    @contextmanager
-    def stopped_by_signals(self) -> Iterator[None]:
-        """Pass signals on while this lasts; where only the main thread may, others go without."""
-        is_main = threading.current_thread() is threading.main_thread()
-        before = {number: signal.getsignal(number) for number in _SIGNALS if is_main}
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:
-                signal.signal(number, self._on_signal)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+    def on_signal(self, number: int, _frame: FrameType | None) -> None:
+        """Pass a signal on, and begin nothing more."""
         with self.lock:
             self.stopped = True
             for child in self.running:

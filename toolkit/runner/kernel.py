@@ -24,6 +24,7 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
+from toolkit.model.stop_signals import handled_stop_signals
 from toolkit.model.times import format_duration
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.formats.atomic_files import folder_for_sockets
@@ -31,7 +32,6 @@ from toolkit.storage.formats.atomic_files import folder_for_sockets
 _KERNEL_CLASS = "--IPKernelApp.kernel_class=toolkit.runner.interruptible_kernel.InterruptibleKernel"
 # Ctrl-C reaches every process of a terminal, and the parent of this one may forward it as well.
 _SAME_REQUEST_S = 1.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StoppedBetweenCells(Exception):
@@ -107,22 +107,15 @@ class Interruption:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        # Only the main thread may handle signals; a caller in another thread handles them itself.
-        is_main = threading.current_thread() is threading.main_thread()
-        before = {number: signal.getsignal(number) for number in _SIGNALS if is_main}
-        # A process that was started to ignore a signal (nohup, a job in a script) still ignores it.
-        handled = [number for number in before if before[number] is not signal.SIG_IGN]
-        for number in handled:
-            signal.signal(number, self._on_signal)
+        """Let signals and time limits stop the run; outside the main thread, time limits alone."""
         if (limit_s := self._limits.run_s) is not None:
             self._after(limit_s, self._time_out, "the run", limit_s)
-        try:
-            yield
-        finally:
-            for timer in self._timers:
-                timer.cancel()
-            for number in handled:
-                signal.signal(number, before[number])
+        with handled_stop_signals(self._on_signal):
+            try:
+                yield
+            finally:
+                for timer in self._timers:
+                    timer.cancel()
 
     def _after(self, seconds: float, work: Callable[..., None], *given: object) -> None:
         timer = threading.Timer(seconds, work, given)

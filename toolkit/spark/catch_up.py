@@ -18,16 +18,14 @@ import pyarrow as pa
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
-from toolkit.kafka_io.groups.commits import read_commits
-from toolkit.kafka_io.groups.describe_groups import commits_without, describe_groups, without_ended
 from toolkit.kafka_io.groups.listing import find_hidden, list_groups
-from toolkit.kafka_io.logs.log_offsets import existing_topics
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST, merge_latest
 from toolkit.kafka_io.offsets_topic.latest_tables import decode_commits, decode_groups
 from toolkit.kafka_io.offsets_topic.partitions import offsets_partitions, partition_of
 from toolkit.kafka_io.offsets_topic.reader import read_offsets_log, with_unstable_tail
 from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail
-from toolkit.model import Cluster, Commit, Group, LogOffsets, Policy, Problem
+from toolkit.kafka_io.read_snapshot import read_listed
+from toolkit.model import Cluster, Commit, Group, LogOffsets, Policy
 from toolkit.model.names import shown_name
 from toolkit.model.plurals import counted
 from toolkit.spark.arrow import Row, as_columns, unpack
@@ -172,24 +170,16 @@ def _by_admin(
         for group in listed
         if holds(group.group_id) and not cluster.policy.ignores(group.group_id)
     ]
-    commits, uncommitted = read_commits(connection, [group.group_id for group in groups])
-    described = list(
-        describe_groups(connection, groups, topics=lambda: existing_topics(connection))
-    )
-    known, ended = without_ended(connection, [one for one in described if isinstance(one, Group)])
+    found = read_listed(connection, groups)
     problems += [
         f"{what}: read through the Admin API, without commit times: {why}"
         for what, why in _whys(unread)
     ]
-    undescribed = [one for one in described if isinstance(one, Problem)]
-    for problem in (*unlisted, *hidden, *uncommitted, *undescribed):
+    for problem in (*unlisted, *hidden, *found.problems):
         name = problem.group_id
         subject = "" if name is None else f" of group {shown_name(name)}"
         problems.append(f"{problem.what}{subject}: {problem.why}")
-    return (
-        _commits_by_admin(commits_without(commits, ended) if ended else commits, read_at),
-        _groups_by_admin(known),
-    )
+    return _commits_by_admin(found.commits, read_at), _groups_by_admin(found.described)
 
 
 def _holder(logs: Collection[_LogNow]) -> Callable[[str], bool]:

@@ -97,15 +97,17 @@ def open_to_others(state: Path) -> str:
     return f"every user of this machine can open {found[0]}{more}: run 'chmod -R o= {state}'"
 
 
-def locked(state: Path, cluster_id: str, who: str) -> AbstractContextManager[None]:
+def locked(
+    state: Path, cluster_id: str, who: str, *, name: str = ""
+) -> AbstractContextManager[None]:
     """
-    Hold the lock for changes of a cluster through this state folder.
+    Hold the lock for changes of a cluster through this state folder; `name` is for the message.
 
     Does not wait: raises Blocked with the holder and the time since when. However the holder
     ends, the kernel frees the lock. Raises StateFileError where there can be no lock file.
     """
     path = state / "locks" / f"{file_name(cluster_id)}.lock"
-    return _alone(path, f"cluster {cluster_id} is being changed", who)
+    return _alone(path, f"cluster {name or cluster_id} is being changed", who)
 
 
 def locked_run(state: Path, runbook: str, cluster: str, who: str) -> AbstractContextManager[None]:

@@ -7,6 +7,7 @@ import pytest
 from clients import Producer
 from timed_records import produce
 
+from toolkit.errors import UsageError
 from toolkit.kafka_io.logs import records_around
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.kafka_io.logs.records_around import (
@@ -80,6 +81,16 @@ def test_no_more_is_kept_than_can_be_shown(apps: Any, partition: TopicPartition)
 
     assert record.value == (value[:FIELD_BYTES], 900_000)
     assert (MOST_HEADERS, 7) == (len(record.headers), record.headers_left_out)
+
+
+@pytest.mark.parametrize("counts", [{"before": -1}, {"before": 51}, {"after": -1}, {"after": 51}])
+def test_counts_out_of_range_are_refused(cluster: Cluster, counts: dict[str, int]) -> None:
+    """They were read as fewer records than were asked for, or failed without a word about it."""
+    ((name, count),) = counts.items()
+    with pytest.raises(UsageError, match=f"{name} is {count}") as caught:
+        read_records_around(cluster, {TopicPartition("orders", 0): 1}, **counts)
+
+    assert "use 0 to 50 records" == caught.value.hint
 
 
 def test_reading_ends_after_some_megabytes(

@@ -368,7 +368,10 @@ def test_a_resume_of_missing_groups_and_partitions() -> None:
     assert ["no-such-partition"] == blocks(resume(group(*HELD), "orders:9"))
     gone = TopicPartition("bills", 0)
     member = replace(holder(1), holds=(PARTITIONS[1], gone))
-    assert [0] == numbers(resume(group(reader("a", 0), member), "bills:0"))
+    about = group(reader("a", 0), member)
+    assert [0] == numbers(resume(about, "bills:0"))
+    part = resume(about, "bills:0-1")
+    assert ([0], "bills:1 is not paused") == (numbers(part), reason(part, "not-paused"))
 
 
 FOREIGN, MORE = "foreign-hold", "releases-more"

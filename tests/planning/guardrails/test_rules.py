@@ -284,7 +284,7 @@ FINAL = {
     *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
     *("no-such-partition", "topic-never-used", "moved-since", "no-row", "past-end"),
     *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
-    *("topics-required", "protected-group"),
+    *("topics-required", "protected-group", "empty-name"),
     *("group-kind", "group-empty", "not-stable", "custom-protocol", "unreadable-member"),
     *("whole-application", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
     *("group-size", "another-hold"),

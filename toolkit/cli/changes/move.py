@@ -25,7 +25,7 @@ def make(command: CommandScope, **given: Any) -> PlannedChange:
     with opened(command) as access:
         change = move(access, group, to=to, **terms)
     if change.live is None:
-        click.echo("group is empty; applying an ordinary reset", err=True)
+        click.echo("group is empty: this is an ordinary reset", err=True)
     return change
 
 

@@ -20,6 +20,7 @@ PLANNERS = {
     "undo": ("undo", "planner"),
     "pause": ("pause", "planner"),
     "resume": ("resume", "planner"),
+    "move": ("move", "planner"),
 }
 
 

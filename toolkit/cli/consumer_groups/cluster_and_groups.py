@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.cli.command_target import opened
+from toolkit.cli.command_target import CLUSTER_NEEDED, opened
 from toolkit.cli.options import CommandScope, scope_of
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import BARE, ClusterAccess, cluster_at, find_cluster
@@ -53,7 +53,7 @@ def cluster_of(given: Mapping[str, Any]) -> Cluster:
         hint = "the fleet file has the settings of --cluster"
         raise UsageError("--command-config goes with --bootstrap-server", hint=hint)
     elif given["cluster"] or given["fleet"]:
-        cluster = find_cluster(given["cluster"] or "", given["fleet"])
+        cluster = find_cluster(given["cluster"] or "", given["fleet"], way_on=CLUSTER_NEEDED)
     else:
         hint = "--bootstrap-server HOST:PORT, or --cluster NAME of the fleet file"
         raise UsageError("no cluster selected", hint=hint)

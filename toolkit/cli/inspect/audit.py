@@ -12,7 +12,7 @@ import click
 from toolkit.cli.options import FLEET, OUTPUT, cluster_option, group_names_option
 from toolkit.cli.output import PARTLY, echo_error, write_rows
 from toolkit.errors import NotFound, StateFileError
-from toolkit.model.groups import names_meant
+from toolkit.model.groups import all_meant
 from toolkit.model.names import did_you_mean, shown_name
 from toolkit.model.plurals import counted
 
@@ -101,8 +101,7 @@ def _missing_groups(report: AuditReport) -> list[NotFound]:
     known = report.all_groups if report.groups else frozenset[str]()
     errors = [
         NotFound(f"group {shown_name(name)}: no run changed it{did_you_mean(name, known)}")
-        for name in report.groups
-        if not names_meant(name, known)
+        for name in all_meant(report.groups, known)[1]
     ]
     if errors and len(errors) == len(report.groups):
         raise errors[0]

@@ -36,18 +36,20 @@ def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> No
     rows = side_by_side(_knock, chosen)
     table = Rows(COLUMNS, [tuple(row[name] for name in COLUMNS) for row in rows])
     write_rows(table, output, important=("cluster", "problem", "address", "brokers", "groups"))
-    failed = sum(1 for row in rows if row["problem"])
-    sys.exit(0 if not failed else 1 if failed == len(rows) else PARTLY)
+    if not any(row["problem"] for row in rows):
+        sys.exit(0)
+    sys.exit(PARTLY if any(row["brokers"] is not None for row in rows) else 1)
 
 
 def _knock(cluster: Cluster) -> dict[str, Any]:
     from toolkit.kafka_io.client.connection import Connection
-    from toolkit.kafka_io.groups.listing import list_groups
+    from toolkit.kafka_io.groups.listing import find_hidden, list_groups
 
     row = {"cluster": cluster.name, "address": cluster.bootstrap_servers, "cluster_id": ""}
     try:
         with Connection(cluster) as connection:
             groups, problems = list_groups(connection)
+            problems += [p for p in find_hidden(connection) if p.hides_groups]
             return row | {
                 "cluster_id": connection.cluster_id,
                 "brokers": len(connection.broker_ids),

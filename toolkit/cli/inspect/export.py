@@ -16,9 +16,11 @@ from toolkit.cli.output import (
     PARTLY,
     check_output_file,
     name_of,
+    share_group_lines,
     write_output_file,
     write_problems,
 )
+from toolkit.model import GroupType
 from toolkit.model.plurals import counted
 
 
@@ -52,7 +54,11 @@ def command(*, form: str | None, out: Path, force: bool, **given: Any) -> None:
     text = json_text(saved) if is_json else csv_text(saved.commits, with_group=len(saved.types) > 1)
     write_output_file(out, text)
     if not command.quiet:
-        offsets, of = counted(len(saved.commits), "offset"), counted(len(saved.types), "group")
-        click.echo(f"saved {offsets} of {of} in {name_of(out)}", err=True)
+        shares = sorted(name for name, of in saved.types.items() if of is GroupType.SHARE)
+        offsets = counted(len(saved.commits), "offset")
+        groups_saved = counted(len(saved.types) - len(shares), "group")
+        click.echo(f"saved {offsets} of {groups_saved} in {name_of(out)}", err=True)
+        for line in share_group_lines(facts.cluster, shares):
+            click.echo(line, err=True)
     write_problems([facts])
     sys.exit(PARTLY if facts.read_errors else 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT, QUIET, groups_option
 from toolkit.cli.output import PARTLY, echo_error, printable, write_frame, write_rows
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound
-from toolkit.model.groups import names_meant
+from toolkit.model.groups import all_meant
 from toolkit.model.rows import Rows
 
 if TYPE_CHECKING:
@@ -116,9 +115,8 @@ def _chosen(
         return frame, []
     # A group that has no leftovers, for example, is still one.
     known = {*every_group["group"], *frame["group"]}
-    meant = {name: names_meant(name, known) for name in names}
-    missing = [name for name, found in meant.items() if not found]
-    return frame[frame["group"].isin({*chain.from_iterable(meant.values())})], missing
+    meant, missing = all_meant(names, known)
+    return frame[frame["group"].isin(meant)], missing
 
 
 def _not_found(name: str, *, is_known: bool) -> NotFound:

@@ -12,7 +12,13 @@ import click
 
 from toolkit.cli.inspect.groups import FIRST_OF_PARTITIONS
 from toolkit.cli.options import CommandScope, Duration, scope_options
-from toolkit.cli.output import echo_error, few_names, problem_lines, write_tables
+from toolkit.cli.output import (
+    echo_error,
+    few_names,
+    problem_lines,
+    share_group_lines,
+    write_tables,
+)
 from toolkit.cli.reading import FleetReading, read_clusters
 from toolkit.errors import ToolkitError
 from toolkit.model import GroupType
@@ -150,6 +156,5 @@ def _without_offsets(report: LagReport) -> Iterator[str]:
             f"cluster {report.facts.cluster}: no committed offsets: {few_names(found)} (none was "
             "committed, they expired, or they were deleted, also with a topic that was re-created)"
         )
-    if shares := [g.group_id for g in report.facts.groups if g.type is GroupType.SHARE]:
-        names = few_names(shares)
-        yield f"cluster {report.facts.cluster}: share groups have no committed offsets: {names}"
+    shares = [g.group_id for g in report.facts.groups if g.type is GroupType.SHARE]
+    yield from share_group_lines(report.facts.cluster, shares)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.kafka_io.read_snapshot import Progress
 from toolkit.model import Snapshot, Unread
 from toolkit.model.names import ExactName
+from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.plan import Plan
 from toolkit.planning.changes.targets import FromOffsets, Target, ToDatetime
+from toolkit.planning.holds.hold_context import HoldFacts
 from toolkit.planning.selection.partition_selection import parse_topics
+from toolkit.report.progress_line import progress_line
 
 
 def read_facts(
@@ -45,6 +50,19 @@ def read_topics(
     return read_plan_facts(
         access.cluster, groups=groups, topics=sorted(topics), at=at, on_progress=access.on_progress
     )
+
+
+def sample_group(access: ClusterAccess, group: str, *, prefer: str) -> HoldFacts:
+    """Read what a hold needs, see `sample_hold_facts`; show it where a rebalance is waited for."""
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        words = "waiting for the end of a rebalance"
+        access.on_progress(Progress(words, 0, 0))
+        with progress_line(words):
+            yield
+
+    return sample_hold_facts(access.cluster, group, prefer=prefer, waiting=waiting)
 
 
 def read_plan_snapshot(

@@ -29,6 +29,7 @@ from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, find_leaders
 from toolkit.kafka_io.client.timestamps import LAST_MS, from_ms, to_ms
 from toolkit.kafka_io.logs.log_offsets import NO_OFFSET, list_offsets_request
 from toolkit.model import LogOffsets, Problem, TopicPartition, Unread
+from toolkit.model.offsets import MOST_MARKERS
 
 Times = NDArray[np.int64]  # ms since 1970, or offsets
 
@@ -39,8 +40,6 @@ BEGINNING = 1  # the earliest timestamp: producers that know no time send -1 or 
 NOTHING = 2**63 - 1  # the offset where no record is as young as that
 # Bounds are halved in each second round from this one on: 20 rounds then suffice for any log.
 FIRST_HALVING = 4
-# Transactions that end at the same place leave their markers in a row.
-MOST_MARKERS = 20
 UNKNOWN = -1  # no record is known before
 FAR = 2**62  # a time that is in no calendar, or not known
 

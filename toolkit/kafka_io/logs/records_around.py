@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from toolkit.errors import UsageError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
@@ -54,18 +55,20 @@ def read_records_around(
 
     The record at the offset itself is the first of those that come after; where there is none (a
     transaction's marker, or compaction removed it), the next one that exists. Records of open and
-    aborted transactions are among them, which a read_committed consumer does not see. Each count is
-    at most 50, and partitions beyond the first 20 become problems, as does what could not be read.
-    With `whole`, every byte and header is returned. Raises ClusterUnreachable where no broker
-    answers.
+    aborted transactions are among them, which a read_committed consumer does not see. Partitions
+    beyond the first 20 become problems, as does what could not be read. With `whole`, every byte
+    and header is returned. Raises UsageError for counts that are not from 0 to 50, and
+    ClusterUnreachable where no broker answers.
     """
+    for name, count in {"before": before, "after": after}.items():
+        if not 0 <= count <= MOST_RECORDS:
+            raise UsageError(f"{name} is {count:,}", hint=f"use 0 to {MOST_RECORDS} records")
     offsets = dict(islice(sorted(positions.items()), MOST_POSITIONS))
     too_many = f"at most {MOST_POSITIONS} partitions are read at once"
     why = {partition: too_many for partition in positions if partition not in offsets}
-    counts = min(before, MOST_RECORDS), min(after, MOST_RECORDS)
     with connected(cluster) as connection:
         logs, unread = read_log_offsets(connection, offsets)
-        windows = [_window(p, log, offsets[p], *counts) for p, log in sorted(logs.items())]
+        windows = [_window(p, log, offsets[p], before, after) for p, log in sorted(logs.items())]
         _read(connection, windows, whole=whole)
     why |= {window.partition: window.why for window in windows if window.why}
     why |= {TopicPartition(p.topic or "", p.partition or 0): p.why for p in unread}

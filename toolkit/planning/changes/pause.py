@@ -172,7 +172,7 @@ def plan_resume(
         # Committed offsets are not needed: no offset is moved.
         hidden = [p for p in facts.problems_of(group) if p.what in NEEDED_TO_RESUME]
         yield from map(unread, hidden)
-        idle = [p for p in partitions if p not in held]
+        idle = [p for p in (*partitions, *_of_deleted(facts, known, scopes)) if p not in held]
         if idle and not hidden:
             yield note("not-paused", f"{in_short(idle)} is not paused", group)
         elif not scopes and not held and not hidden:
@@ -253,6 +253,16 @@ def _names_paused(finding: Finding, group: Group) -> bool:
     return any(
         finding.topic == p.topic and finding.partition in {None, p.partition} for p in group.paused
     )
+
+
+def _of_deleted(
+    index: SnapshotIndex, group: Group, scopes: Iterable[TopicScope]
+) -> Iterator[TopicPartition]:
+    """Yield the named partitions of topics that were deleted while one of theirs is held."""
+    deleted = {partition.topic for partition in group.paused} - index.partitions.keys()
+    for scope in scopes:
+        if scope.topic in deleted:
+            yield from (TopicPartition(scope.topic, number) for number in scope.partitions or ())
 
 
 def of_others(

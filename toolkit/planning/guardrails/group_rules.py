@@ -24,6 +24,7 @@ from toolkit.plan import (
     Action,
     Finding,
     Intent,
+    Position,
     Severity,
     Step,
 )
@@ -39,7 +40,7 @@ from toolkit.planning.guardrails.rule import ANY, NEVER, OF_OFFSETS, Rule
 from toolkit.planning.selection.findings import unread
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_unread, why_live
 from toolkit.planning.selection.member_names import name_members
-from toolkit.planning.selection.plan_parts import PENDING, shown
+from toolkit.planning.selection.plan_parts import PENDING, moved_offsets, shown
 
 # A group whose last commit is younger is read twice; the broker's clock may be behind this one.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
@@ -215,20 +216,14 @@ def _group_difference(case: CheckContext, step: Step, group: Group | None) -> st
 
 
 def _commit_differences(case: CheckContext, step: Step) -> Iterator[Objection]:
-    for change in step.changes:
-        expected = change.before
-        found = case.index.committed_position(step.group_id, change.partition)
-        is_made = _may_be_part_done(case) and found == change.after
-        if found != expected and not is_made:
+    committed = {p: Position.of(commit) for p, commit in case.committed(step.group_id).items()}
+    for partition, change in moved_offsets(step, committed, may_be_made=_may_be_part_done(case)):
+        why = "new committed offset since the plan was made"
+        if change:
+            found, expected = committed.get(partition), change.before
             now, then = shown(found, expected), shown(expected, found)
             why = f"committed offset is {now}, but the plan expects {then}"
-            yield Objection(why, step.group_id, *change.partition)
-    if step.action is Action.DELETE_GROUP:
-        planned = {change.partition for change in step.changes}
-        for partition in case.committed(step.group_id):
-            if partition not in planned:
-                why = "new committed offset since the plan was made"
-                yield Objection(why, step.group_id, *partition)
+        yield Objection(why, step.group_id, *partition)
 
 
 @Rule("Nobody commits for a group that has no members.", intents=OF_OFFSETS)
@@ -333,6 +328,20 @@ def skips_no_record(case: CheckContext) -> Iterator[Finding]:
 def before_log_start(case: CheckContext) -> Iterator[Objection]:
     yield from case.moves.outside
     FactsMissing.where(case.moves.unknown)
+
+
+@Rule(
+    "The group whose single offsets the plan deletes has a name.",
+    override=NEVER,
+    instead="delete the group with all its offsets: offsetbook delete-groups, or notebook 61",
+    intents=OFFSETS_GO,
+)
+def empty_name(case: CheckContext) -> Iterator[Objection]:
+    """Block what brokers refuse with INVALID_GROUP_ID, from Kafka 3.9 to 4.4."""
+    for step in case.plan.steps:
+        if step.action is Action.DELETE_OFFSETS and not step.group_id:
+            why = "brokers delete no single offsets of the group with the empty name"
+            yield Objection(why, step.group_id)
 
 
 @Rule("The group keeps at least one committed offset.", intents=OFFSETS_GO)

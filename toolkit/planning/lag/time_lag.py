@@ -27,6 +27,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from toolkit.model.offsets import MOST_MARKERS
+
 NOTHING_TO_READ = "nothing to read"
 BY_LOOK_UP = "time look-up"
 BY_HISTORY = "history"
@@ -36,8 +38,6 @@ BY_RECORD = "record"
 CLOCKS_APART_MS = 5 * 60 * 1000
 # If it is unknown whether there are unread records, but none is older than this, report it.
 SOON_MS = 10_000
-# Transactions that end at the same place write their markers in a row.
-MOST_MARKERS = 20
 LAST_OFFSET = np.iinfo(np.int64).max
 NEVER_MS = 2**62
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from toolkit.model import LogOffsets, Snapshot, TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.names import shown_name
-from toolkit.plan import Change, Finding, Intent, Plan, Position, Step
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Step
 from toolkit.planning.selection.findings import unread
 from toolkit.planning.selection.group_selection import commit_action, is_plannable, why_not_idle
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -78,6 +78,24 @@ def out_of_range(offset: int, log: LogOffsets | None) -> str:
     if start is None or end is None or start <= offset <= end:
         return ""
     return f"offset {offset:,} is out of range: log start offset {start:,}, log end offset {end:,}"
+
+
+def moved_offsets(
+    step: Step, committed: Mapping[TopicPartition, Position], *, may_be_made: bool
+) -> Iterator[tuple[TopicPartition, Change | None]]:
+    """
+    Yield what is committed otherwise than a step expects; without a change where it is new.
+
+    With `may_be_made`, a change that is made already is expected. The deletion of a group expects
+    no offset that is not in the plan.
+    """
+    for change in step.changes:
+        found = committed.get(change.partition)
+        if found != change.before and not (may_be_made and found == change.after):
+            yield change.partition, change
+    if step.action is Action.DELETE_GROUP:
+        planned = {change.partition for change in step.changes}
+        yield from ((place, None) for place in committed if place not in planned)
 
 
 def shown(position: Position | None, other: Position | None) -> str:

@@ -673,6 +673,9 @@ def test_members_that_come_and_go_are_assigned_partitions(
 def test_added_partitions_are_assigned(mode: Mode) -> None:
     """The topic is checked at intervals; a join of the leader starts a rebalance."""
     hold, group = captured(mode, 1)
+    before = group.requests.count(FetchTopics(("orders",)))
+    hold.keep(group)
+    assert before == group.requests.count(FetchTopics(("orders",)))
     group.counts = 8
     group.clock += 6
     keep_twice(hold, group)

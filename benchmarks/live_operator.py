@@ -47,7 +47,8 @@ class Operator:
         self.group, self.topics, self.state = group, topics, self.session.state
 
     def facts(self) -> Snapshot:
-        return read_plan_facts(self.cluster, groups=[self.group], topics=self.topics)
+        with self.session.connections.in_use():  # as one operator's calls
+            return read_plan_facts(self.cluster, groups=[self.group], topics=self.topics)
 
     def when_stable(self) -> Snapshot:
         """Wait until the group has come to rest, and return the facts."""
@@ -89,7 +90,8 @@ class Operator:
         planned = plan_move(self.when_stable(), request)
         approval = Approval(planned.plan.fingerprint, REASON)
         began = time.time()
-        outcome = move(planned, self.cluster, approval, state=self.state).outcome
+        with self.session.connections.in_use():
+            outcome = move(planned, self.cluster, approval, state=self.state).outcome
         done = self._done(outcome, began, {})
         moved = read_undo_record(self.state, outcome.run_id)
         to = {c.partition: c.after.offset for _, c in moved.changes if c.after}

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partialmethod
 from typing import Any
-from weakref import WeakSet
 
 import pytest
 from applications import Applications, eventually
@@ -269,14 +268,14 @@ def test_a_capture_whose_join_arrives_late(
     shared_hold: MakeHold, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """It waits for the join that the coordinator answers, even if others overtake it."""
-    used, left, ask = WeakSet[Connection](), [], Connection._ask
+    late, left, ask = [], [], Connection._ask
 
     async def ask_late(self: Connection, request: Any, *where: Any) -> Any:
         sleep, before = self._admin._manager._net.sleep, len(left)
-        is_join = getattr(request, "session_timeout_ms", 0) > CAPTURE_SESSION_MS
-        while is_join and self not in used and len(left) == before:
-            await sleep(LATE_S)  # as for TLS and a login on a busy machine
-        used.add(self)
+        is_first = not late and getattr(request, "session_timeout_ms", 0) > CAPTURE_SESSION_MS
+        late.extend([request] * is_first)
+        while is_first and len(left) == before:
+            await sleep(LATE_S)  # as on a busy machine
         left.extend([request] * isinstance(request, LeaveGroupRequest))
         return await ask(self, request, *where)
 
@@ -285,6 +284,29 @@ def test_a_capture_whose_join_arrives_late(
     group.capture(*group.live.places_of(1, 4))
 
     assert group.live.places_of(1, 4) == group.hold.held
+    assert late
+    group.release(*group.hold.held)
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefer", "count"),
+    [
+        (EAGER, CaptureMode.LOSSLESS, 2),
+        (COOPERATIVE, CaptureMode.QUIET, 3),
+        (CONSUMER, CaptureMode.LOSSLESS, 1),
+    ],
+)
+def test_connections_of_a_capture(
+    shared_hold: MakeHold, kind: str, prefer: CaptureMode, count: int
+) -> None:
+    """One for each request that waits for the whole group at once, and one for all others."""
+    group = shared_hold(kind)
+    group.hold.prefer = prefer
+    group.channel.disconnect()
+    group.capture(*group.live.places_of(1, 4))
+    group.until_others_are_read()
+
+    assert count == len(group.channel._open)
     group.release(*group.hold.held)
 
 

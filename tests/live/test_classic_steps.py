@@ -91,7 +91,7 @@ class Coordinator(ScriptedChannel):
     taken: bool = True  # whether members take what they are given
     stays_away: str = ""  # who does not come back when it was removed
     polls_seldom: bool = False  # whether a member does not join in time
-    is_old: bool = False  # a broker before 4.0, of which ours ask between two joins
+    is_old: bool = False  # a broker before 4.0, of which ours ask before one of them leaves
     faster: int = 0  # how often the leader assigns again before ours can stop it
     unseen: int = 0  # how often it does so just after the look
     believes: bool = True  # whether the leader leaves to ours what they say they own
@@ -109,6 +109,8 @@ class Coordinator(ScriptedChannel):
     counts: int = 6
     holders: list[str] = field(default_factory=list)  # ids of ours that are out
     joined: set[str] = field(default_factory=set)
+    waiting: dict[str, SentAhead] = field(default_factory=dict)  # joins by their member
+    answers: dict[SentAhead, JoinResult] = field(default_factory=dict)  # of those who left again
     stopped: bool = False  # the last rebalance took away all assignments
     generation: int = 4
     given: dict[str, bytes] = field(default_factory=dict)
@@ -120,6 +122,7 @@ class Coordinator(ScriptedChannel):
         if isinstance(sent.request, Join):
             self.state = "PreparingRebalance"
             self.joined.add(sent.request.member_id)
+            self.waiting[sent.request.member_id] = sent
             self.revoke(sent.request)
 
     def has_answer(self, _sent: SentAhead) -> bool:
@@ -128,21 +131,32 @@ class Coordinator(ScriptedChannel):
 
     def answer_ahead(self, sent: SentAhead) -> Any:
         """Answer a join as any other; what was sent behind it, on its connection, comes then."""
+        if sent in self.answers:
+            return self.answers.pop(sent)
         behind = next((one for one in self.steps if getattr(one, "after", None) is sent), None)
         if not isinstance(sent.request, DescribeClassic):
             answer = super().answer_ahead(sent)
-            if behind and isinstance(behind.request, Join):
+            if behind and isinstance(behind.request, Leave):
                 assert not self.is_old
-                self.join_again()
+                self.leave_again(behind.request)
             return answer
         assert self.is_old
         assert sent.after
         assert behind
-        assert [Join, Join] == [type(one.request) for one in (sent.after, behind)]
-        is_late = self.join_again()
+        assert [Join, Leave] == [type(one.request) for one in (sent.after, behind)]
+        is_late = self.leave_again(behind.request)
         return ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
 
-    def join_again(self) -> bool:
+    def leave_again(self, leave: Leave) -> bool:
+        """Let a member go that has joined, and return whether the leader was faster, as is seen."""
+        (member_id,) = leave.member_ids
+        join = self.waiting.get(member_id)
+        if join and join not in self.answers and not self.is_old:
+            self.answers[join] = super().answer_ahead(join)  # with the others, before it leaves
+        self._hear(leave)
+        return self.rebalance_again()
+
+    def rebalance_again(self) -> bool:
         """Begin the next rebalance, and return whether the leader was faster, as can be seen."""
         self.faster, is_late = max(0, self.faster - 1), self.faster > 0
         self.unseen, is_unseen = max(0, self.unseen - 1), self.unseen > 0
@@ -417,9 +431,9 @@ def test_an_eager_group_is_stopped_again_if_its_leader_was_faster(
 
 
 class NotAgain(Coordinator):
-    """A coordinator that never takes up the second join of ours: the group does not stop."""
+    """A coordinator that begins no other rebalance when ours leaves: the group does not stop."""
 
-    def join_again(self) -> bool:
+    def rebalance_again(self) -> bool:
         """Leave the group to its leader, who is about to assign partitions."""
         self.state = "CompletingRebalance"
         return False
@@ -659,6 +673,9 @@ def test_members_that_come_and_go_are_assigned_partitions(
 def test_added_partitions_are_assigned(mode: Mode) -> None:
     """The topic is checked at intervals; a join of the leader starts a rebalance."""
     hold, group = captured(mode, 1)
+    before = group.requests.count(FetchTopics(("orders",)))
+    hold.keep(group)
+    assert before == group.requests.count(FetchTopics(("orders",)))
     group.counts = 8
     group.clock += 6
     keep_twice(hold, group)

@@ -18,7 +18,6 @@ from toolkit.live.classic_capture import (
     AssignedAgain,
     check_capturable,
     lead_eager,
-    open_connections,
 )
 from toolkit.live.classic_member import OwnIds, SentinelMember
 from toolkit.live.cooperative_captures import NotClaimed, lead_after_commit, lead_by_claims
@@ -50,15 +49,15 @@ def capture_lead(own: OwnIds, survives_s: float, *, quietly: bool = False) -> Ca
     places: Sequence[TopicPartition] = ()
     if protocol.cooperative and not quietly:
         places = partitions_to_claim(list(map(_topics, group.members)), counts)
-    connections = open_connections(own.channel, len(places))
-    if connections:  # opening them took a while
-        group, counts = _look(own.channel)
+    if places:
+        own.channel.connect(1 + len(places))
+        group, counts = _look(own.channel)  # that took a while
     member = SentinelMember(protocol, round(survives_s * 1000), topics=frozenset(counts))
     try:
         if not protocol.cooperative:
             joined = lead_eager(own, member, len(group.members))
         elif places:
-            joined = lead_by_claims(own, member, places, connections)
+            joined = lead_by_claims(own, member, places)
         else:
             joined = lead_after_commit(own, member, shares_of(group))
     except (NotClaimed, AssignedAgain):

@@ -12,9 +12,8 @@ Members of cooperative protocols keep reading while they wait: see `cooperative_
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection
+from typing import NamedTuple
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import reason
@@ -34,9 +33,7 @@ PLACE_TRIES = 3  # of the members that rejoin, one in 16 has to do so once more
 BACK_AFTER_S = 1.5  # removed members rejoin at once; a few clients take longer
 AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most
 LOOK_EVERY_S = 0.05
-REJOINED_WITHIN_S = 2.0  # by then our second join has been sent
-
-OpenConnection: TypeAlias = PendingAnswer[ClassicFacts]  # the request that opened it
+REJOINED_WITHIN_S = 2.0  # by then our second sentinel has left
 
 
 def lead_eager(own: OwnIds, member: SentinelMember, group_size: int) -> JoinResult:
@@ -45,19 +42,20 @@ def lead_eager(own: OwnIds, member: SentinelMember, group_size: int) -> JoinResu
 
     Raises AnotherCapture, before a member is removed, if another capture goes on.
     """
-    stopper = SentinelMember(member.protocol)
-    connections: Sequence[OpenConnection | None] = open_connections(own.channel, 2)
-    (stopper.member_id,) = own.draw_ids(stopper, 1)
-    member.member_id = own.draw_id(SentinelMember(member.protocol), group_size + 1)
+    own.channel.connect(2)
+    new, stopper = SentinelMember(member.protocol), SentinelMember(member.protocol)
+    (stopper.member_id,) = own.draw_ids(new, 1)
+    member.member_id = own.draw_id(new, group_size + 1)
     contest = begin_contest(own)
     for left in reversed(range(STOP_TRIES)):
         try:
-            stopped = until_all_stop(contest, member, stopper, connections)
+            stopped = until_all_stop(contest, member, stopper)
             break
         except AssignedAgain:
             if not left:
                 raise
-            connections = (None, None)  # the second join may still wait on the old one
+            own.ids.remove(stopper.member_id)  # it has left
+            (stopper.member_id,) = own.draw_ids(new, 1)
     return take_lead(own, member, stopper, stopped)
 
 
@@ -73,48 +71,39 @@ class AssignedAgain(NotCaptured):
     """The leader assigned partitions before the group could be stopped; no member was removed."""
 
 
-def open_connections(channel: RecipeChannel, count: int) -> list[OpenConnection]:
-    """Open connections, each with a request of its own; later requests can be sent after these."""
-    return [channel.send_ahead(DescribeClassic()) for _ in range(count)]
-
-
-def until_all_stop(
-    contest: Contest,
-    member: SentinelMember,
-    stopper: SentinelMember,
-    connections: Sequence[OpenConnection | None] = (None, None),
-) -> Stopped:
+def until_all_stop(contest: Contest, member: SentinelMember, stopper: SentinelMember) -> Stopped:
     """
     Wait until all members have joined a rebalance, and start the next one before any assignment.
 
     A coordinator does not show which members have joined. It answers our join when all have,
-    however late they notice the rebalance and however seldom they poll. Our next join is already on
-    the same connection, so it arrives before the leader can assign partitions, and all members have
-    to rejoin. `stopper` does not join that rebalance, which keeps it from ending. If the leader was
-    faster, its members read on: raise AssignedAgain. Brokers before 4.0 show that only between the
-    two joins, and asking gives the leader more time. Members that have not joined after
-    `STOP_WITHIN_S` are not waited for. `connections` are two that are already open.
+    however late they notice the rebalance and however seldom they poll. A request that removes
+    `stopper` is already on the same connection, so it arrives before the leader can assign
+    partitions, and all members have to rejoin. Our member does not, which keeps that rebalance from
+    ending. If the leader was faster, its members read on: raise AssignedAgain. Brokers before 4.0
+    show that only between the two requests, and asking gives the leader more time. Members that
+    have not joined after `STOP_WITHIN_S` are not waited for.
     """
     channel = contest.own.channel
     tells_later = contest.group.shows_assignments
-    now = channel.now()
-    give_up_at = now + STOP_WITHIN_S
-    joining = channel.send_ahead(member.join_quietly(), after=connections[0])
+    give_up_at = channel.now() + STOP_WITHIN_S
+    joining = channel.send_ahead(member.join_quietly())
     looking = None if tells_later else channel.send_ahead(DescribeClassic(), after=joining)
-    channel.send_ahead(member.rejoin_quietly(), after=looking or joining)
-    # It keeps the rebalance from ending before our second join has arrived.
-    channel.send_ahead(stopper.join_quietly(), after=connections[1])
-    is_over, answered_at = False, math.inf
-    while not is_over or (answered_at == math.inf and now < give_up_at):
+    channel.send_ahead(Leave((stopper.member_id,)), after=looking or joining)
+    is_over = False
+    while not contest.has_joined:
         is_over = contest.look(member.member_id)
-        now = channel.now()
-        if channel.is_answered(joining):
-            answered_at = min(answered_at, now)
-    if answered_at == math.inf:
+    # Not earlier, as the looks need its connection. The rebalance does not end without it.
+    stopping = channel.send_ahead(stopper.join_quietly())
+    while not channel.is_answered(joining) and channel.sleep(LOOK_EVERY_S) < give_up_at:
+        pass
+    now = channel.now()
+    while not is_over:
+        is_over = contest.look(member.member_id)
+    if not channel.is_answered(joining):
         return Stopped(now - AT_ONCE_AFTER_S, all_joined=False, leader="")
     joined = channel.wait_for(joining)
-    if joined.error:
-        raise rejected(joined)
+    if failed := joined.error or channel.wait_for(stopping).error:
+        raise rejected(failed)
     was_first = not looking or (channel.wait_for(looking).state == GroupState.COMPLETING_REBALANCE)
     group = _rejoined(channel)
     is_waiting = group.state == GroupState.PREPARING_REBALANCE
@@ -124,7 +113,7 @@ def until_all_stop(
             "was evicted",
             hint=AGAIN,
         )
-    return Stopped(answered_at, all_joined=True, leader=joined.leader)
+    return Stopped(now, all_joined=True, leader=joined.leader)
 
 
 def take_lead(
@@ -152,7 +141,7 @@ def take_lead(
     channel.ask(Leave(tuple(sorted(gone))))
     own.ids.remove(stopper.member_id)
     joining = channel.send_ahead(member.join())
-    until_back(channel, len(listed) - 1, BACK_AFTER_S)
+    until_back(channel, len({*listed} - {stopper.member_id}), BACK_AFTER_S)
     _clear_first_places(channel, member, {*own.ids, *may_read})
     return let_it_end(channel, joining, blocker)
 
@@ -219,14 +208,14 @@ def let_it_end(
     channel.ask(Leave((blocker.member_id,)))
     joined = channel.wait_for(joining)
     if joined.error:
-        raise rejected(joined)
+        raise rejected(joined.error)
     return joined
 
 
-def rejected(joined: JoinResult) -> NotCaptured:
+def rejected(code: int) -> NotCaptured:
     """Return the error of a capture whose join failed."""
     return NotCaptured(
-        f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
+        f"the coordinator rejected the join: {reason(code, 'Read')}",
         hint=AGAIN,
     )
 

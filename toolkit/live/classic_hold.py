@@ -267,7 +267,8 @@ class ClassicHold(LeaderHold):
         member.protocol = protocol_named(joined.protocol)  # the group may have changed it
         assigned = self._assignment.assign(channel, joined, member, self.held, self._note_text())
         self._unreleased = assigned.unreleased
-        self._due_at = channel.now() + _patience_s(assigned)
+        now = channel.now()
+        self._count_at, self._due_at = now + COUNTS_EVERY_S, now + _patience_s(assigned)
         return channel.ask(member.sync(assigned.assignments)).error
 
     def _follow(self, channel: RecipeChannel, joined: JoinResult) -> int:

@@ -36,10 +36,8 @@ from toolkit.live.classic_capture import (
     LOOK_EVERY_S,
     STOP_WITHIN_S,
     AssignedAgain,
-    OpenConnection,
     ahead_of,
     let_it_end,
-    open_connections,
     rejected,
     take_lead,
     until_all_stop,
@@ -58,8 +56,7 @@ SOON_S = 1.5  # a good moment: a commit so shortly before a heartbeat
 
 CLAIM_TRIES = 3  # in each, all members revoke everything twice
 IS_OVER = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})  # or the next one has begun
-# A member id, the partition that it claims, and its connection.
-Claim: TypeAlias = tuple[str, TopicPartition, OpenConnection]
+Claim: TypeAlias = tuple[str, TopicPartition]  # a member id, and the partition that it claims
 
 
 def lead_after_commit(
@@ -100,9 +97,9 @@ class GroupLeader(NamedTuple):
 def _outlast(own: OwnIds, member: SentinelMember) -> GroupLeader:
     """Join without a subscription, and stay until no other capture can go on."""
     channel = own.channel
-    (connection,) = open_connections(channel, 1)
+    channel.connect(2)
     contest = begin_contest(own)
-    joining = channel.send_ahead(member.join_quietly(), after=connection)
+    joining = channel.send_ahead(member.join_quietly())
     is_over = False
     while not contest.has_joined:
         is_over = contest.look(member.member_id)
@@ -123,7 +120,7 @@ def _join_quietly(
         joined = answer or channel.ask(member.join_quietly())
         answer = None
         if joined.error:
-            raise rejected(joined)
+            raise rejected(joined.error)
         member.generation = joined.generation
         code = channel.ask(member.sync({})).error
     return GroupLeader(joined.leader, channel.now())
@@ -173,18 +170,15 @@ class NotClaimed(NotCaptured):
 
 
 def lead_by_claims(
-    own: OwnIds,
-    member: SentinelMember,
-    places: Sequence[TopicPartition],
-    connections: Sequence[OpenConnection],
+    own: OwnIds, member: SentinelMember, places: Sequence[TopicPartition]
 ) -> JoinResult:
     """
     Become the leader of a Stable cooperative group once its members own nothing.
 
-    `places` are all partitions of the group's topics; each needs one of `connections`. Raises,
-    before a member that may still read is removed: AnotherCapture if another capture goes on,
-    NotClaimed if the leader does not assign all partitions to sentinels, and AssignedAgain if it
-    assigned partitions to members again in each try.
+    `places` are all partitions of the group's topics; each needs a connection, and looks one more.
+    Raises, before a member that may still read is removed: AnotherCapture if another capture goes
+    on, NotClaimed if the leader does not assign all partitions to sentinels, and AssignedAgain if
+    it assigned partitions to members again in each try.
     """
     contest: Contest | None = None
     leader, members, may_read = "", 0, None
@@ -202,7 +196,7 @@ def lead_by_claims(
         if members:  # while no sentinel in the group would lead
             own.channel.ask(Leave((leader,)))
             until_back(own.channel, members, BACK_AFTER_S)
-        joins = [*zip([member.member_id, *claimers], places, connections, strict=True)]
+        joins = [*zip([member.member_id, *claimers], places, strict=True)]
         try:
             leader, may_read = _claim(contest, member, joins, may_read)
             (stopper.member_id,) = own.draw_ids(new, 1)
@@ -216,7 +210,7 @@ def lead_by_claims(
         listed = waiting(own.channel, member)
         if not left or not may_read.intersection(ahead_of(member, listed)):
             break
-        members = len(listed) - 1  # with the leader, which rejoins, without the stopper
+        members = len({*listed} - {stopper.member_id})  # with the leader, which rejoins
     return take_lead(own, member, stopper, stopped, may_read or ())
 
 
@@ -255,8 +249,8 @@ def _send_claims(contest: Contest, member: SentinelMember, joins: Sequence[Claim
     """Have sentinels join with their claims; return the answer to `member` when all have."""
     channel, claimer = contest.own.channel, replace(member)
     sent: list[PendingAnswer[JoinResult]] = []
-    for claimer.member_id, place, connection in joins:
-        sent.append(channel.send_ahead(claimer.claim(place), after=connection))
+    for claimer.member_id, place in joins:
+        sent.append(channel.send_ahead(claimer.claim(place)))
         if contest.has_joined and len(sent) == 1:
             # It already waits with its earlier claim: the others have to follow it.
             contest.look(member.member_id)
@@ -275,5 +269,5 @@ def _send_claims(contest: Contest, member: SentinelMember, joins: Sequence[Claim
             )
     joined = channel.wait_for(joining)
     if joined.error:
-        raise rejected(joined)
+        raise rejected(joined.error)
     return joined

@@ -31,14 +31,17 @@ class RecipeChannel(Protocol):
     def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
         """Send requests and return their answers in order; without requests, send nothing."""
 
+    def connect(self, count: int) -> None:
+        """Have `count` connections over which no join waits, so that none is opened later."""
+
     def send_ahead(
         self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None
     ) -> PendingAnswer[AnswerT]:
         """
         Send a request and return its pending answer.
 
-        It uses a connection of its own, or that of an earlier request: a broker handles it `after`
-        it has answered that one.
+        It uses a connection over which no join waits, or that of an earlier request: a broker
+        handles it `after` it has answered that one.
         """
 
     def wait_for(self, pending: PendingAnswer[AnswerT]) -> AnswerT:
@@ -71,6 +74,10 @@ class CheckedChannel(RecipeChannel):
     def ask_together(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
         with self._step():
             return self._channel.ask_together(requests)
+
+    def connect(self, count: int) -> None:
+        with self._step():
+            self._channel.connect(count)
 
     def send_ahead(
         self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None

@@ -1,8 +1,8 @@
 """
 Send a member's requests to its group's coordinator, wherever that is now.
 
-A broker answers the requests of one connection in order, so a join, which it answers only when the
-whole group has come together, goes over a connection of its own.
+A broker answers the requests of one connection in order, and a join only when the whole group has
+come together. So while a join waits, other requests go over another connection.
 """
 
 from __future__ import annotations
@@ -38,18 +38,29 @@ def clock() -> float:
     return time.clock_gettime(CLOCK)
 
 
+@dataclass(slots=True, eq=False)
+class _OrderedConnection:
+    """A connection, and the last request over it that waits for the whole group, if any."""
+
+    connection: Connection
+    waiting: Future[Any] | None = None
+
+    @property
+    def is_blocked(self) -> bool:
+        return self.waiting is not None and not self.waiting.done()
+
+
 @dataclass(frozen=True, slots=True)
 class PendingAnswer(Generic[AnswerT]):
     """A request that was sent, what will be its response, and over which connection it went."""
 
     request: MemberRequest[AnswerT]
     response: Future[Any]
-    connection: Connection
-    connections: ExitStack  # all that were open then
+    sent_over: _OrderedConnection
 
 
 class GroupChannel:
-    """A connection of offsetbook's members to a group's coordinator, for a `with` statement."""
+    """Connections of offsetbook's members to a group's coordinator, for a `with` statement."""
 
     def __init__(
         self,
@@ -68,9 +79,7 @@ class GroupChannel:
         self._client_id = client_id
         self.check = check
         self._cluster = cluster
-        self._open = ExitStack()
-        self._talk: Connection | None = None
-        self._join: Connection | None = None
+        self._open: list[_OrderedConnection] = []
         self._coordinator: int | None = None
 
     def __enter__(self) -> Self:
@@ -81,9 +90,16 @@ class GroupChannel:
 
     def disconnect(self) -> None:
         """Close every connection; the next request opens new ones."""
-        self._open.close()
-        self._open = ExitStack()
-        self._talk = self._join = self._coordinator = None
+        with ExitStack() as closing:
+            for one in self._open:
+                closing.callback(one.connection.close)
+            self._open, self._coordinator = [], None
+
+    def connect(self, count: int) -> None:
+        """Open connections to the coordinator until `count` can be used at once."""
+        free = sum(not one.is_blocked for one in self._open)
+        new = [self._connect() for _ in range(count - free)]
+        wait_for([self._send(DescribeClassic(), one) for one in new], self.check)
 
     def ask(self, request: MemberRequest[AnswerT]) -> AnswerT:
         """Send a request and return its answer, as `request.read` gives it."""
@@ -119,17 +135,14 @@ class GroupChannel:
         self, request: MemberRequest[AnswerT], *, after: PendingAnswer[Any] | None = None
     ) -> PendingAnswer[AnswerT]:
         """
-        Send a request on a connection of its own, and do not wait for its answer yet.
+        Send a request over a connection that is not blocked, and do not wait for its answer yet.
 
-        Or on that of a request that was sent ahead before, unless it is closed by now: a broker
+        Or over that of a request that was sent ahead before, unless it is closed by now: a broker
         takes it up as soon as it has answered the one before.
         """
-        is_open = after is not None and after.connections is self._open
-        connection = after.connection if after and is_open else self._connect()
-        to = self._find(connection)
-        message = request.build(self.group_id)
-        response = connection.send_ahead(message, to=to, timeout_s=LONGEST_WAIT_S)
-        return PendingAnswer(request, response, connection, self._open)
+        is_open = after is not None and after.sent_over in self._open
+        over = after.sent_over if after and is_open else self._unblocked()
+        return PendingAnswer(request, self._send(request, over, LONGEST_WAIT_S), over)
 
     def wait_for(self, pending: PendingAnswer[AnswerT]) -> AnswerT:
         """
@@ -138,7 +151,7 @@ class GroupChannel:
         It is sent again only if its connection is lost, the coordinator has moved, or a join is not
         answered though the rebalance has ended. Raises what `ask_together` raises.
         """
-        if pending.connections is not self._open:  # they were closed: nothing more comes
+        if pending.sent_over not in self._open:  # it was closed: nothing more comes
             return self.ask(pending.request)
         try:
             wait_for([pending.response], self._while_waiting([pending.request]))
@@ -149,7 +162,7 @@ class GroupChannel:
 
     def is_answered(self, pending: PendingAnswer[Any]) -> bool:
         """Return whether there is an answer, or none can come any more."""
-        return pending.response.done() or pending.connections is not self._open
+        return pending.response.done() or pending.sent_over not in self._open
 
     def sleep(self, seconds: float) -> float:
         """Let time pass, and return `now`."""
@@ -160,25 +173,26 @@ class GroupChannel:
         return clock()
 
     def _ask_once(self, requests: Sequence[MemberRequest[AnswerT]]) -> tuple[AnswerT, ...]:
-        waits = any(request.waits for request in requests)
-        connection = self._connection(waits=waits)
-        messages = [request.build(self.group_id) for request in requests]
+        over = self._unblocked()
         if all(request.to_any for request in requests):
-            responses = [connection.send(message) for message in messages]
+            responses = [over.connection.send(one.build(self.group_id)) for one in requests]
             return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
-        node_id = self._find(connection)
-        timeout_s = LONGEST_WAIT_S if waits else None
-        try:
-            pending = [
-                connection.send_ahead(message, to=node_id, timeout_s=timeout_s)
-                for message in messages
-            ]
-            wait_for(pending, self._while_waiting(requests))
-        except BaseException:
-            if waits:  # a request left waiting would block the next one
-                self.disconnect()
-            raise
+        timeout_s = LONGEST_WAIT_S if any(request.waits for request in requests) else None
+        pending = [self._send(request, over, timeout_s) for request in requests]
+        wait_for(pending, self._while_waiting(requests))
         return tuple(r.read(a.result()) for r, a in zip(requests, pending, strict=True))
+
+    def _send(
+        self,
+        request: MemberRequest[MemberResponse],
+        over: _OrderedConnection,
+        timeout_s: float | None = None,
+    ) -> Future[Any]:
+        to, message = self._find(), request.build(self.group_id)
+        response = over.connection.send_ahead(message, to=to, timeout_s=timeout_s)
+        if request.waits:
+            over.waiting = response
+        return response
 
     def _while_waiting(
         self, requests: Sequence[MemberRequest[MemberResponse]]
@@ -194,18 +208,18 @@ class GroupChannel:
 
         return look
 
-    def _connection(self, *, waits: bool) -> Connection:
-        if waits:
-            self._join = self._join or self._connect()
-            return self._join
-        self._talk = self._talk or self._connect()
-        return self._talk
+    def _unblocked(self) -> _OrderedConnection:
+        """Return a connection over which no join waits, a new one if there is none."""
+        return next((one for one in self._open if not one.is_blocked), None) or self._connect()
 
-    def _connect(self) -> Connection:
-        return self._open.enter_context(Connection(self._cluster, client_id=self._client_id))
+    def _connect(self) -> _OrderedConnection:
+        new = _OrderedConnection(Connection(self._cluster, client_id=self._client_id))
+        self._open.append(new)
+        return new
 
-    def _find(self, connection: Connection) -> int:
+    def _find(self) -> int:
         if self._coordinator is None:
+            connection = self._unblocked().connection
             (found,) = find_coordinators(connection, [self.group_id], refresh=True)
             if found.error_code != ErrorCode.NONE:
                 kind = ClusterUnreachable if found.error_code in ASK_AGAIN else BrokerRefused

@@ -179,9 +179,9 @@ def _was_assigned(group: ClassicFacts, own_ids: Collection[str]) -> bool:
     """
     Whether members were assigned partitions, which they read until they notice the rebalance.
 
-    The leader may have been faster than the removal of our second sentinel. A rebalance that starts before the leader
-    has assigned partitions clears all assignments. Only brokers from 4.0 on show assignments during
-    a rebalance.
+    The leader may have been faster than the removal of our second sentinel. A rebalance that starts
+    before the leader has assigned partitions clears all assignments. Only brokers from 4.0 on show
+    assignments during a rebalance.
     """
     assignments = (one.assignment for one in group.members if one.member_id not in own_ids)
     return any(map(assignment_from_bytes, assignments))

@@ -450,6 +450,30 @@ def test_a_group_that_does_not_rebalance_again_loses_no_member() -> None:
     assert not group.evicted
 
 
+@dataclass
+class LostLeave(Coordinator):
+    """A coordinator that does not get the first removal of a sentinel: its connection was lost."""
+
+    is_lost: bool = False
+
+    def leave_again(self, leave: Leave) -> bool:
+        """Let the sentinel stay, the first time."""
+        if self.is_lost:
+            return super().leave_again(leave)
+        self.is_lost = True
+        return True
+
+
+def test_a_sentinel_whose_removal_was_lost_is_removed_before_the_next_try() -> None:
+    """It would be taken for another capture, and its group would wait for its session to expire."""
+    _, group = captured(EAGER, 1, make=LostLeave)
+
+    assert group.is_lost
+    (holder,) = group.holders
+    joins = [one for one in group.requests if isinstance(one, Join) and one.member_id == holder]
+    assert 3 == len({one.protocols for one in joins})  # one like the last is answered at once
+
+
 @pytest.mark.parametrize(("polls_seldom", "after_s"), [(True, 15), (False, 0)])
 def test_an_eager_capture_waits_for_members_that_poll_seldom(
     *, polls_seldom: bool, after_s: int

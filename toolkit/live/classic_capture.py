@@ -19,7 +19,13 @@ from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import reason
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
 from toolkit.kafka_io.membership.channel import PendingAnswer
-from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
+from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
+    DescribeClassic,
+    Join,
+    JoinResult,
+    Leave,
+)
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
 from toolkit.live.classic_member import OwnIds, SentinelMember, stands_first
 from toolkit.live.recipe_steps import AGAIN, RecipeChannel, ask_both
@@ -47,14 +53,16 @@ def lead_eager(own: OwnIds, member: SentinelMember, group_size: int) -> JoinResu
     (stopper.member_id,) = own.draw_ids(new, 1)
     member.member_id = own.draw_id(new, group_size + 1)
     contest = begin_contest(own)
+    # By turns: in a Stable group, a join like the last one would be answered at once.
+    joins = member.rejoin_quietly(), member.join_quietly()
     for left in reversed(range(STOP_TRIES)):
         try:
-            stopped = until_all_stop(contest, member, stopper)
+            stopped = until_all_stop(contest, joins[left % 2], stopper)
             break
         except AssignedAgain:
             if not left:
                 raise
-            own.ids.remove(stopper.member_id)  # it has left
+            own.leave([stopper.member_id])  # its removal may be lost with the connection
             (stopper.member_id,) = own.draw_ids(new, 1)
     return take_lead(own, member, stopper, stopped)
 
@@ -71,11 +79,11 @@ class AssignedAgain(NotCaptured):
     """The leader assigned partitions before the group could be stopped; no member was removed."""
 
 
-def until_all_stop(contest: Contest, member: SentinelMember, stopper: SentinelMember) -> Stopped:
+def until_all_stop(contest: Contest, join: Join, stopper: SentinelMember) -> Stopped:
     """
     Wait until all members have joined a rebalance, and start the next one before any assignment.
 
-    A coordinator does not show which members have joined. It answers our join when all have,
+    A coordinator does not show which members have joined. It answers our `join` when all have,
     however late they notice the rebalance and however seldom they poll. A request that removes
     `stopper` is already on the same connection, so it arrives before the leader can assign
     partitions, and all members have to rejoin. Our member does not, which keeps that rebalance from
@@ -86,19 +94,19 @@ def until_all_stop(contest: Contest, member: SentinelMember, stopper: SentinelMe
     channel = contest.own.channel
     tells_later = contest.group.shows_assignments
     give_up_at = channel.now() + STOP_WITHIN_S
-    joining = channel.send_ahead(member.join_quietly())
+    joining = channel.send_ahead(join)
     looking = None if tells_later else channel.send_ahead(DescribeClassic(), after=joining)
     channel.send_ahead(Leave((stopper.member_id,)), after=looking or joining)
     is_over = False
     while not contest.has_joined:
-        is_over = contest.look(member.member_id)
+        is_over = contest.look(join.member_id)
     # Not earlier, as the looks need its connection. The rebalance does not end without it.
     stopping = channel.send_ahead(stopper.join_quietly())
     while not channel.is_answered(joining) and channel.sleep(LOOK_EVERY_S) < give_up_at:
         pass
     now = channel.now()
     while not is_over:
-        is_over = contest.look(member.member_id)
+        is_over = contest.look(join.member_id)
     if not channel.is_answered(joining):
         return Stopped(now - AT_ONCE_AFTER_S, all_joined=False, leader="")
     joined = channel.wait_for(joining)

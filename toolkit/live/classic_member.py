@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toolkit.errors import Interrupted, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
@@ -39,6 +39,11 @@ class SentinelMember:
     def join_quietly(self) -> Join:
         """Return a join that subscribes to nothing, so that the leader assigns it nothing."""
         return self._join(self._offers(()), CAPTURE_SESSION_MS)
+
+    def rejoin_quietly(self) -> Join:
+        """Return a quiet join with other protocols than `join_quietly`: it starts a rebalance."""
+        join = self.join_quietly()
+        return replace(join, protocols=join.protocols[:1])
 
     def wish(self, note: str) -> Join:
         """Return a join that asks the leading sentinel to pause the partitions named in a note."""

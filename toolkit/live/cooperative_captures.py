@@ -75,6 +75,7 @@ def lead_after_commit(
     blocker.member_id = own.draw_id(blocker, len(owned), last=True)
     leader = _outlast(own, blocker)
     leader = _await_commit(channel, blocker, leader, owned)
+    channel.connect(3)  # none is opened once the leader was removed
     member.member_id = own.draw_id(SentinelMember(member.protocol), len(owned) + 1)
     channel.send_ahead(member.join_quietly())
     _until_they_wait(channel, blocker, leader)
@@ -201,7 +202,7 @@ def lead_by_claims(
             leader, may_read = _claim(contest, member, joins, may_read)
             (stopper.member_id,) = own.draw_ids(new, 1)
             own.leave(claimers)
-            stopped = until_all_stop(contest, member, stopper)
+            stopped = until_all_stop(contest, member.join_quietly(), stopper)
         except AssignedAgain:
             if not left:
                 raise

@@ -287,6 +287,7 @@ class StreamsHold(LeaderHold):
         tasks = StreamsTasks.read(group.members)
         tasks.check(partitions)
         self._subscription = group.members[0].subscription
+        channel.connect(2)  # none is opened while the group rebalances
         self._member_id, blocker_id = own.draw(self._join(CAPTURE_SESSION_MS), 2)
         self._tasks = tasks
         # The group is never Empty, which would cost group.initial.rebalance.delay.ms. And no

@@ -96,10 +96,15 @@ class GroupChannel:
             self._open, self._coordinator = [], None
 
     def connect(self, count: int) -> None:
-        """Open connections to the coordinator until `count` can be used at once."""
+        """
+        Open connections to the coordinator until `count` can be used at once.
+
+        Where that fails, the next request finds it out, and looks the coordinator up again.
+        """
         free = sum(not one.is_blocked for one in self._open)
         new = [self._connect() for _ in range(count - free)]
-        wait_for([self._send(DescribeClassic(), one) for one in new], self.check)
+        with suppress(ClusterUnreachable):
+            wait_for([self._send(DescribeClassic(), one) for one in new], self.check)
 
     def ask(self, request: MemberRequest[AnswerT]) -> AnswerT:
         """Send a request and return its answer, as `request.read` gives it."""

@@ -72,7 +72,9 @@ class Recorder(CheckedChannel):
         return answers
 
     def send_ahead(self, request: Any, *, after: Any = None) -> Any:
-        self._note([request])
+        if after and isinstance(request, Leave):
+            self._members.update(request.member_ids)  # they have joined when it is taken up
+        self._note([request], ", when the JoinGroup before is answered" if after else "")
         return super().send_ahead(request, after=after)
 
     def wait_for(self, pending: Any) -> Any:
@@ -80,13 +82,13 @@ class Recorder(CheckedChannel):
         self._note_answers([answer])
         return answer
 
-    def _note(self, requests: Iterable[Any]) -> None:
+    def _note(self, requests: Iterable[Any], when: str = "") -> None:
         now = time.time()
         for request in requests:
             if isinstance(request, Join):
                 self._members.add(request.member_id)
             if what := self._in_words(request):
-                self.lines.append(Line(now, "S->>C", what))
+                self.lines.append(Line(now, "S->>C", f"{what}{when}"))
 
     def _note_answers(self, answers: Iterable[Any]) -> None:
         if any(getattr(one, "members", None) and getattr(one, "leads", False) for one in answers):
